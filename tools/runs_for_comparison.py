@@ -61,6 +61,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
     "load": ("open_recording",),
+    "freedom": ("degrees_of_freedom",),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
@@ -441,7 +442,7 @@ def calibrated(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
     given = (field, attitude) if name == "known_attitude" else (field,)
     result = getattr(ns.calibration, name)(*given, **options)
     found = {
-        key: getattr(result, key)
+        key: get(result, key)
         for key in ("scale", "bias", "soft_iron", "covariance", "residual_stddev", "freedom", "count", "matrix")
     }
     if result.direction is not None:

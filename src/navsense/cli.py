@@ -601,8 +601,8 @@ def calibrate(
     Without --attitude from the ellipsoid that the readings lie on, with it from where the field should have been.
     Exit code 0 where the verdict is ok, 1 where it is poor, 2 where the readings allow no calibration.
     """
-    from navsense.calibration.files import calibrated, check_output, in_options, read
-    from navsense.calibration.picture import draw, draw_refused
+    from navsense.calibration.load import calibrate_samples, check_output, read, use_option_names
+    from navsense.calibration.picture import draw, draw_readings
     from navsense.figures import SUFFIXES, require_matplotlib
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
@@ -616,17 +616,17 @@ def calibrate(
     for note in samples.notes:
         click.echo(f"note: {note}")
     try:
-        result, notes = calibrated(
+        result, notes = calibrate_samples(
             samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
         )
     except CalibrationError as error:
         if picture and len(samples.field):
-            draw_refused(picture, samples.field, str(error), unit=samples.unit)
+            draw_readings(picture, samples.field, str(error), unit=samples.unit)
             click.echo(f"wrote {picture}: the readings as they are")
         raise
     for note in notes:
         click.echo(f"note: {note}")
-    click.echo(in_options(str(result)))
+    click.echo(use_option_names(str(result)))
     if output:
         result.save(output)
         click.echo(f"wrote {output}")

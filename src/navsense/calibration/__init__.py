@@ -9,13 +9,13 @@
     found.save("calibration.json")
     found = ns.calibration.Calibration.load("calibration.json")
 
-`KnownAttitude` and `Ellipsoid` are the same part by part, on a vehicle that moves. What cannot be trusted raises
+`KnownAttitudeCalibrator` and `EllipsoidCalibrator` are the same part by part, on a vehicle that moves. What cannot be trusted raises
 `CalibrationError`; `draw` makes a picture before and after.
 """
 
-from navsense.calibration.ellipsoid import Ellipsoid, ellipsoid
-from navsense.calibration.files import Samples, read
-from navsense.calibration.known_attitude import KnownAttitude, known_attitude
+from navsense.calibration.ellipsoid import EllipsoidCalibrator, ellipsoid
+from navsense.calibration.known_attitude import KnownAttitudeCalibrator, known_attitude
+from navsense.calibration.load import Samples, read
 from navsense.calibration.picture import draw
 from navsense.calibration.result import Calibration
 from navsense.calibration.verdict import Verdict
@@ -24,8 +24,8 @@ from navsense.errors import CalibrationError
 __all__ = [
     "Calibration",
     "CalibrationError",
-    "Ellipsoid",
-    "KnownAttitude",
+    "EllipsoidCalibrator",
+    "KnownAttitudeCalibrator",
     "Samples",
     "Verdict",
     "draw",

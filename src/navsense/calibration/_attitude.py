@@ -17,33 +17,33 @@ from navsense.kernels import kernel
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, IntArray, Quaternions, Times
 
-LONGEST_GAP = 10.0
+MAX_GAP = 10.0
 """Usual intervals of an attitude's samples; over a longer gap nobody knows how it turned."""
 
-GUESSED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
+ASSUMED_ALIGNED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
 """How the note on a mounting that nobody said ends."""
 
-FARTHEST_TURN = 0.5
+MAX_ROTATION = 0.5
 """Radians between two samples of an attitude; beyond, it was sampled too slowly to say what was between."""
 
-KNOWN, APART, TURNED = 0, 1, 2
+AVAILABLE, NO_SAMPLE_NEAR, FAST_ROTATION = 0, 1, 2
 """Whether there is an attitude at an instant: one, none near it, one that turned too far meanwhile."""
 
 _SMALL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Attitude:
+class AttitudeSeries:
     """Attitudes (n, 4) at readings, NaN where there is none, `why` (n,) not, who says so, what was left out."""
 
     rotation: Quaternions
-    why: IntArray
-    said: str
+    status: IntArray
+    source: str
     notes: tuple[str, ...] = ()
 
 
 @kernel
-def _products(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
+def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
     """Write the Hamilton products a b (n, 4); either may have one row alone, for all."""
     for i in range(out.shape[0]):
         j = i if a.shape[0] > 1 else 0
@@ -73,7 +73,7 @@ def _slerp(
         if not (known[0] <= at[i] <= known[count - 1]) or (not exact and known[high] - known[low] > gap):
             for axis in range(4):
                 out[i, axis] = math.nan
-            why[i] = APART
+            why[i] = NO_SAMPLE_NEAR
             continue
         inner = 0.0
         for axis in range(4):
@@ -90,7 +90,7 @@ def _slerp(
             first, second = math.sin(first * angle) / math.sin(angle), math.sin(second * angle) / math.sin(angle)
         if 2.0 * angle > turn and not exact:
             first = math.nan
-            why[i] = TURNED
+            why[i] = FAST_ROTATION
         length = 0.0
         for axis in range(4):
             out[i, axis] = first * turns[low, axis] + second * sign * turns[high, axis]
@@ -100,20 +100,20 @@ def _slerp(
             out[i, axis] = out[i, axis] / length
 
 
-def products(a: FloatArray, b: FloatArray) -> Quaternions:
+def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
     """Return the Hamilton products a b, (n, 4) or (4,) each, w x y z."""
     left, right = (np.ascontiguousarray(np.atleast_2d(q), dtype=np.float64) for q in (a, b))
     out = np.empty((max(left.shape[0], right.shape[0]), 4))
-    _products(left, right, out)
+    _multiply(left, right, out)
     return out
 
 
-def inverse(q: FloatArray) -> FloatArray:
+def invert_quaternions(q: FloatArray) -> FloatArray:
     """Return the inverses of unit quaternions (..., 4)."""
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def at(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
+def interpolate_attitudes(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
     """Return attitudes (n, 4) at the instants `time` (n,) s from samples at `known` (m,) s, NaN where there is none.
 
     And (n,) `KNOWN`, `APART` or `TURNED`. The samples may stand in any order; those that are NaN are left out, of
@@ -121,15 +121,15 @@ def at(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions
     more than `LONGEST_GAP` usual intervals (`APART`), or between samples that are turned by more than `FARTHEST_TURN`
     against each other (`TURNED`).
     """
-    out, why = np.full((time.size, 4), math.nan), np.full(time.size, APART)
+    out, status = np.full((time.size, 4), math.nan), np.full(time.size, NO_SAMPLE_NEAR)
     whole = np.isfinite(orientation).all(axis=1)
     known, orientation = known[whole], orientation[whole]
     if known.size:
-        why[:] = KNOWN
+        status[:] = AVAILABLE
         order = np.argsort(known, kind="stable")
         last = np.append(np.diff(known[order]) > 0.0, True)
         instants = np.ascontiguousarray(known[order][last], dtype=np.float64)
         turns = np.ascontiguousarray(orientation[order][last], dtype=np.float64)
-        gap = LONGEST_GAP * float(np.median(np.diff(instants))) if instants.size > 1 else 0.0
-        _slerp(instants, turns, np.ascontiguousarray(time, dtype=np.float64), gap, FARTHEST_TURN, out, why)
-    return out, why
+        gap = MAX_GAP * float(np.median(np.diff(instants))) if instants.size > 1 else 0.0
+        _slerp(instants, turns, np.ascontiguousarray(time, dtype=np.float64), gap, MAX_ROTATION, out, status)
+    return out, status

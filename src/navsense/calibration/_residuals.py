@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.calibration._fit import Fit, Sums, variances
-from navsense.calibration._statistics import rotations
-from navsense.calibration.checks import Thinned
-from navsense.calibration.verdict import NOISELESS, placed, shape
+from navsense.calibration._attitude_fit import AttitudeFit, SecondMoments, noise_covariance
+from navsense.calibration._gram_sums import attitude_rows
+from navsense.calibration.checks import Subsample
+from navsense.calibration.verdict import ROUNDING_VARIANCE, direction_dependence_reasons, distribution_reasons
 from navsense.typing import FloatArray, Vectors
 
-SHOWN: Final = 5.0
+SIGNIFICANCE: Final = 5.0
 """Deviations of the slope from which attitude errors are seen: 3e-7 of false alarm were it normal."""
 
 PAIRS: Final = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
@@ -41,18 +41,20 @@ class Residuals(NamedTuple):
     noisy: bool
 
     @classmethod
-    def of(cls, kept: Thinned, turns: Thinned, first: FloatArray, sums: Sums, fit: Fit) -> Residuals:
+    def from_fit(
+        cls, kept: Subsample, turns: Subsample, first: FloatArray, sums: SecondMoments, fit: AttitudeFit
+    ) -> Residuals:
         """Return those of the readings kept with their attitudes; `first` is what `Sums` are about."""
-        z = rotations(turns.rows)
+        z = attitude_rows(turns.rows)
         rows = (kept.rows - first) / sums.size - z @ fit.theta.T
-        noise = variances(sums, fit)
+        noise = noise_covariance(sums, fit)
         squares = 3.0 * np.sum(rows**2, axis=1) / float(np.trace(noise))
         seen = np.einsum("nkj,k->nj", z[:, :9].reshape(-1, 3, 3), fit.direction)
-        noisy = float(np.trace(noise)) > NOISELESS * float(np.trace(sums.square))
+        noisy = float(np.trace(noise)) > ROUNDING_VARIANCE * float(np.trace(sums.square))
         stddev = sums.size * math.sqrt(float(np.trace(noise)) / 3.0)
         return cls(rows / fit.scale, squares, seen, fit.iron / fit.scale, stddev, noisy)
 
-    def turns(self, inflation: float) -> float:
+    def attitude_stddev(self, inflation: float) -> float:
         """Return the deviation s (rad) of the attitude's errors that is seen, 0 where none is."""
         one = PAIRS
         across = self.iron @ self.iron.T - np.einsum("ni,nj->nij", self.seen @ self.iron.T, self.seen @ self.iron.T)
@@ -63,14 +65,16 @@ class Residuals(NamedTuple):
             return 0.0
         square = float(np.sum(slopes * products)) / weight
         deviation = math.sqrt(float(np.sum(np.sum(slopes * (products - square * slopes), axis=1) ** 2))) / weight
-        return math.sqrt(square) if square > SHOWN * math.sqrt(inflation) * deviation else 0.0
+        return math.sqrt(square) if square > SIGNIFICANCE * math.sqrt(inflation) * deviation else 0.0
 
-    def outliers(self, kept: Thinned) -> tuple[str, ...]:
+    def distribution_reasons(self, kept: Subsample) -> tuple[str, ...]:
         """Return what the shape of the residuals says against the readings kept."""
-        return shape(self.squares, 3, kept, self.stddev) if self.noisy else ()
+        return distribution_reasons(self.squares, 3, kept, self.stddev) if self.noisy else ()
 
-    def places(self, inflation: float) -> tuple[str, ...]:
+    def direction_reasons(self, inflation: float) -> tuple[str, ...]:
         """Return what their dependence on the place says against a calibration."""
         if not self.noisy:
             return ()
-        return placed(np.sum(self.seen * np.linalg.solve(self.iron, self.rows.T).T, axis=1), self.seen, inflation)
+        return direction_dependence_reasons(
+            np.sum(self.seen * np.linalg.solve(self.iron, self.rows.T).T, axis=1), self.seen, inflation
+        )

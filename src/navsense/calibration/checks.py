@@ -19,32 +19,32 @@ from navsense.typing import AnyArray, FloatArray, IntArray, Quaternions, Vectors
 
 AXES: Final = ("x", "y", "z")
 
-PILED = 10
+MIN_COUNT_AT_LIMIT = 10
 """Readings at an extreme value from which they may be saturated."""
 
-PILED_TO_NEXT = 5
+MIN_COUNT_RATIO = 5
 """Times as many as at the next value, twice what a parabola's top gives."""
 
-MOVING = 0.05
+MIN_OTHER_MOTION = 0.05
 """Part of another axis' span that it has to go through meanwhile."""
 
-FAR = 3.0
+OUTLIER_SPANS = 3.0
 """Spans of all other readings of an axis beyond which one is none: a sensor that turns comes by what is between."""
 
-RARE = 0.02
+MAX_OUTLIER_SHARE = 0.02
 """Share of the readings up to which those at one value may be such."""
 
-ALIKE = 1e-6
+CONSTANT_SPAN = 1e-6
 """Span of an axis, of the largest value, below which all its readings are alike."""
 
-KEPT = 1 << 12
+SUBSAMPLE_SIZE = 1 << 12
 """Rows of a record at most on which the shape of the residuals is judged."""
 
-UNIT_LENGTH = 1e-2
+UNIT_TOLERANCE = 1e-2
 """What the square of a quaternion's length may be off 1; it is divided out."""
 
 
-def _numbers(what: str, values: ArrayLike, columns: int) -> FloatArray:
+def _validate_rows(what: str, values: ArrayLike, columns: int) -> FloatArray:
     """Return values (n, columns) as contiguous floats; raise `CalibrationError` for what is none of these."""
     try:
         given: AnyArray = np.asarray(values)
@@ -75,27 +75,27 @@ def _check_finite(what: str, rows: FloatArray) -> None:
     raise CalibrationError(f"{what} of row {row}", rows[row].tolist(), allowed="must be finite", remedy=remedy)
 
 
-def checked_switch(what: str, value: object) -> bool:
+def validate_bool(what: str, value: object) -> bool:
     """Return True or False; raise `CalibrationError` for another thing."""
     if not isinstance(value, bool | np.bool_):
         raise CalibrationError(what, value, allowed="must be True or False")
     return bool(value)
 
 
-def checked_field(field: ArrayLike) -> Vectors:
+def validate_field(field: ArrayLike) -> Vectors:
     """Return readings (n, 3), any unit, as contiguous floats; raise `CalibrationError` unless finite numbers."""
-    rows = _numbers("field", field, 3)
+    rows = _validate_rows("field", field, 3)
     _check_finite("field", rows)
     return rows
 
 
-def checked_rotation(rotation_ws: ArrayLike, count: int) -> Quaternions:
+def validate_rotation(rotation_ws: ArrayLike, count: int) -> Quaternions:
     """Return attitudes (n, 4) w x y z, one a reading; raise `CalibrationError` unless quaternions of unit length."""
-    rows = _numbers("rotation_ws", rotation_ws, 4)
+    rows = _validate_rows("rotation_ws", rotation_ws, 4)
     if rows.shape[0] != count:
         allowed = f"must be ({count}, 4), an attitude for each reading"
         raise CalibrationError("rotation_ws", f"shape {rows.shape}", allowed=allowed)
-    row = _first_off(rows)
+    row = _first_non_unit(rows)
     if row >= 0:
         _check_finite("rotation_ws", rows)
         remedy = "give rotations from sensor to world as unit quaternions w x y z"
@@ -106,17 +106,17 @@ def checked_rotation(rotation_ws: ArrayLike, count: int) -> Quaternions:
 
 
 @kernel
-def _first_off(rotation: Quaternions) -> int:
+def _first_non_unit(rotation: Quaternions) -> int:
     """Return the first row (n, 4) whose length is not 1, or is no number; -1 where there is none."""
     for i in range(rotation.shape[0]):
         w, x, y, z = rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3]
-        if not abs(w * w + x * x + y * y + z * z - 1.0) <= UNIT_LENGTH:
+        if not abs(w * w + x * x + y * y + z * z - 1.0) <= UNIT_TOLERANCE:
             return i
     return -1
 
 
 @kernel
-def _watch_side(
+def _update_side(
     row: FloatArray, v: float, number: int, value: FloatArray, count: IntArray, low: FloatArray, high: FloatArray
 ) -> None:
     """Follow the extreme values of one side with one more value v, that of a reading (3,) and its number."""
@@ -138,7 +138,7 @@ def _watch_side(
 
 
 @kernel
-def _watch(
+def _update_extremes(
     field: Vectors, seen: int, value: FloatArray, count: IntArray, low: FloatArray, high: FloatArray, zeros: IntArray
 ) -> None:
     """Follow the extreme values of readings (n, 3), of each axis and of its negative, `seen` being there before.
@@ -157,11 +157,11 @@ def _watch(
             continue
         for side in range(6):
             v = field[i, side % 3] if side < 3 else -field[i, side % 3]
-            _watch_side(field[i], v, seen + i, value[side], count[side], low[side], high[side])
+            _update_side(field[i], v, seen + i, value[side], count[side], low[side], high[side])
         a, b, c, d, e, f = value[0, 1], value[1, 1], value[2, 1], -value[3, 1], -value[4, 1], -value[5, 1]
 
 
-class Extremes:
+class SaturationCheck:
     """The extreme values of readings that come in parts, and what they give away."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Extremes:
 
     def update(self, field: Vectors) -> None:
         """Take further readings (n, 3)."""
-        _watch(field, self._seen, self._value, self._count, self._low, self._high, self._zeros)
+        _update_extremes(field, self._seen, self._value, self._count, self._low, self._high, self._zeros)
         self._seen += field.shape[0]
 
     @property
@@ -192,7 +192,7 @@ class Extremes:
             self._check_far(side)
         largest = float(np.abs(self._value[:, 0]).max())
         span = self.span
-        dead = [name for name, length in zip(AXES, span, strict=True) if not length > ALIKE * largest]
+        dead = [name for name, length in zip(AXES, span, strict=True) if not length > CONSTANT_SPAN * largest]
         if len(dead) == len(AXES):
             remedy = "record while the sensor is turned through many attitudes"
             raise CalibrationError("field", "all readings are alike", allowed="must vary", remedy=remedy)
@@ -207,10 +207,10 @@ class Extremes:
     def _check_far(self, side: int) -> None:
         """Raise `CalibrationError` where one or a few readings of a side lie far beyond all the others."""
         (far, following), count = self._value[side].tolist(), int(self._count[side, 0])
-        if count > max(1.0, RARE * self._seen) or self._seen < 3:
+        if count > max(1.0, MAX_OUTLIER_SHARE * self._seen) or self._seen < 3:
             return
         gap, others = far - following, following + float(self._value[side - 3, 1])
-        if not (np.isfinite(gap) and gap > FAR * max(others, ALIKE * abs(far))):
+        if not (np.isfinite(gap) and gap > OUTLIER_SPANS * max(others, CONSTANT_SPAN * abs(far))):
             return
         value, row = far * (1.0 if side < 3 else -1.0), int(self._count[side, 2])
         some = f"{count} readings, this the first" if count > 1 else "this reading"
@@ -225,7 +225,7 @@ class Extremes:
         """Raise `CalibrationError` where the readings of one side of one axis stand at a limit."""
         count, following = int(self._count[side, 0]), int(self._count[side, 1])
         moved = (self._high[side] - self._low[side]) / span
-        if count < PILED or count < PILED_TO_NEXT * following or float(moved.max()) < MOVING:
+        if count < MIN_COUNT_AT_LIMIT or count < MIN_COUNT_RATIO * following or float(moved.max()) < MIN_OTHER_MOTION:
             return
         limit = float(self._value[side, 0]) * (1.0 if side < 3 else -1.0)
         raise CalibrationError(
@@ -237,7 +237,7 @@ class Extremes:
 
 
 @kernel
-def _picked(block: int, level: int) -> int:
+def _choose_row(block: int, level: int) -> int:
     """Return the number of the row that is kept of a block of 2^level."""
     number = block
     for step in range(level, 0, -1):  # the first half or the second, as a hash says
@@ -246,19 +246,21 @@ def _picked(block: int, level: int) -> int:
 
 
 @kernel
-def _thin(rows: FloatArray, count: int, old: int, level: int, held: int, index: IntArray, kept: FloatArray) -> int:
+def _update_subsample(
+    rows: FloatArray, count: int, old: int, level: int, held: int, index: IntArray, kept: FloatArray
+) -> int:
     """Keep one row in 2^level of those that were (held, k) and of new ones (n, k) from `count` on; return how many."""
     found = held
     if level > old:
         found = 0
         for i in range(held):
-            if _picked(index[i] >> level, level) == index[i]:
+            if _choose_row(index[i] >> level, level) == index[i]:
                 index[found] = index[i]
                 for k in range(rows.shape[1]):
                     kept[found, k] = kept[i, k]
                 found += 1
     for block in range(count >> level, (count + rows.shape[0] - 1 >> level) + 1):
-        number = _picked(block, level)
+        number = _choose_row(block, level)
         if count <= number < count + rows.shape[0]:
             index[found] = number
             for k in range(rows.shape[1]):
@@ -267,7 +269,7 @@ def _thin(rows: FloatArray, count: int, old: int, level: int, held: int, index: 
     return found
 
 
-class Thinned:
+class Subsample:
     """Some thousand rows of a record that comes in parts, one of each 2^k, however the parts are cut.
 
     Of each block of 2^k rows one half is kept, of that one half, and so on, by a hash of its number: periods of the
@@ -276,7 +278,7 @@ class Thinned:
 
     def __init__(self, columns: int) -> None:
         """Start with no row."""
-        self._kept, self._index = np.empty((KEPT + 1, columns)), np.empty(KEPT + 1, dtype=np.int64)
+        self._kept, self._index = np.empty((SUBSAMPLE_SIZE + 1, columns)), np.empty(SUBSAMPLE_SIZE + 1, dtype=np.int64)
         self._count, self._held, self._level = 0, 0, 0
 
     def update(self, rows: FloatArray) -> None:
@@ -284,9 +286,9 @@ class Thinned:
         if not rows.shape[0]:
             return
         level, count = self._level, self._count
-        while (count + rows.shape[0] - 1) >> level >= KEPT:
+        while (count + rows.shape[0] - 1) >> level >= SUBSAMPLE_SIZE:
             level += 1
-        self._held = _thin(rows, count, self._level, level, self._held, self._index, self._kept)
+        self._held = _update_subsample(rows, count, self._level, level, self._held, self._index, self._kept)
         self._count, self._level = count + rows.shape[0], level
 
     @property

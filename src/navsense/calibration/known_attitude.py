@@ -21,30 +21,51 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.calibration._axes import check_direction, check_sign, check_stretch, mounting
-from navsense.calibration._fit import TRACELESS, Fit, Sums, plane, refined, residual, start, variances
-from navsense.calibration._motion import FAINT, FEIGNED, Motion, motion
+from navsense.calibration._attitude_diagnosis import (
+    REFUSE_ERROR_SHARE,
+    WARN_ERROR_SHARE,
+    MotionExcitation,
+    assess_excitation,
+)
+from navsense.calibration._attitude_fit import (
+    TRACELESS,
+    AttitudeFit,
+    SecondMoments,
+    initial_fit,
+    noise_covariance,
+    refine_fit,
+    residual_covariance,
+    tangent_plane,
+)
+from navsense.calibration._axes import check_direction, check_sign, check_stretch, mounting_reasons
+from navsense.calibration._gram_sums import GramSums
 from navsense.calibration._residuals import Residuals
-from navsense.calibration._statistics import Statistics
-from navsense.calibration.checks import Extremes, Thinned, check_count, checked_field, checked_rotation, checked_switch
+from navsense.calibration.checks import (
+    SaturationCheck,
+    Subsample,
+    check_count,
+    validate_bool,
+    validate_field,
+    validate_rotation,
+)
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import check_scale, checked_positive, checked_strength, checked_unit
+from navsense.calibration.units import check_scale, validate_positive, validate_strength, validate_unit
 from navsense.calibration.verdict import (
-    EXPLAINED,
-    HOPELESS,
-    LEVELS,
-    NOISELESS,
-    POOR,
-    SPARE,
-    STEP,
-    WELL_EXPLAINED,
+    BLOCK_FACTOR,
+    BLOCK_LEVELS,
+    MIN_R_SQUARED,
+    MIN_REDUNDANCY,
+    REFUSE_ABOVE,
+    ROUNDING_VARIANCE,
+    WARN_ABOVE,
+    WARN_R_SQUARED,
     Verdict,
     Whiteness,
-    correlation,
-    dropouts,
-    surplus,
-    weakness,
-    whiteness,
+    assess_whiteness,
+    correlation_reasons,
+    excess_noise_reasons,
+    stddev_reasons,
+    zero_reading_reasons,
 )
 from navsense.errors import CalibrationError
 from navsense.typing import AnyArray, FloatArray, Quaternions, Vectors
@@ -52,34 +73,34 @@ from navsense.typing import AnyArray, FloatArray, Quaternions, Vectors
 ATTITUDE_STDDEV: Final = math.radians(0.5)
 """Radians that an attitude is off by about each axis where nothing else is said."""
 
-DROWNED: Final = 0.5
+MAX_SEEN_ERROR_SHARE: Final = 0.5
 """Feigned part, were the residuals all attitude errors, above which nothing is given: more error than motion."""
 
 LARGEST_STDDEV: Final = 0.5
 """Radians that attitudes may be said to be off by: no motion is more than such errors."""
 
-FULL: Final = FAINT / ATTITUDE_STDDEV**2
+LOW_GAIN: Final = WARN_ERROR_SHARE / ATTITUDE_STDDEV**2
 """Feigned part for a radian up to which a motion is not what is missing, where no attitude errors are seen."""
 
-AMPLE: Final = 10.0
+SUFFICIENT_GAIN: Final = 10.0
 """Up to which it is not, whatever is seen: turns of some 20 degrees about all axes."""
 
-SAMPLED: Final = 2000
+ALTERNATIVE_READINGS: Final = 2000
 """Readings on which other meanings of an attitude are tried."""
 
-MISREAD: Final = 1e-6
+CONVENTION_VARIANCE: Final = 1e-6
 """Share of the variance left open, a thousandth of the field, up to which an attitude is not said to mean another."""
 
-SUSPECTS: Final = (
+MISFIT_REMEDY: Final = (
     "check that readings and attitudes are of the same instants, that the attitude is w x y z from sensor to world,"
     " and that it was not made from this magnetometer"
 )
 """Where readings and attitudes do not belong together."""
 
-ERRORS: Final = "no more than errors of the attitude that the residuals show"
+ERROR_MOTION: Final = "no more than errors of the attitude that the residuals show"
 """What a motion may be."""
 
-MEANINGS: Final = {
+CONVENTIONS: Final = {
     "x y z w, from sensor to world": ((3, 0, 1, 2), 1.0),
     "w x y z, but from world to sensor": ((0, 1, 2, 3), -1.0),
 }
@@ -89,7 +110,7 @@ Both at once are another rotation's w x y z, with the frames turned by a quarter
 """
 
 
-class KnownAttitude:
+class KnownAttitudeCalibrator:
     """A calibration that readings with attitude are added to, part by part, as on a vehicle that moves.
 
     The parameters are those of `known_attitude`. Raises `CalibrationError`.
@@ -106,137 +127,154 @@ class KnownAttitude:
         noise_stddev: float | None = None,
     ) -> None:
         """Start with no reading."""
-        self._unit = checked_unit(unit)
-        self._strength = checked_strength(strength, unit)
-        self._soft_iron = checked_switch("soft_iron", soft_iron)
-        self._direction = _checked_direction(direction)
-        self._attitude_stddev = _checked_stddev(attitude_stddev)
-        self._noise_stddev = checked_positive("noise_stddev", noise_stddev)
-        self._statistics, self._extremes = Statistics(), Extremes()
-        self._kept, self._turns = Thinned(3), Thinned(4)
+        self._unit = validate_unit(unit)
+        self._strength = validate_strength(strength, unit)
+        self._soft_iron = validate_bool("soft_iron", soft_iron)
+        self._direction = _validate_direction(direction)
+        self._attitude_stddev = _validate_attitude_stddev(attitude_stddev)
+        self._noise_stddev = validate_positive("noise_stddev", noise_stddev)
+        self._gram_sums, self._saturation = GramSums(), SaturationCheck()
+        self._field_subsample, self._rotation_subsample = Subsample(3), Subsample(4)
 
     @property
     def count(self) -> int:
         """Return how many readings were taken."""
-        return self._statistics.count
+        return self._gram_sums.count
 
     def update(self, field: ArrayLike, rotation_ws: ArrayLike) -> None:
         """Take further readings (n, 3) in the unit and their attitudes (n, 4) w x y z, n from 0 on.
 
         What is refused leaves the calibration as it was. Raises `CalibrationError`.
         """
-        rows = checked_field(field)
-        turns = checked_rotation(rotation_ws, rows.shape[0])
-        self._statistics.update(rows, turns)
-        self._extremes.update(rows)
-        self._kept.update(rows)
-        self._turns.update(turns)
+        rows = validate_field(field)
+        turns = validate_rotation(rotation_ws, rows.shape[0])
+        self._gram_sums.update(rows, turns)
+        self._saturation.update(rows)
+        self._field_subsample.update(rows)
+        self._rotation_subsample.update(turns)
 
     def solve(self) -> Calibration:
         """Return the calibration from all readings so far; more may be added afterwards.
 
         Raises `CalibrationError` where none can be trusted.
         """
-        return self._solved(self.sums())
+        return self._solve(self.sums())
 
-    def sums(self) -> Sums:
+    def sums(self) -> SecondMoments:
         """Return the sums over all readings; raise `CalibrationError` where they are too few, alike or saturated."""
         self._check_count()
-        self._extremes.check()
-        sums = Sums.of(self._statistics.products(0), self.count)
+        self._saturation.check()
+        sums = SecondMoments.from_products(self._gram_sums.products(0), self.count)
         if not 0.0 < sums.size < math.inf:
             remedy = "give them in a unit of which the earth's field is not so many"
             raise CalibrationError("field", "cannot be squared", allowed="must be numbers of usual size", remedy=remedy)
         return sums
 
-    def _solved(self, sums: Sums) -> Calibration:
+    def _solve(self, sums: SecondMoments) -> Calibration:
         """Return the calibration; raise `CalibrationError` where it cannot be trusted."""
-        first = start(sums, self._direction, soft_iron=self._soft_iron)
-        turned = motion(sums, first)
+        first = initial_fit(sums, self._direction, soft_iron=self._soft_iron)
+        turned = assess_excitation(sums, first)
         _check_motion(turned, self._attitude_stddev, first)
-        fit, covariance, noise = refined(sums, first)
-        explained = 1.0 - float(np.trace(noise)) / sums.variance
-        residuals = Residuals.of(self._kept, self._turns, self._statistics.first, sums, fit)
-        found = dropouts(self._extremes.zeros) + residuals.outliers(self._kept)
+        fit, covariance, noise = refine_fit(sums, first)
+        r_squared = 1.0 - float(np.trace(noise)) / sums.variance
+        residuals = Residuals.from_fit(
+            self._field_subsample, self._rotation_subsample, self._gram_sums.first, sums, fit
+        )
+        found = zero_reading_reasons(self._saturation.zeros) + residuals.distribution_reasons(self._field_subsample)
         if self._direction is not None:
             check_direction(sums, fit)
-        if explained < EXPLAINED:
-            raise _misfit(explained, found)
-        white = _whiteness(self._statistics, sums, fit)
-        shown = residuals.turns(white.inflation)
-        ample = turned.feigned <= (AMPLE if shown else FULL)
+        if r_squared < MIN_R_SQUARED:
+            raise _misfit_error(r_squared, found)
+        white = _assess_whiteness(self._gram_sums, sums, fit)
+        shown = residuals.attitude_stddev(white.inflation)
+        ample = turned.attitude_error_gain <= (SUFFICIENT_GAIN if shown else LOW_GAIN)
         if ample:
             check_stretch(fit)
         seen = max(math.sqrt(float(np.trace(noise)) / 2.0) / fit.scale * (self._attitude_stddev > 0.0), shown)
-        if turned.feigned * seen**2 > DROWNED:
-            raise _drowned(seen, found) if ample else _undetermined(f"{turned}, {ERRORS}", turned, fit)
+        if turned.attitude_error_gain * seen**2 > MAX_SEEN_ERROR_SHARE:
+            raise _residual_error(seen, found) if ample else _motion_error(f"{turned}, {ERROR_MOTION}", turned, fit)
         check_stretch(fit)
         check_sign(fit)
         check_scale(fit.scale * sums.size, self._unit, self._strength)
         covariance = covariance * white.inflation
-        weakest = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
-        if weakest > HOPELESS * math.sqrt(white.inflation):
-            raise _unknown(turned, fit, weakest, ample=ample)
-        if weakest > HOPELESS:
-            raise _coloured(weakest, white)
+        max_relative_stddev = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
+        if max_relative_stddev > REFUSE_ABOVE * math.sqrt(white.inflation):
+            raise _uncertain_error(turned, fit, max_relative_stddev, ample=ample)
+        if max_relative_stddev > REFUSE_ABOVE:
+            raise _correlation_error(max_relative_stddev, white)
         remedy = f"{turned}; {turned.remedy}, or record for longer" if not ample else "record for longer"
-        reasons = found + residuals.places(white.inflation) + self._surplus(sums, fit, noise) + correlation(white)
-        weak = weakness(weakest, remedy)
-        reasons = reasons + weak if weakest <= POOR * math.sqrt(white.inflation) else weak + reasons  # the cause first
-        reasons += self._doubts(turned, seen, shown, ample=ample)
-        if explained < WELL_EXPLAINED:
-            reasons += (f"{100.0 * explained:.3g} % of the readings' variance explained: {SUSPECTS}",)
-        verdict = Verdict(weakest, explained, white, reasons + mounting(fit))
-        return self._result(sums, fit, covariance, noise, verdict)
+        reasons = (
+            found
+            + residuals.direction_reasons(white.inflation)
+            + self._excess_noise_reasons(sums, fit, noise)
+            + correlation_reasons(white)
+        )
+        weak = stddev_reasons(max_relative_stddev, remedy)
+        reasons = (
+            reasons + weak if max_relative_stddev <= WARN_ABOVE * math.sqrt(white.inflation) else weak + reasons
+        )  # the cause first
+        reasons += self._attitude_error_reasons(turned, seen, shown, ample=ample)
+        if r_squared < WARN_R_SQUARED:
+            reasons += (f"{100.0 * r_squared:.3g} % of the readings' variance explained: {MISFIT_REMEDY}",)
+        verdict = Verdict(max_relative_stddev, r_squared, white, reasons + mounting_reasons(fit))
+        return self._make_result(sums, fit, covariance, noise, verdict)
 
-    def _surplus(self, sums: Sums, fit: Fit, noise: FloatArray) -> tuple[str, ...]:
+    def _excess_noise_reasons(self, sums: SecondMoments, fit: AttitudeFit, noise: FloatArray) -> tuple[str, ...]:
         """Return the reason that residuals are which are beyond the declared noise and the attitude's errors."""
         if self._noise_stddev is None:
             return ()
         turning = self._attitude_stddev * fit.scale * sums.size  # across the field: two of three axes
         found = sums.size * math.sqrt(float(np.trace(noise)) / 3.0)
-        return surplus(found, math.sqrt(self._noise_stddev**2 + 2.0 / 3.0 * turning**2), self._unit)
+        return excess_noise_reasons(found, math.sqrt(self._noise_stddev**2 + 2.0 / 3.0 * turning**2), self._unit)
 
-    def _doubts(self, turned: Motion, seen: float, shown: float, *, ample: bool) -> tuple[str, ...]:
+    def _attitude_error_reasons(
+        self, turned: MotionExcitation, seen: float, shown: float, *, ample: bool
+    ) -> tuple[str, ...]:
         """Return the reason that attitude errors are: those declared, seen in the residuals, or all of these."""
-        feigned = turned.feigned * self._attitude_stddev**2
-        if feigned > FAINT:
-            return (_faint(turned, self._attitude_stddev, feigned),)
-        if turned.feigned * shown**2 > FAINT:
-            return (_suspect(turned, shown, ample=ample),)
-        return (_suspect(turned, seen, ample=ample),) if turned.feigned * seen**2 > FEIGNED else ()
+        attitude_error_gain = turned.attitude_error_gain * self._attitude_stddev**2
+        if attitude_error_gain > WARN_ERROR_SHARE:
+            return (_describe_gain(turned, self._attitude_stddev, attitude_error_gain),)
+        if turned.attitude_error_gain * shown**2 > WARN_ERROR_SHARE:
+            return (_describe_residuals(turned, shown, ample=ample),)
+        return (
+            (_describe_residuals(turned, seen, ample=ample),)
+            if turned.attitude_error_gain * seen**2 > REFUSE_ERROR_SHARE
+            else ()
+        )
 
-    def tried(self, field: Vectors, rotation_ws: Quaternions) -> tuple[float, float]:
+    def fit_alternative(self, field: Vectors, rotation_ws: Quaternions) -> tuple[float, float]:
         """Return how other readings (n, 3), (n, 4) fit the model, and how far their soft iron is from none.
 
         The first is the share of their variance that it leaves open.
         """
-        statistics = Statistics()
+        statistics = GramSums()
         statistics.update(field, rotation_ws)
-        sums = Sums.of(statistics.products(0), statistics.count)
-        fit, _, _ = refined(sums, start(sums, self._direction, soft_iron=self._soft_iron))
-        left = float(np.trace(residual(sums, fit))) / sums.variance
+        sums = SecondMoments.from_products(statistics.products(0), statistics.count)
+        fit, _, _ = refine_fit(sums, initial_fit(sums, self._direction, soft_iron=self._soft_iron))
+        left = float(np.trace(residual_covariance(sums, fit))) / sums.variance
         return left, float(np.linalg.norm(fit.iron - fit.scale * np.eye(3))) / fit.scale
 
     def _check_count(self) -> None:
         """Raise `CalibrationError` where the readings are too few for any motion."""
         sought = 4 + 2 * (self._direction is None) + 8 * self._soft_iron
-        check_count(self.count, math.ceil(sought / 3.0) + SPARE, sought)
+        check_count(self.count, math.ceil(sought / 3.0) + MIN_REDUNDANCY, sought)
 
-    def _result(self, sums: Sums, fit: Fit, covariance: FloatArray, noise: FloatArray, verdict: Verdict) -> Calibration:
+    def _make_result(
+        self, sums: SecondMoments, fit: AttitudeFit, covariance: FloatArray, noise: FloatArray, verdict: Verdict
+    ) -> Calibration:
         """Return all of it in the unit of the readings."""
-        names, slopes = _numbers(fit)
+        names, slopes = _calibration_numbers(fit)
         unit = np.array([sums.size if name.startswith(("scale", "bias")) else 1.0 for name in names])
         slopes = slopes * unit[:, None]
         return Calibration(
             method="known attitude",
             scale=fit.scale * sums.size,
             direction=fit.direction.copy(),
-            bias=fit.bias * sums.size + self._statistics.first,
+            bias=fit.bias * sums.size + self._gram_sums.first,
             soft_iron=fit.iron / fit.scale,
             covariance=slopes @ covariance @ slopes.T,
             names=names,
-            freedom=fit.size,
+            degrees_of_freedom=fit.size,
             residual_stddev=sums.size * math.sqrt(float(np.trace(noise)) / 3.0),
             count=self.count,
             unit=self._unit,
@@ -265,7 +303,7 @@ def known_attitude(
 
     Raises `CalibrationError` for what is no record of a magnetometer, and where no calibration can be trusted.
     """
-    stream = KnownAttitude(
+    stream = KnownAttitudeCalibrator(
         unit=unit,
         strength=strength,
         soft_iron=soft_iron,
@@ -278,19 +316,19 @@ def known_attitude(
     try:
         result = stream.solve()
     except CalibrationError as error:
-        bound = 1.0 - WELL_EXPLAINED if error.what.startswith("motion") else MISREAD
-        meant = _misread(stream, field, rotation_ws, bound)
+        bound = 1.0 - WARN_R_SQUARED if error.what.startswith("motion") else CONVENTION_VARIANCE
+        meant = _find_convention(stream, field, rotation_ws, bound)
         if meant:
-            raise _otherwise(meant) from error
+            raise _convention_error(meant) from error
         raise
     if not result.verdict.ok:
-        meant = _misread(stream, field, rotation_ws, MISREAD)
+        meant = _find_convention(stream, field, rotation_ws, CONVENTION_VARIANCE)
         if meant:
-            raise _otherwise(meant)
+            raise _convention_error(meant)
     return result
 
 
-def _checked_direction(direction: ArrayLike | None) -> FloatArray | None:
+def _validate_direction(direction: ArrayLike | None) -> FloatArray | None:
     """Return a unit vector (3,), None where none is given; raise `CalibrationError` for another thing."""
     if direction is None:
         return None
@@ -304,7 +342,7 @@ def _checked_direction(direction: ArrayLike | None) -> FloatArray | None:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def _checked_stddev(stddev: float) -> float:
+def _validate_attitude_stddev(stddev: float) -> float:
     """Return the deviation of attitudes (rad); raise `CalibrationError` for what is none."""
     given: AnyArray = np.asarray(stddev)
     allowed = f"must be from 0 to {LARGEST_STDDEV:g} (rad)"
@@ -316,98 +354,103 @@ def _checked_stddev(stddev: float) -> float:
     return float(given)
 
 
-def _check_motion(turned: Motion, stddev: float, fit: Fit) -> None:
+def _check_motion(turned: MotionExcitation, stddev: float, fit: AttitudeFit) -> None:
     """Raise `CalibrationError` where attitude errors (rad) may be all the motion that tells some of the parameters."""
-    if math.isfinite(turned.feigned) and turned.feigned * stddev**2 <= FEIGNED:
+    if math.isfinite(turned.attitude_error_gain) and turned.attitude_error_gain * stddev**2 <= REFUSE_ERROR_SHARE:
         return
-    error = _undetermined(str(turned), turned, fit)
-    if turned.feigned * ATTITUDE_STDDEV**2 <= FEIGNED:
+    error = _motion_error(str(turned), turned, fit)
+    if turned.attitude_error_gain * ATTITUDE_STDDEV**2 <= REFUSE_ERROR_SHARE:
         error.remedy += f"; or check attitude_stddev, {stddev:.3g} rad are {math.degrees(stddev):.3g} deg"
     raise error
 
 
-def _faint(turned: Motion, stddev: float, feigned: float) -> str:
+def _describe_gain(turned: MotionExcitation, stddev: float, attitude_error_gain: float) -> str:
     """Return the reason that a motion is which attitude errors (rad) could feign in part."""
     return (
-        f"{turned}: attitude errors of {math.degrees(stddev):.2g} deg make it wrong by {100.0 * feigned:.2g} %;"
+        f"{turned}: attitude errors of {math.degrees(stddev):.2g} deg make it wrong by {100.0 * attitude_error_gain:.2g} %;"
         f" {turned.remedy}, or give the attitude's own attitude_stddev"
     )
 
 
-def _suspect(turned: Motion, seen: float, *, ample: bool) -> str:
+def _describe_residuals(turned: MotionExcitation, seen: float, *, ample: bool) -> str:
     """Return the reason that residuals are which attitude errors `seen` (rad) may have made."""
     wrong = f"as attitude errors of {math.degrees(seen):.2g} deg make: if they are, it is wrong by"
-    part = f"{100.0 * min(1.0, turned.feigned * seen**2):.2g} %"
+    part = f"{100.0 * min(1.0, turned.attitude_error_gain * seen**2):.2g} %"
     if ample:
-        return (
-            f"residuals of {100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis, {wrong} {part}; {SUSPECTS}"
-        )
+        return f"residuals of {100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis, {wrong} {part}; {MISFIT_REMEDY}"
     return f"{turned}, residuals {wrong} {part}; {turned.remedy}"
 
 
-def _undetermined(what: str, turned: Motion, fit: Fit) -> CalibrationError:
+def _motion_error(what: str, turned: MotionExcitation, fit: AttitudeFit) -> CalibrationError:
     """Return the error of a motion that leaves a combination of parameters open."""
-    names, slopes = _numbers(Fit(np.eye(3), fit.direction, np.zeros(3), fit.seeks_direction, fit.seeks_iron))
-    parts = np.linalg.norm(slopes @ turned.weak, axis=1)
+    names, slopes = _calibration_numbers(
+        AttitudeFit(np.eye(3), fit.direction, np.zeros(3), fit.seeks_direction, fit.seeks_iron)
+    )
+    parts = np.linalg.norm(slopes @ turned.weakest_combinations, axis=1)
     largest = sorted(int(i) for i in np.argsort(-parts)[:4] if parts[i] > 0.3 * parts.max())
     allowed = f"must tell {', '.join(names[i] for i in largest)} apart"
     return CalibrationError(f"motion: {what}", allowed=allowed, remedy=turned.remedy)
 
 
-def _drowned(seen: float, found: tuple[str, ...]) -> CalibrationError:
+def _residual_error(seen: float, found: tuple[str, ...]) -> CalibrationError:
     """Return the error of residuals as large as attitude errors `seen` (rad) make, with what was found of readings."""
-    what, remedy = f"{100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis", "; ".join((*found, SUSPECTS))
+    what, remedy = (
+        f"{100.0 * math.sqrt(2.0 / 3.0) * seen:.2g} % of the field an axis",
+        "; ".join((*found, MISFIT_REMEDY)),
+    )
     return CalibrationError("residuals", what, allowed="must be small against the field", remedy=remedy)
 
 
-def _unknown(turned: Motion, fit: Fit, weakest: float, *, ample: bool) -> CalibrationError:
+def _uncertain_error(
+    turned: MotionExcitation, fit: AttitudeFit, max_relative_stddev: float, *, ample: bool
+) -> CalibrationError:
     """Return the error of a combination of parameters that is known too badly."""
-    known = f"known to {100.0 * weakest:.2g} % of the field only"
+    known = f"known to {100.0 * max_relative_stddev:.2g} % of the field only"
     if not ample:
-        return _undetermined(f"{known}, {turned}", turned, fit)
-    allowed = f"must be known to {100.0 * HOPELESS:g} %"
-    return CalibrationError("field", known, allowed=allowed, remedy=f"record for longer, or {SUSPECTS}")
+        return _motion_error(f"{known}, {turned}", turned, fit)
+    allowed = f"must be known to {100.0 * REFUSE_ABOVE:g} %"
+    return CalibrationError("field", known, allowed=allowed, remedy=f"record for longer, or {MISFIT_REMEDY}")
 
 
-def _coloured(weakest: float, white: Whiteness) -> CalibrationError:
+def _correlation_error(max_relative_stddev: float, white: Whiteness) -> CalibrationError:
     """Return the error of residuals that hang together so much that nothing is known."""
-    known = f"known to {100.0 * weakest:.2g} % of the field only"
-    return CalibrationError(f"residuals: {known}", allowed="must be white", remedy=correlation(white)[0])
+    known = f"known to {100.0 * max_relative_stddev:.2g} % of the field only"
+    return CalibrationError(f"residuals: {known}", allowed="must be white", remedy=correlation_reasons(white)[0])
 
 
-def _misfit(explained: float, found: tuple[str, ...]) -> CalibrationError:
+def _misfit_error(r_squared: float, found: tuple[str, ...]) -> CalibrationError:
     """Return the error of readings and attitudes that do not belong together, with what was found of the readings."""
-    what = f"{100.0 * max(explained, 0.0):.2g} % of the readings' variance explained by the attitude"
-    remedy = "; ".join((*found, SUSPECTS))
-    return CalibrationError("field", what, allowed=f"must be at least {100.0 * EXPLAINED:g} %", remedy=remedy)
+    what = f"{100.0 * max(r_squared, 0.0):.2g} % of the readings' variance explained by the attitude"
+    remedy = "; ".join((*found, MISFIT_REMEDY))
+    return CalibrationError("field", what, allowed=f"must be at least {100.0 * MIN_R_SQUARED:g} %", remedy=remedy)
 
 
-def _otherwise(meaning: str) -> CalibrationError:
+def _convention_error(meaning: str) -> CalibrationError:
     """Return the error of an attitude that means something else than it should."""
     remedy = "give unit quaternions w x y z that take sensor coordinates to world coordinates"
     allowed = "must be w x y z, from sensor to world"
     return CalibrationError("rotation_ws", f"fits the readings when read as {meaning}", allowed=allowed, remedy=remedy)
 
 
-def _whiteness(statistics: Statistics, sums: Sums, fit: Fit) -> Whiteness:
+def _assess_whiteness(statistics: GramSums, sums: SecondMoments, fit: AttitudeFit) -> Whiteness:
     """Return the verdict on the residuals' sums over blocks, each weighted with the residuals' own covariance."""
     contrast = fit.contrast.copy()
     contrast[:, 10:] /= sums.size
-    noise = variances(sums, fit)
-    if float(np.trace(noise)) < NOISELESS * float(np.trace(sums.square)):
+    noise = noise_covariance(sums, fit)
+    if float(np.trace(noise)) < ROUNDING_VARIANCE * float(np.trace(sums.square)):
         return Whiteness()
     weight = np.linalg.inv(noise)
-    counts = [statistics.blocks(level) for level in range(1, LEVELS + 1)]
+    counts = [statistics.blocks(level) for level in range(1, BLOCK_LEVELS + 1)]
     counts = [count for count in counts if count]
     ratio = [
         float(np.sum(weight * (contrast @ statistics.products(level) @ contrast.T)))
-        / (3.0 * count * float(STEP) ** level)
+        / (3.0 * count * float(BLOCK_FACTOR) ** level)
         for level, count in enumerate(counts, 1)
     ]
-    return whiteness(ratio, counts, 3)
+    return assess_whiteness(ratio, counts, 3)
 
 
-def _numbers(fit: Fit) -> tuple[tuple[str, ...], FloatArray]:
+def _calibration_numbers(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names of the numbers that are given, and their derivatives (k, n) by the parameters."""
     scale, sought = fit.scale, fit.size
     slopes = np.zeros((16, sought))
@@ -416,7 +459,7 @@ def _numbers(fit: Fit) -> tuple[tuple[str, ...], FloatArray]:
     names = ["scale", *(f"{what}.{axis}" for what in ("direction", "bias") for axis in "xyz")]
     names += [f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz"]
     if fit.seeks_direction:
-        slopes[1:4, 4:6] = plane(fit.direction)
+        slopes[1:4, 4:6] = tangent_plane(fit.direction)
     if fit.seeks_iron:
         changes = (fit.iron / scale) @ TRACELESS
         slopes[7:, sought - 8 :] = changes.reshape(8, 9).T
@@ -424,23 +467,23 @@ def _numbers(fit: Fit) -> tuple[tuple[str, ...], FloatArray]:
     return tuple(names[i] for i in kept), slopes[kept]
 
 
-def _misread(stream: KnownAttitude, field: ArrayLike, rotation_ws: ArrayLike, bound: float) -> str:
+def _find_convention(stream: KnownAttitudeCalibrator, field: ArrayLike, rotation_ws: ArrayLike, bound: float) -> str:
     """Return what the attitudes mean instead, where that explains the readings and what they should mean does not.
 
     No more than `bound` of the readings' variance has to be left open for what they should mean to hold.
     """
-    rows, turns = checked_field(field), checked_rotation(rotation_ws, np.shape(field)[0])
-    step = max(1, rows.shape[0] // SAMPLED)
+    rows, turns = validate_field(field), validate_rotation(rotation_ws, np.shape(field)[0])
+    step = max(1, rows.shape[0] // ALTERNATIVE_READINGS)
     rows, turns = np.ascontiguousarray(rows[::step]), turns[::step]
-    if rows.shape[0] < SPARE or not np.ptp(rows):
+    if rows.shape[0] < MIN_REDUNDANCY or not np.ptp(rows):
         return ""
-    unexplained, _ = stream.tried(rows, np.ascontiguousarray(turns))
+    unexplained, _ = stream.fit_alternative(rows, np.ascontiguousarray(turns))
     if unexplained <= bound:
         return ""
     fitting = []
-    for meaning, (order, sign) in MEANINGS.items():
+    for meaning, (order, sign) in CONVENTIONS.items():
         other = turns[:, order] * np.array((1.0, sign, sign, sign))
-        left, iron = stream.tried(rows, np.ascontiguousarray(other))
-        if left < min(1.0 - WELL_EXPLAINED, 0.25 * unexplained):
+        left, iron = stream.fit_alternative(rows, np.ascontiguousarray(other))
+        if left < min(1.0 - WARN_R_SQUARED, 0.25 * unexplained):
             fitting.append((iron, meaning))
     return min(fitting)[1] if fitting else ""

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.calibration.checks import checked_field, checked_rotation
+from navsense.calibration.checks import validate_field, validate_rotation
 from navsense.calibration.result import Calibration
 from navsense.errors import CalibrationError
 from navsense.figures import check_figure_path, make_figure, save_figure
@@ -29,10 +29,10 @@ from navsense.kernels import kernel
 from navsense.rotation import rotate
 from navsense.typing import FloatArray, Quaternions, Vectors
 
-MOST_POINTS = 3000
+MAX_POINTS = 3000
 """Readings that are drawn, evenly chosen; more would be one blot."""
 
-SHOWN = {
+DISPLAY_UNITS = {
     "T": (1e6, "µT", 1e9, "nT"),
     "mT": (1e3, "µT", 1e6, "nT"),
     "uT": (1.0, "µT", 1e3, "nT"),
@@ -41,13 +41,13 @@ SHOWN = {
 """Units that are drawn as others: factor and name for fields, factor and name for residuals."""
 
 BINS = 61
-WIDEST = 5.0
+HISTOGRAM_STDDEVS = 5.0
 """Deviations on each side of the histogram; what is farther out is counted in its outermost bins."""
 
 NORMAL_MEDIAN = 0.6744897501960817
 """Median of the absolute value of a normal variable of deviation 1."""
 
-BESIDE = 100
+TITLE_CHARACTERS = 100
 """Characters of a line of the title that have room beside the legend."""
 
 WIDTH = 12.0
@@ -73,10 +73,10 @@ def draw(
     declared, 0 for none. Raises `CalibrationError` for other arrays and numbers that are not finite, where the picture
     cannot be written, or matplotlib is not there.
     """
-    rows = checked_field(field)
+    rows = validate_field(field)
     if not rows.shape[0]:
         raise CalibrationError("field", "no readings", allowed="must be one at least")
-    turns = None if rotation_ws is None else checked_rotation(rotation_ws, rows.shape[0])
+    turns = None if rotation_ws is None else validate_rotation(rotation_ws, rows.shape[0])
     if not 0.0 <= noise < math.inf:
         raise CalibrationError("noise", noise, allowed="must be from 0 up, and finite")
     target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 8.0, CalibrationError)
@@ -86,27 +86,27 @@ def draw(
     grid = figure.add_gridspec(2, 6, height_ratios=(1.0, 0.85))
     for place, (first, second) in enumerate(((0, 1), (0, 2), (1, 2))):
         axes = figure.add_subplot(grid[0, 2 * place : 2 * place + 2])
-        _projection(axes, rows, pure, calibration, first, second)
+        _draw_projection(axes, rows, pure, calibration, first, second)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4, fontsize=9, markerscale=1.5)
-    _lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
-    _histogram(figure.add_subplot(grid[1, 4:]), residuals(rows, calibration, turns), calibration, noise)
+    _draw_lengths(figure.add_subplot(grid[1, :4]), rows, pure, calibration)
+    _draw_histogram(figure.add_subplot(grid[1, 4:]), compute_residuals(rows, calibration, turns), calibration, noise)
     figure.suptitle(_title(calibration), x=0.01, ha="left", fontsize=11)
     save_figure(figure, target, CalibrationError)
 
 
-def draw_refused(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
+def draw_readings(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
     """Write a picture of readings (n, 3) that no calibration was made of, and why.
 
     Raises `CalibrationError` as `draw` does.
     """
-    rows = checked_field(field)
+    rows = validate_field(field)
     target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 4.8, CalibrationError)
-    factor, name, _, _ = _shown(unit)
-    some = factor * rows[_some(rows.shape[0])]
+    factor, name, _, _ = _display_units(unit)
+    some = factor * rows[_plotted_rows(rows.shape[0])]
     for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
         axes.plot(some[:, first], some[:, second], ".", color=BEFORE, markersize=2.5, alpha=0.6, rasterized=True)
         axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
-        _dress(axes, first, second, name)
+        _label_projection(axes, first, second, name)
     why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
     figure.suptitle(why, x=0.01, ha="left", fontsize=10)
     save_figure(figure, target, CalibrationError)
@@ -117,15 +117,15 @@ def _title(calibration: Calibration) -> str:
     reasons = "; ".join(reason.partition(":")[0] for reason in calibration.verdict.reasons)
     verdict = "ok" if calibration.verdict.ok else f"poor: {reasons}"
     text = f"{calibration.method}, {calibration.count} readings, verdict {verdict}"
-    return textwrap.fill(text, BESIDE).replace("$", r"\$")
+    return textwrap.fill(text, TITLE_CHARACTERS).replace("$", r"\$")
 
 
-def residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:
+def compute_residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:
     """Return what a calibration leaves of readings (n, 3): (n, 3) with attitude and direction, (n,) without."""
     if calibration.direction is not None and rotation_ws is not None:
         seen = np.empty((field.shape[0], 3))
         field_w = calibration.scale * calibration.direction
-        _seen(np.ascontiguousarray(rotation_ws, dtype=np.float64), np.ascontiguousarray(field_w), seen)
+        _rotate_to_sensor(np.ascontiguousarray(rotation_ws, dtype=np.float64), np.ascontiguousarray(field_w), seen)
         return np.asarray(field - seen @ calibration.soft_iron.T - calibration.bias)
     inverse = np.linalg.inv(calibration.soft_iron)
     pure = (field - calibration.bias) @ inverse.T
@@ -135,46 +135,48 @@ def residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions
 
 
 @kernel
-def _seen(rotation_ws: Quaternions, field_w: FloatArray, out: Vectors) -> None:
+def _rotate_to_sensor(rotation_ws: Quaternions, field_w: FloatArray, out: Vectors) -> None:
     """Write rotation_ws^-1 field_w (n, 3)."""
     for i in range(out.shape[0]):
         w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
         out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, field_w[0], field_w[1], field_w[2])
 
 
-def _shown(unit: str | None) -> tuple[float, str, float, str]:
+def _display_units(unit: str | None) -> tuple[float, str, float, str]:
     """Return factor and name of the unit that fields are drawn in, and of that of residuals."""
     name = unit or "as read"
-    return SHOWN.get(name, (1.0, name, 1.0, name))
+    return DISPLAY_UNITS.get(name, (1.0, name, 1.0, name))
 
 
-def _length(calibration: Calibration) -> float:
+def _calibrated_length(calibration: Calibration) -> float:
     """Return how long calibrated readings are in the earth's field alone."""
     return calibration.scale * calibration.gain
 
 
-def _some(count: int) -> FloatArray:
+def _plotted_rows(count: int) -> FloatArray:
     """Return the rows that are drawn."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).astype(np.int64))
+    return np.unique(np.linspace(0, count - 1, min(count, MAX_POINTS)).astype(np.int64))
 
 
-def _projection(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration, first: int, second: int) -> None:
+def _draw_projection(
+    axes: Any, field: Vectors, pure: Vectors, calibration: Calibration, first: int, second: int
+) -> None:
     """Draw two axes of the readings, before and after, and the circle that they should lie in."""
-    factor, unit, _, _ = _shown(calibration.unit)
-    rows = _some(field.shape[0])
+    factor, unit, _, _ = _display_units(calibration.unit)
+    rows = _plotted_rows(field.shape[0])
     for points, colour, label in ((field, BEFORE, "before"), (pure, AFTER, "after")):
         x, y = factor * points[rows, first], factor * points[rows, second]
         axes.plot(x, y, ".", color=colour, markersize=2.5, alpha=0.6, label=label, rasterized=True)
     turn = np.linspace(0.0, 2.0 * math.pi, 361)
-    radius = factor * _length(calibration)
+    radius = factor * _calibrated_length(calibration)
     label = f"{radius:.5g} {unit}" if calibration.unit else f"{radius:.5g}"
     axes.plot(radius * np.cos(turn), radius * np.sin(turn), color=MODEL, linewidth=1.0, label=label)
     axes.plot(*(factor * calibration.bias[[first, second]]), "+", color=BEFORE, markersize=11, label="bias")
     axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
-    _dress(axes, first, second, unit)
+    _label_projection(axes, first, second, unit)
 
 
-def _dress(axes: Any, first: int, second: int, unit: str) -> None:
+def _label_projection(axes: Any, first: int, second: int, unit: str) -> None:
     """Give a projection its labels and one scale for both axes."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel(f"{'xyz'[first]} ({unit})")
@@ -183,22 +185,22 @@ def _dress(axes: Any, first: int, second: int, unit: str) -> None:
     axes.grid(alpha=0.25)
 
 
-def _spread(values: FloatArray, unit: str) -> str:
+def _format_spread(values: FloatArray, unit: str) -> str:
     """Return mean and deviation of values, with as many decimals as two figures of the deviation need."""
     mean, deviation = float(values.mean()), float(values.std())
     decimals = max(0, 1 - math.floor(math.log10(deviation))) if deviation > 0.0 else 6
     return f"{mean:.{decimals}f} ± {deviation:.{decimals}f} {unit}"
 
 
-def _lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration) -> None:
+def _draw_lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration) -> None:
     """Draw the length of each reading, before and after."""
-    factor, unit, _, _ = _shown(calibration.unit)
-    rows = _some(field.shape[0])
+    factor, unit, _, _ = _display_units(calibration.unit)
+    rows = _plotted_rows(field.shape[0])
     for points, colour, label in ((field, BEFORE, "before"), (pure, AFTER, "after")):
         length = factor * np.sqrt((points[rows] ** 2).sum(axis=1))
-        said = f"{label}: {_spread(length, unit)}"
+        said = f"{label}: {_format_spread(length, unit)}"
         axes.plot(rows, length, ".", color=colour, markersize=2.5, alpha=0.6, label=said, rasterized=True)
-    axes.axhline(factor * _length(calibration), color=MODEL, linewidth=1.0)
+    axes.axhline(factor * _calibrated_length(calibration), color=MODEL, linewidth=1.0)
     axes.set_xlim(0, max(1, field.shape[0] - 1))
     axes.set_xlabel("reading")
     axes.set_ylabel(f"length of the reading ({unit})")
@@ -207,15 +209,15 @@ def _lengths(axes: Any, field: Vectors, pure: Vectors, calibration: Calibration)
     axes.legend(loc="upper right", fontsize=8, markerscale=3, framealpha=0.85)
 
 
-def _histogram(axes: Any, left: FloatArray, calibration: Calibration, noise: float) -> None:
+def _draw_histogram(axes: Any, left: FloatArray, calibration: Calibration, noise: float) -> None:
     """Draw what is left beside the noise that was declared and the one that was found."""
-    _, _, factor, unit = _shown(calibration.unit)
+    _, _, factor, unit = _display_units(calibration.unit)
     found = factor * calibration.residual_stddev
     bells: Sequence[tuple[float, str, str, str]] = ((found, MODEL, "-", "found"),)
     if noise > 0.0:
         bells = (*bells, (factor * noise, DECLARED, "--", "declared"))
     spread = factor * float(np.median(np.abs(left))) / NORMAL_MEDIAN  # what outliers do not widen
-    side = WIDEST * (max(spread, factor * noise) or found) or 1.0
+    side = HISTOGRAM_STDDEVS * (max(spread, factor * noise) or found) or 1.0
     values = np.clip(factor * left.ravel(), -side, side)
     beyond = int(np.count_nonzero(np.abs(factor * left) > side))
     axes.hist(values, bins=BINS, range=(-side, side), density=True, color=AFTER, alpha=0.55)

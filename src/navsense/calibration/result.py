@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense import outputs
-from navsense.calibration.units import checked_positive, checked_unit, named
+from navsense.calibration.units import format_unit, validate_positive, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
 from navsense.inputs import FileKind, parse_json, read_bytes
@@ -31,10 +31,10 @@ from navsense.typing import AnyArray, FloatArray, Vectors
 FORMAT: Final = "navsense calibration 1"
 """First entry of a saved calibration."""
 
-BOUND: Final = 1e-6
+ROUNDING: Final = 1e-6
 """What lengths, determinants and correlations in a file may be off by rounding."""
 
-SMALLEST: Final = math.ulp(0.0)
+MIN_SCALE: Final = math.ulp(0.0)
 """Least scale above 0."""
 
 NAMES: Final = (
@@ -64,7 +64,7 @@ class Calibration:
     soft_iron: FloatArray
     covariance: FloatArray
     names: tuple[str, ...]
-    freedom: int
+    degrees_of_freedom: int
     residual_stddev: float
     count: int
     unit: str | None
@@ -107,7 +107,7 @@ class Calibration:
         Rows that are NaN stay so; a row gives the same to the last bit alone and among others. Raises
         `CalibrationError` for another shape or no numbers.
         """
-        given = _readings(field)
+        given = _validate_readings(field)
         x, y, z = (given[..., axis] - self.bias[axis] for axis in range(3))
         out = np.empty(given.shape)
         for axis, row in enumerate(self.matrix.tolist()):  # no product of matrices: a row is the same among others
@@ -117,7 +117,7 @@ class Calibration:
     @property
     def formula(self) -> str:
         """Return what `apply` does, with its numbers and units, so that it can be done anywhere."""
-        unit = named(self.unit)
+        unit = format_unit(self.unit)
         rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
         bias = ", ".join(f"{value:.9g}" for value in self.bias)
         length = self.scale if self.strength is None else self.strength
@@ -129,16 +129,18 @@ class Calibration:
 
     def __str__(self) -> str:
         """Return all that is known, with standard deviations and units."""
-        unit, stddev = named(self.unit), self.stddev
+        unit, stddev = format_unit(self.unit), self.stddev
         lines = [
             f"magnetometer calibration by {self.method} from {self.count} readings",
             f"scale      {self.scale:.6g} +- {stddev['scale']:.2g}{unit}",
-            f"bias       {_spread(self.bias, 'bias', stddev)}{unit}",
+            f"bias       {_format_vector(self.bias, 'bias', stddev)}{unit}",
         ]
         if self.direction is not None:
-            lines.append(f"direction  {_spread(self.direction, 'direction', stddev)} in the world")
+            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
         for axis, row in zip("xyz", self.soft_iron, strict=True):
-            values = ", ".join(_value(v, stddev.get(f"soft_iron.{axis}{k}")) for v, k in zip(row, "xyz", strict=True))
+            values = ", ".join(
+                _format_value(v, stddev.get(f"soft_iron.{axis}{k}")) for v, k in zip(row, "xyz", strict=True)
+            )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
         lines.append(f"residual   {self.residual_stddev:.3g}{unit} an axis")
         return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
@@ -147,7 +149,7 @@ class Calibration:
         """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
         try:
             with outputs.replace_file(Path(path)) as part:
-                part.write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
+                part.write_text(json.dumps(_to_json(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()
             remedy = f"make the folder {Path(path).parent} first" if missing else "give a path that can be written"
@@ -160,7 +162,7 @@ class Calibration:
         data = read_bytes(str(path), FILE)
         try:
             entries = parse_json(data)
-            return _from_plain(entries)
+            return _from_json(entries)
         except CalibrationError as error:
             error.where = Where(str(path))
             raise
@@ -169,7 +171,7 @@ class Calibration:
             raise CalibrationError("calibration", what, allowed=FILE.allowed, where=Where(str(path))) from error
 
 
-def _readings(field: ArrayLike) -> FloatArray:
+def _validate_readings(field: ArrayLike) -> FloatArray:
     """Return readings (n, 3) or (3,) as floats, masked rows as NaN; raise `CalibrationError` for another thing."""
     try:
         given: AnyArray = np.asarray(field)
@@ -183,17 +185,19 @@ def _readings(field: ArrayLike) -> FloatArray:
     return np.where(np.ma.getmaskarray(np.ma.asarray(field)), math.nan, rows) if np.ma.is_masked(field) else rows
 
 
-def _value(value: float, stddev: float | None) -> str:
+def _format_value(value: float, stddev: float | None) -> str:
     """Return a number with its standard deviation, if it has one."""
     return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
 
 
-def _spread(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
+def _format_vector(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
     """Return three numbers with their standard deviations."""
-    return "(" + ", ".join(_value(v, stddev.get(f"{name}.{k}")) for v, k in zip(values, "xyz", strict=True)) + ")"
+    return (
+        "(" + ", ".join(_format_value(v, stddev.get(f"{name}.{k}")) for v, k in zip(values, "xyz", strict=True)) + ")"
+    )
 
 
-def _plain(calibration: Calibration) -> dict[str, Any]:
+def _to_json(calibration: Calibration) -> dict[str, Any]:
     """Return a calibration as numbers, texts, lists and dictionaries."""
     verdict, white = calibration.verdict, calibration.verdict.whiteness
     direction = calibration.direction
@@ -210,18 +214,18 @@ def _plain(calibration: Calibration) -> dict[str, Any]:
         "soft_iron": calibration.soft_iron.tolist(),
         "residual_stddev": calibration.residual_stddev,
         "names": list(calibration.names),
-        "freedom": calibration.freedom,
+        "degrees_of_freedom": calibration.degrees_of_freedom,
         "covariance": calibration.covariance.tolist(),
         "verdict": {
-            "weakest": verdict.weakest,
-            "explained": verdict.explained,
+            "max_relative_stddev": verdict.max_relative_stddev,
+            "r_squared": verdict.r_squared,
             "whiteness": {"white": white.white, "inflation": white.inflation, "span": white.span},
             "reasons": list(verdict.reasons),
         },
     }
 
 
-def _array(values: object, shape: tuple[int, ...]) -> FloatArray:
+def _parse_array(values: object, shape: tuple[int, ...]) -> FloatArray:
     """Return numbers as an array of this shape; raise `ValueError` unless they are finite ones."""
     array = np.array(values, dtype=np.float64)
     if array.shape != shape or not np.isfinite(array).all():
@@ -229,7 +233,7 @@ def _array(values: object, shape: tuple[int, ...]) -> FloatArray:
     return array
 
 
-def _number(entries: Mapping[str, Any], name: str, low: float, high: float = math.inf) -> float:
+def _parse_number(entries: Mapping[str, Any], name: str, low: float, high: float = math.inf) -> float:
     """Return an entry that is a finite number from `low` to `high`; raise `ValueError` for another."""
     value = entries[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -239,7 +243,7 @@ def _number(entries: Mapping[str, Any], name: str, low: float, high: float = mat
     return float(value)
 
 
-def _whole(entries: Mapping[str, Any], name: str) -> int:
+def _parse_count(entries: Mapping[str, Any], name: str) -> int:
     """Return an entry that is a whole number from 1 on; raise `ValueError` for another."""
     value = entries[name]
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -247,7 +251,7 @@ def _whole(entries: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _texts(entries: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def _parse_texts(entries: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return an entry that is a list of texts; raise `ValueError` for another."""
     value = entries[name]
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
@@ -255,65 +259,70 @@ def _texts(entries: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _soft_iron(entries: Mapping[str, Any]) -> FloatArray:
+def _parse_soft_iron(entries: Mapping[str, Any]) -> FloatArray:
     """Return the soft iron; raise `ValueError` unless its determinant is 1."""
-    iron = _array(entries["soft_iron"], (3, 3))
-    if not abs(float(np.linalg.det(iron)) - 1.0) <= BOUND:
+    iron = _parse_array(entries["soft_iron"], (3, 3))
+    if not abs(float(np.linalg.det(iron)) - 1.0) <= ROUNDING:
         raise ValueError(f"soft iron of determinant {np.linalg.det(iron):.6g}")
     return iron
 
 
-def _direction(entries: Mapping[str, Any]) -> FloatArray | None:
+def _parse_direction(entries: Mapping[str, Any]) -> FloatArray | None:
     """Return the direction or None; raise `ValueError` unless its length is 1."""
     if entries["direction"] is None:
         return None
-    direction = _array(entries["direction"], (3,))
-    if not abs(float(np.linalg.norm(direction)) - 1.0) <= BOUND:
+    direction = _parse_array(entries["direction"], (3,))
+    if not abs(float(np.linalg.norm(direction)) - 1.0) <= ROUNDING:
         raise ValueError(f"direction of length {np.linalg.norm(direction):.6g}")
     return direction
 
 
-def _covariance(entries: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
+def _parse_covariance(entries: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
     """Return the covariance of the names; raise `ValueError` unless it may be one of them."""
     if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
         raise ValueError(f"names {names}")
-    covariance = _array(entries["covariance"], (len(names), len(names)))
+    covariance = _parse_array(entries["covariance"], (len(names), len(names)))
     variances = np.diag(covariance)
     if not (variances >= 0.0).all():
         raise ValueError("covariance with a negative variance")
     bound = np.sqrt(np.outer(variances, variances))
-    if not ((np.abs(covariance) <= (1.0 + BOUND) * bound) & (np.abs(covariance - covariance.T) <= BOUND * bound)).all():
+    if not (
+        (np.abs(covariance) <= (1.0 + ROUNDING) * bound) & (np.abs(covariance - covariance.T) <= ROUNDING * bound)
+    ).all():
         raise ValueError("covariance that is not symmetric, or larger than its variances allow")
     return covariance
 
 
-def _verdict(entries: Mapping[str, Any]) -> Verdict:
+def _parse_verdict(entries: Mapping[str, Any]) -> Verdict:
     """Return the verdict; raise `ValueError` for what is none."""
     white = entries["whiteness"]
     if not isinstance(white["white"], bool):
         raise TypeError(f"white {white['white']!r}")
-    whiteness = Whiteness(white["white"], _number(white, "inflation", 1.0), _whole(white, "span"))
-    weakest, explained = _number(entries, "weakest", 0.0), _number(entries, "explained", -math.inf, 1.0)
-    return Verdict(weakest, explained, whiteness, _texts(entries, "reasons"))
+    whiteness = Whiteness(white["white"], _parse_number(white, "inflation", 1.0), _parse_count(white, "span"))
+    max_relative_stddev, r_squared = (
+        _parse_number(entries, "max_relative_stddev", 0.0),
+        _parse_number(entries, "r_squared", -math.inf, 1.0),
+    )
+    return Verdict(max_relative_stddev, r_squared, whiteness, _parse_texts(entries, "reasons"))
 
 
-def _from_plain(entries: Mapping[str, Any]) -> Calibration:
+def _from_json(entries: Mapping[str, Any]) -> Calibration:
     """Return the calibration of what `_plain` gave; raise `ValueError`, `KeyError`, `TypeError` for other things."""
     if entries["format"] != FORMAT:
         raise CalibrationError("format", entries["format"], allowed=f"must be {FORMAT}")
-    names, unit = _texts(entries, "names"), checked_unit(entries["unit"])
+    names, unit = _parse_texts(entries, "names"), validate_unit(entries["unit"])
     return Calibration(
         method=str(entries["method"]),
-        scale=_number(entries, "scale", SMALLEST),
-        direction=_direction(entries),
-        bias=_array(entries["bias"], (3,)),
-        soft_iron=_soft_iron(entries),
-        covariance=_covariance(entries, names),
+        scale=_parse_number(entries, "scale", MIN_SCALE),
+        direction=_parse_direction(entries),
+        bias=_parse_array(entries["bias"], (3,)),
+        soft_iron=_parse_soft_iron(entries),
+        covariance=_parse_covariance(entries, names),
         names=names,
-        freedom=_whole(entries, "freedom"),
-        residual_stddev=_number(entries, "residual_stddev", 0.0),
-        count=_whole(entries, "count"),
+        degrees_of_freedom=_parse_count(entries, "degrees_of_freedom"),
+        residual_stddev=_parse_number(entries, "residual_stddev", 0.0),
+        count=_parse_count(entries, "count"),
         unit=unit,
-        strength=checked_positive("strength", entries["strength"]),
-        verdict=_verdict(entries["verdict"]),
+        strength=validate_positive("strength", entries["strength"]),
+        verdict=_parse_verdict(entries["verdict"]),
     )

@@ -19,20 +19,20 @@ from navsense.errors import CalibrationError
 from navsense.factors.arguments import UNITS
 from navsense.typing import AnyArray
 
-WEAKEST_FIELD, STRONGEST_FIELD = 10e-6, 150e-6
+MIN_FIELD, MAX_FIELD = 10e-6, 150e-6
 """Tesla: what a sensor in the earth's field may be found to see."""
 
 ROUNDING = 1e-9
 """What a bound may be missed by for having been multiplied."""
 
-NORMALISED = 0.05
+UNIT_VECTOR_TOLERANCE = 0.05
 """What readings are off length 1 that somebody has divided by theirs."""
 
-WITHIN = 3.0
+MAX_STRENGTH_RATIO = 3.0
 """Factor between a known strength and the one that the sensor is found to see."""
 
 
-def checked_unit(unit: str | None) -> str | None:
+def validate_unit(unit: str | None) -> str | None:
     """Return the unit; raise `CalibrationError` for one that is not known."""
     if unit is not None and not (isinstance(unit, str) and unit in UNITS):
         allowed = f"must be one of {', '.join(UNITS)}, or None for numbers without one"
@@ -40,12 +40,12 @@ def checked_unit(unit: str | None) -> str | None:
     return unit
 
 
-def named(unit: str | None) -> str:
+def format_unit(unit: str | None) -> str:
     """Return a unit as text stands after a number: " uT", or nothing where there is none."""
     return "" if unit is None else f" {unit}"
 
 
-def checked_positive(what: str, value: object) -> float | None:
+def validate_positive(what: str, value: object) -> float | None:
     """Return a number above 0 as a float, None for None; raise `CalibrationError` for another thing."""
     if value is None:
         return None
@@ -58,12 +58,12 @@ def checked_positive(what: str, value: object) -> float | None:
     return number
 
 
-def checked_strength(strength: float | None, unit: str | None) -> float | None:
+def validate_strength(strength: float | None, unit: str | None) -> float | None:
     """Return the known strength (in `unit`); raise `CalibrationError` unless it is a field that the earth may have."""
-    number = checked_positive("strength", strength)
-    if number is not None and unit is not None and not believable(number * UNITS[unit]):
+    number = validate_positive("strength", strength)
+    if number is not None and unit is not None and not is_plausible_strength(number * UNITS[unit]):
         raise CalibrationError(
-            f"strength ({unit})", f"{number:.6g}", allowed=_span(unit), remedy=_instead(number, unit)
+            f"strength ({unit})", f"{number:.6g}", allowed=_allowed_strength(unit), remedy=_unit_remedy(number, unit)
         )
     return number
 
@@ -71,37 +71,37 @@ def checked_strength(strength: float | None, unit: str | None) -> float | None:
 def check_scale(scale: float, unit: str | None, strength: float | None) -> None:
     """Raise `CalibrationError` where a fitted scale (in `unit`) cannot be the earth's field seen by this sensor."""
     what = f"strength of the field ({unit})" if unit else "strength of the field"
-    if unit is not None and not believable(scale * UNITS[unit]):
-        raise CalibrationError(what, f"{scale:.4g}", allowed=_span(unit), remedy=_instead(scale, unit))
-    if strength is not None and not strength / WITHIN <= scale <= strength * WITHIN:
+    if unit is not None and not is_plausible_strength(scale * UNITS[unit]):
+        raise CalibrationError(what, f"{scale:.4g}", allowed=_allowed_strength(unit), remedy=_unit_remedy(scale, unit))
+    if strength is not None and not strength / MAX_STRENGTH_RATIO <= scale <= strength * MAX_STRENGTH_RATIO:
         raise CalibrationError(
             what,
             f"{scale:.4g}",
-            allowed=f"must be within a factor of {WITHIN:g} of the known strength, {strength:.4g}",
+            allowed=f"must be within a factor of {MAX_STRENGTH_RATIO:g} of the known strength, {strength:.4g}",
             remedy="check the known strength and its unit, the sensor's range setting and what magnets are near",
         )
 
 
-def believable(tesla: float) -> bool:
+def is_plausible_strength(tesla: float) -> bool:
     """Tell whether a sensor may see the earth's field so strong (T)."""
-    return WEAKEST_FIELD * (1.0 - ROUNDING) <= tesla <= STRONGEST_FIELD * (1.0 + ROUNDING)
+    return MIN_FIELD * (1.0 - ROUNDING) <= tesla <= MAX_FIELD * (1.0 + ROUNDING)
 
 
-def likely(value: float) -> tuple[str, ...]:
+def plausible_units(value: float) -> tuple[str, ...]:
     """Return the units in which a value would be the earth's field."""
-    return tuple(unit for unit, factor in UNITS.items() if believable(value * factor))
+    return tuple(unit for unit, factor in UNITS.items() if is_plausible_strength(value * factor))
 
 
-def _span(unit: str) -> str:
+def _allowed_strength(unit: str) -> str:
     """Say what a strength may be, in the unit."""
-    low, high = WEAKEST_FIELD / UNITS[unit], STRONGEST_FIELD / UNITS[unit]
+    low, high = MIN_FIELD / UNITS[unit], MAX_FIELD / UNITS[unit]
     return f"must be from {low:g} to {high:g}, as the earth's field is"
 
 
-def _instead(value: float, unit: str) -> str:
+def _unit_remedy(value: float, unit: str) -> str:
     """Say which unit the numbers are likely to have."""
-    units = likely(value)
-    if abs(value - 1.0) <= NORMALISED:
+    units = plausible_units(value)
+    if abs(value - 1.0) <= UNIT_VECTOR_TOLERANCE:
         return 'the numbers look like unit vectors: say unit=None; if they are gauss, unit="G"'
     if units:
         return f"the numbers look like {' or '.join(units)}: say " + " or ".join(f'unit="{name}"' for name in units)

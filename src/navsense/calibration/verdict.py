@@ -40,65 +40,65 @@ from typing import Final
 
 import numpy as np
 
-from navsense.calibration.checks import AXES, Thinned
-from navsense.calibration.units import named
+from navsense.calibration.checks import AXES, Subsample
+from navsense.calibration.units import format_unit
 from navsense.typing import FloatArray, IntArray, Vectors
 
 FALSE_ALARM: Final = 1e-6
 """Probability that white residuals are taken for others."""
 
-HOPELESS: Final = 0.1
+REFUSE_ABOVE: Final = 0.1
 """Standard deviation of a combination, of the field, above which nothing is given."""
 
-POOR: Final = 0.01
+WARN_ABOVE: Final = 0.01
 """Above which the verdict is not ok."""
 
-COLOURED: Final = 1.1
+MAX_INFLATION: Final = 1.1
 """Inflation above which correlated residuals are a reason: 5 percent in a standard deviation."""
 
-SPARE: Final = 10
+MIN_REDUNDANCY: Final = 10
 """Readings beyond those that the parameters need: the residuals' deviation is known to 13 percent."""
 
-EXPLAINED: Final = 0.5
+MIN_R_SQUARED: Final = 0.5
 """Share of the readings' variance that the model has to explain."""
 
-WELL_EXPLAINED: Final = 0.9
+WARN_R_SQUARED: Final = 0.9
 """Share below which the verdict is not ok."""
 
-STRETCHED: Final = 5.0
+MAX_STRETCH: Final = 5.0
 """Ratio of the soft iron's largest stretch to its smallest that no iron makes: an axis is not seen."""
 
-NOISELESS: Final = 1e-13
+ROUNDING_VARIANCE: Final = 1e-13
 """Residual variance, of the field's, that is rounding: it says nothing about whiteness or shape."""
 
-UNEVEN: Final = 3.0
+UNEQUAL_AXES_FACTOR: Final = 3.0
 """Times that q exceeds chi-squared of one degree of freedom where all noise is on one axis of three."""
 
-STEPS: Final = 1.5
+MAX_QUANTISATION_STEPS: Final = 1.5
 """Steps of the readings up to which none is far off."""
 
-FEW: Final = 0.45
+MAX_SMALL_SHARE: Final = 0.45
 """Share of readings with q below a quarter of its median that noise of any usual shape stays below."""
 
-DEGREES: Final = (3, 4)
+POLYNOMIAL_DEGREES: Final = (3, 4)
 """Of the polynomials: on a sphere these hold the lower ones of the same parity too."""
 
-SQUEEZED: Final = 1e-10
+RANK_TOLERANCE: Final = 1e-10
 """Square of a polynomial, of the largest, below which it is made of the others on the directions that came."""
 
-SURPLUS: Final = 2.0
+MAX_NOISE_RATIO: Final = 2.0
 """Times the declared deviation above which residuals hold more than noise."""
 
-PLACED: Final = POOR
+MAX_DIRECTION_DEPENDENCE: Final = WARN_ABOVE
 """Rms of what depends on place, of the field, above which it is a reason: scale and bias are off by as much."""
 
-FEWEST_BLOCKS: Final = 12
+MIN_BLOCKS: Final = 12
 """Blocks from which their variance is looked at."""
 
-STEP: Final = 8
+BLOCK_FACTOR: Final = 8
 """Factor from one length of blocks to the next."""
 
-LEVELS: Final = 12
+BLOCK_LEVELS: Final = 12
 """Lengths of blocks, 8^1 to 8^12."""
 
 
@@ -120,8 +120,8 @@ class Verdict:
     residuals; `reasons` say what is wrong and what to do, none where all is well.
     """
 
-    weakest: float
-    explained: float
+    max_relative_stddev: float
+    r_squared: float
     whiteness: Whiteness = Whiteness()
     reasons: tuple[str, ...] = ()
 
@@ -134,21 +134,21 @@ class Verdict:
         """Say it on one line, or with one more for each reason."""
         head = "ok" if self.ok else "poor"
         lines = [
-            f"{head}: known to {100.0 * self.weakest:.2g} % of the field, {100.0 * self.explained:.4g} % explained"
+            f"{head}: known to {100.0 * self.max_relative_stddev:.2g} % of the field, {100.0 * self.r_squared:.4g} % explained"
         ]
         return "\n".join([*lines, *(f"- {reason}" for reason in self.reasons)])
 
 
-def weakness(deviation: float, remedy: str) -> tuple[str, ...]:
+def stddev_reasons(deviation: float, remedy: str) -> tuple[str, ...]:
     """Return the reason that a weakest combination's deviation (of the field) is, none where it is small enough."""
-    if deviation <= POOR:
+    if deviation <= WARN_ABOVE:
         return ()
-    return (f"known to {100.0 * deviation:.2g} % of the field only, more than {100.0 * POOR:g} %: {remedy}",)
+    return (f"known to {100.0 * deviation:.2g} % of the field only, more than {100.0 * WARN_ABOVE:g} %: {remedy}",)
 
 
-def correlation(whiteness: Whiteness) -> tuple[str, ...]:
+def correlation_reasons(whiteness: Whiteness) -> tuple[str, ...]:
     """Return the reason that correlated residuals are, none where they are white or nearly so."""
-    if whiteness.inflation <= COLOURED:
+    if whiteness.inflation <= MAX_INFLATION:
         return ()
     reason = (
         f"residuals hang together over some {whiteness.span} samples, the covariance was multiplied by"
@@ -158,25 +158,25 @@ def correlation(whiteness: Whiteness) -> tuple[str, ...]:
     return (reason,)
 
 
-def whiteness(ratio: Sequence[float] | FloatArray, count: Sequence[int], axes: int) -> Whiteness:
+def assess_whiteness(ratio: Sequence[float] | FloatArray, count: Sequence[int], axes: int) -> Whiteness:
     """Return the verdict on residuals from V_k (k,) for k = 1, 2, ... and how many blocks each is from.
 
     `axes` is how many residuals a sample has. Levels of less than 12 blocks are left out.
     """
     from scipy.special import chdtri
 
-    looked = [k for k, blocks in enumerate(count) if blocks >= FEWEST_BLOCKS]
+    looked = [k for k, blocks in enumerate(count) if blocks >= MIN_BLOCKS]
     result = Whiteness()
     for k in looked:
-        freedom = axes * count[k] / (1.0 - float(STEP) ** -(k + 1))
-        limit = float(chdtri(freedom, FALSE_ALARM / len(looked))) / freedom
+        degrees_of_freedom = axes * count[k] / (1.0 - float(BLOCK_FACTOR) ** -(k + 1))
+        limit = float(chdtri(degrees_of_freedom, FALSE_ALARM / len(looked))) / degrees_of_freedom
         if ratio[k] > limit and ratio[k] > result.inflation:
             growth = ratio[k] / (ratio[k - 1] if k else 1.0) if k == looked[-1] else 1.0
-            result = Whiteness(white=False, inflation=float(ratio[k] * max(growth, 1.0)), span=STEP ** (k + 1))
+            result = Whiteness(white=False, inflation=float(ratio[k] * max(growth, 1.0)), span=BLOCK_FACTOR ** (k + 1))
     return result
 
 
-def shape(squares: FloatArray, axes: int, kept: Thinned, stddev: float = math.inf) -> tuple[str, ...]:
+def distribution_reasons(squares: FloatArray, axes: int, kept: Subsample, stddev: float = math.inf) -> tuple[str, ...]:
     """Return the reasons that residuals are whose shape is not that of noise, none where it may be.
 
     `squares` (n,) are the q of the readings that were kept, `axes` how many residuals a reading has, `stddev` theirs in
@@ -187,12 +187,15 @@ def shape(squares: FloatArray, axes: int, kept: Thinned, stddev: float = math.in
     count = squares.size
     if not count:
         return ()
-    step = _step(kept) / stddev
-    far = np.flatnonzero(squares > max(UNEVEN * ndtri(FALSE_ALARM / (4.0 * count)) ** 2, (STEPS * step) ** 2))
+    step = _quantisation_step(kept) / stddev
+    far = np.flatnonzero(
+        squares
+        > max(UNEQUAL_AXES_FACTOR * ndtri(FALSE_ALARM / (4.0 * count)) ** 2, (MAX_QUANTISATION_STEPS * step) ** 2)
+    )
     if far.size:
-        return (_outliers(far, kept),)
+        return (_describe_outliers(far, kept),)
     small = int(np.count_nonzero(squares < 0.25 * chdtri(axes, 0.5)))
-    if small and step < 1.0 and bdtrc(small - 1, count, FEW) < 0.5 * FALSE_ALARM:
+    if small and step < 1.0 and bdtrc(small - 1, count, MAX_SMALL_SHARE) < 0.5 * FALSE_ALARM:
         share = 100.0 * float(np.sort(squares)[-max(1, count // 10) :].sum() / squares.sum())
         reason = (
             f"a tenth of the readings makes {share:.2g} % of the residuals' variance: leave out the readings near iron,"
@@ -202,26 +205,26 @@ def shape(squares: FloatArray, axes: int, kept: Thinned, stddev: float = math.in
     return ()
 
 
-def _step(kept: Thinned) -> float:
+def _quantisation_step(kept: Subsample) -> float:
     """Return the length of the steps that readings come in, their least differences: next to nothing for fine ones."""
     values = (np.unique(kept.rows[:, axis]) for axis in range(len(AXES)))
     return math.sqrt(sum(float(np.diff(column).min(initial=math.inf)) ** 2 for column in values if column.size > 1))
 
 
-def _outliers(far: IntArray, kept: Thinned) -> str:
+def _describe_outliers(far: IntArray, kept: Subsample) -> str:
     """Return the reason that readings are which lie far off, at these places of the rows that were kept."""
     values, counts = np.unique(kept.rows[far, :3], axis=0, return_counts=True)
     some = f"{far.size} of {kept.index.size} readings looked at lie" if far.size > 1 else "a reading lies"
     most = int(np.argmax(counts))
-    alike = f", {counts[most]} of them at exactly {_row(values[most])}" if counts[most] > 1 else ""
+    alike = f", {counts[most]} of them at exactly {_format_reading(values[most])}" if counts[most] > 1 else ""
     row = int(far[0])
     return (
-        f"{some} far off what the others say, row {int(kept.index[row])} {_row(kept.rows[row, :3])} first{alike}:"
+        f"{some} far off what the others say, row {int(kept.index[row])} {_format_reading(kept.rows[row, :3])} first{alike}:"
         " leave out the readings that are none"
     )
 
 
-def _row(values: FloatArray) -> str:
+def _format_reading(values: FloatArray) -> str:
     """Return a reading as text."""
     return "(" + ", ".join(f"{value:.4g}" for value in values) + ")"
 
@@ -237,14 +240,14 @@ def _products(seen: Vectors, degree: int) -> FloatArray:
 
 def _polynomials(seen: Vectors) -> FloatArray:
     """Return the products of the coordinates (n, 25) of unit vectors (n, 3), of all `DEGREES`."""
-    powers = np.ones((max(DEGREES) + 1, len(AXES), seen.shape[0]))
-    for degree in range(1, max(DEGREES) + 1):
+    powers = np.ones((max(POLYNOMIAL_DEGREES) + 1, len(AXES), seen.shape[0]))
+    for degree in range(1, max(POLYNOMIAL_DEGREES) + 1):
         powers[degree] = powers[degree - 1] * seen.T
-    parts = [(i, j, d - i - j) for d in DEGREES for i in range(d + 1) for j in range(d + 1 - i)]
+    parts = [(i, j, d - i - j) for d in POLYNOMIAL_DEGREES for i in range(d + 1) for j in range(d + 1 - i)]
     return np.stack([powers[i, 0] * powers[j, 1] * powers[k, 2] for i, j, k in parts], axis=-1)
 
 
-def placed(residuals: FloatArray, seen: Vectors, inflation: float) -> tuple[str, ...]:
+def direction_dependence_reasons(residuals: FloatArray, seen: Vectors, inflation: float) -> tuple[str, ...]:
     """Return the reason that residuals are which depend on the direction of the field in the sensor, none if not.
 
     `residuals` (n,) or (n, 1) along the field, of its strength, `seen` (n, 3) unit vectors, both of the readings that
@@ -255,15 +258,15 @@ def placed(residuals: FloatArray, seen: Vectors, inflation: float) -> tuple[str,
     rows = residuals.ravel()
     basis = _polynomials(seen)
     sizes, axes = np.linalg.eigh(basis.T @ basis)
-    known = sizes > SQUEEZED * sizes[-1]
+    known = sizes > RANK_TOLERANCE * sizes[-1]
     told, free = int(np.count_nonzero(known)), rows.size - int(np.count_nonzero(known))
     if free < told:
         return ()
-    explained = float(np.sum((axes[:, known].T @ (basis.T @ rows)) ** 2 / sizes[known]))
-    variance = (float(np.sum(rows**2)) - explained) / free
-    size = math.sqrt(max(0.0, explained - told * variance) / rows.size)
-    ratio = explained / (told * max(variance, NOISELESS) * UNEVEN * inflation)
-    if size < PLACED or fdtrc(told, free, ratio) > FALSE_ALARM:
+    fitted = float(np.sum((axes[:, known].T @ (basis.T @ rows)) ** 2 / sizes[known]))
+    variance = (float(np.sum(rows**2)) - fitted) / free
+    size = math.sqrt(max(0.0, fitted - told * variance) / rows.size)
+    ratio = fitted / (told * max(variance, ROUNDING_VARIANCE) * UNEQUAL_AXES_FACTOR * inflation)
+    if size < MAX_DIRECTION_DEPENDENCE or fdtrc(told, free, ratio) > FALSE_ALARM:
         return ()
     reason = (
         f"residuals of {100.0 * size:.2g} % of the field depend on where it stands in the sensor: look for readings at"
@@ -272,7 +275,7 @@ def placed(residuals: FloatArray, seen: Vectors, inflation: float) -> tuple[str,
     return (reason,)
 
 
-def dropouts(zeros: tuple[int, int]) -> tuple[str, ...]:
+def zero_reading_reasons(zeros: tuple[int, int]) -> tuple[str, ...]:
     """Return the reason that readings are which are exactly 0 on all axes: how many, and the first row."""
     count, row = zeros
     if not count:
@@ -281,12 +284,12 @@ def dropouts(zeros: tuple[int, int]) -> tuple[str, ...]:
     return (f"{some} exactly (0, 0, 0), row {row} first: leave out what the sensor did not measure",)
 
 
-def surplus(found: float, declared: float | None, unit: str | None) -> tuple[str, ...]:
+def excess_noise_reasons(found: float, declared: float | None, unit: str | None) -> tuple[str, ...]:
     """Return the reason that a residual's deviation is which is beyond the declared one, none where it is not."""
-    if declared is None or found <= SURPLUS * declared:
+    if declared is None or found <= MAX_NOISE_RATIO * declared:
         return ()
     reason = (
-        f"residuals of {found:.3g}{named(unit)} an axis where {declared:.3g}{named(unit)} are declared: look for"
+        f"residuals of {found:.3g}{format_unit(unit)} an axis where {declared:.3g}{format_unit(unit)} are declared: look for"
         " readings that are none, currents nearby, and errors of the attitude"
     )
     return (reason,)

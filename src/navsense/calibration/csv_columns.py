@@ -28,7 +28,7 @@ from navsense.typing import FloatArray
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 
-NAMES = {name.lower(): name for name in UNITS} | {
+UNIT_NAMES = {name.lower(): name for name in UNITS} | {
     "µt": "uT",
     "μt": "uT",
     "tesla": "T",
@@ -50,9 +50,9 @@ ATTITUDE_WORDS = frozenset(
 )
 """What stands before w, x, y, z in the names of an attitude's columns."""
 
-COMMENT = ("#", "%")
-SIGNS = ",;\t"
-PLAIN = "write 1234.5: a point before the decimals, nothing between thousands"
+COMMENT_MARKS = ("#", "%")
+DELIMITERS = ",;\t"
+DECIMAL_REMEDY = "write 1234.5: a point before the decimals, nothing between thousands"
 
 _FILE = inputs.FileKind("table", CalibrationError, "must be CSV in UTF-8 with a header")
 _BRACKET = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]")
@@ -61,7 +61,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CsvTable:
     """A field (n, 3), the attitude (n, 4) w x y z that was asked for, the header's unit, the columns' names."""
 
     field: FloatArray
@@ -71,7 +71,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """One column: its name in the header, the word before its axis, the axis, the unit it names."""
 
     name: str
@@ -81,50 +81,54 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Head:
+class CsvHeader:
     """The header: its line's number and columns, how many lines stand above the rows, and what is between columns."""
 
     line: int
-    columns: tuple[Column, ...]
+    columns: tuple[CsvColumn, ...]
     above: int
     sign: str
 
 
-def column_of(name: str) -> Column:
+def parse_column(name: str) -> CsvColumn:
     """Return what a name in a header says."""
     plain = name.strip()
     bracket = _BRACKET.search(plain)
-    unit = NAMES.get(bracket.group(1).lower()) if bracket else None
+    unit = UNIT_NAMES.get(bracket.group(1).lower()) if bracket else None
     bare = _BRACKET.sub("", plain).strip().lower()
     head, sign, tail = bare.rpartition("_")
-    if sign and tail in NAMES:
-        bare, unit = head, NAMES[tail]
+    if sign and tail in UNIT_NAMES:
+        bare, unit = head, UNIT_NAMES[tail]
     letters = re.sub(r"[^a-z0-9]", "", bare)
-    return Column(plain, letters[:-1], letters[-1:], unit)
+    return CsvColumn(plain, letters[:-1], letters[-1:], unit)
 
 
-def read(path: Path, names: str | None, attitude: str) -> Table:
+def read_csv(path: Path, names: str | None, attitude: str) -> CsvTable:
     """Return what a table holds; `names` of three columns of the field, `attitude` none, truth or four columns' names.
 
     Raises `CalibrationError` with file and line.
     """
     where = Where(str(path))
-    lines = text_of(path)
-    head = head_of(lines, where)
+    lines = read_lines(path)
+    head = parse_header(lines, where)
     columns, place = head.columns, Where(str(path), head.line)
-    field = named(columns, names, 3, place, "--sensor") if names else known(columns, FIELD_WORDS, "xyz", place)
+    field = (
+        find_named_columns(columns, names, 3, place, "--sensor")
+        if names
+        else find_known_columns(columns, FIELD_WORDS, "xyz", place)
+    )
     turns: list[int] = []
     if attitude == "truth":
-        turns = known(columns, ATTITUDE_WORDS, "wxyz", place)
+        turns = find_known_columns(columns, ATTITUDE_WORDS, "wxyz", place)
     elif attitude != "none":
-        turns = named(columns, attitude, 4, place, "--attitude")
-    unit = unit_of([columns[i] for i in field], place)
-    values = numbers(lines, head, [*field, *turns], where)
+        turns = find_named_columns(columns, attitude, 4, place, "--attitude")
+    unit = common_unit([columns[i] for i in field], place)
+    values = parse_values(lines, head, [*field, *turns], where)
     used = tuple(columns[i].name for i in (*field, *turns))
-    return Table(values[:, :3], values[:, 3:] if turns else None, unit, used)
+    return CsvTable(values[:, :3], values[:, 3:] if turns else None, unit, used)
 
 
-def text_of(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """Return a file's lines, of UTF-8, of UTF-16 with its mark, or of Latin-1. Raises `CalibrationError` otherwise."""
     data = inputs.read_bytes(str(path), _FILE)
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -138,22 +142,24 @@ def text_of(path: Path) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def cells_of(line: str, sign: str) -> list[str]:
+def split_cells(line: str, sign: str) -> list[str]:
     """Return the cells of one line, quotes taken off."""
     return [cell.strip() for cell in next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])]
 
 
-def head_of(lines: Sequence[str], where: Where) -> Head:
+def parse_header(lines: Sequence[str], where: Where) -> CsvHeader:
     """Return the header: the first line that is no comment, or the comment above it where that holds numbers."""
-    number = next((i for i, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith(COMMENT)), 0)
+    number = next(
+        (i for i, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith(COMMENT_MARKS)), 0
+    )
     comments = [i for i, line in enumerate(lines[: number - 1 if number else None], 1) if line.strip()]
     if not number and not comments:
         raise CalibrationError("table", "is empty", where=where, allowed=_FILE.allowed)
     line = number or comments[-1]
-    sign = _sign(lines[line - 1])
-    found = cells_of(lines[line - 1], sign)
+    sign = _find_delimiter(lines[line - 1])
+    found = split_cells(lines[line - 1], sign)
     if number and all(parse_decimal(cell) is not None for cell in found):
-        above = cells_of(lines[comments[-1] - 1].lstrip(" \t#%"), sign) if comments else []
+        above = split_cells(lines[comments[-1] - 1].lstrip(" \t#%"), sign) if comments else []
         if len(above) != len(found):
             raise CalibrationError(
                 "first line",
@@ -162,19 +168,19 @@ def head_of(lines: Sequence[str], where: Where) -> Head:
                 allowed="must be a header",
                 remedy="write one, as mag_x,mag_y,mag_z",
             )
-        return Head(comments[-1], tuple(map(column_of, above)), number - 1, sign)
+        return CsvHeader(comments[-1], tuple(map(parse_column, above)), number - 1, sign)
     if not number:
-        found = cells_of(lines[line - 1].lstrip(" \t#%"), sign)
-    return Head(line, tuple(map(column_of, found)), line, sign)
+        found = split_cells(lines[line - 1].lstrip(" \t#%"), sign)
+    return CsvHeader(line, tuple(map(parse_column, found)), line, sign)
 
 
-def _sign(line: str) -> str:
+def _find_delimiter(line: str) -> str:
     """Return what stands between the cells of a line."""
     bare = _QUOTED.sub("", line)
-    return max(SIGNS, key=bare.count)
+    return max(DELIMITERS, key=bare.count)
 
 
-def unit_of(columns: Sequence[Column], where: Where) -> str | None:
+def common_unit(columns: Sequence[CsvColumn], where: Where) -> str | None:
     """Return the unit that the columns of a field name. Raises `CalibrationError` where it is not one for all."""
     units = {column.unit for column in columns} - {None}
     if len(units) > 1:
@@ -184,7 +190,7 @@ def unit_of(columns: Sequence[Column], where: Where) -> str | None:
     return units.pop() if units else None
 
 
-def named(columns: Sequence[Column], names: str, count: int, where: Where, option: str) -> list[int]:
+def find_named_columns(columns: Sequence[CsvColumn], names: str, count: int, where: Where, option: str) -> list[int]:
     """Return where the columns of these names, separated by commas, stand; one word is what theirs begin with."""
     wanted = [name.strip() for name in names.split(",")]
     axes = "xyz" if count == 3 else "wxyz"
@@ -207,7 +213,7 @@ def named(columns: Sequence[Column], names: str, count: int, where: Where, optio
     return [have.index(name) for name in wanted]
 
 
-def known(columns: Sequence[Column], words: frozenset[str], axes: str, where: Where) -> list[int]:
+def find_known_columns(columns: Sequence[CsvColumn], words: frozenset[str], axes: str, where: Where) -> list[int]:
     """Return where the columns stand whose names are a known word and an axis; axes alone where there is none."""
     found: dict[str, list[int]] = {}
     several: set[str] = set()
@@ -236,7 +242,7 @@ def known(columns: Sequence[Column], words: frozenset[str], axes: str, where: Wh
     raise CalibrationError(f"no {what} in the header: {have}", where=where, remedy=remedy)
 
 
-def numbers(lines: Sequence[str], head: Head, wanted: Sequence[int], where: Where) -> FloatArray:
+def parse_values(lines: Sequence[str], head: CsvHeader, wanted: Sequence[int], where: Where) -> FloatArray:
     """Return the columns `wanted` (n, columns) of the rows below the header; an empty cell and `nan` are NaN.
 
     Raises `CalibrationError` with the line of a row of another length than the header, and of a cell that is no number.
@@ -247,36 +253,36 @@ def numbers(lines: Sequence[str], head: Head, wanted: Sequence[int], where: Wher
         with suppress(ValueError):
             return np.loadtxt(body, delimiter=head.sign, comments=None, usecols=wanted, ndmin=2)
     out = array("d")
-    for number, cells in rows(lines, head, where):
+    for number, cells in iterate_rows(lines, head, where):
         if len(cells) != count and (len(cells) < count or any(cell.strip() for cell in cells[count:])):
-            raise _of_another_length(lines, Where(where.path, number), len(cells), count)
+            raise _column_count_error(lines, Where(where.path, number), len(cells), count)
         for i, name in zip(wanted, names, strict=True):
             try:
                 value = float(cells[i])
             except ValueError:
                 value = math.inf
             plain = -math.inf < value < math.inf and "_" not in cells[i]
-            out.append(value if plain else _odd(cells[i].strip(), name, Where(where.path, number)))
+            out.append(value if plain else _parse_missing(cells[i].strip(), name, Where(where.path, number)))
     if not out:
         raise CalibrationError("table without rows", where=where)
     return np.frombuffer(out).reshape(-1, len(wanted))
 
 
-def rows(lines: Sequence[str], head: Head, where: Where) -> Iterator[tuple[int, list[str]]]:
+def iterate_rows(lines: Sequence[str], head: CsvHeader, where: Where) -> Iterator[tuple[int, list[str]]]:
     """Yield number and cells of each line below the header that is neither blank nor a comment."""
     reader = csv.reader(lines[head.above :], delimiter=head.sign, skipinitialspace=True)
     number = 0
     try:
         for cells in reader:
             first, number = number + 1, reader.line_num
-            if cells and (len(cells) > 1 or cells[0].strip()) and not cells[0].startswith(COMMENT):
+            if cells and (len(cells) > 1 or cells[0].strip()) and not cells[0].startswith(COMMENT_MARKS):
                 yield head.above + first, cells
     except csv.Error as cause:
         place = Where(where.path, head.above + number + 1)
         raise CalibrationError("table", str(cause), where=place, allowed=_FILE.allowed) from cause
 
 
-def _of_another_length(lines: Sequence[str], place: Where, cells: int, count: int) -> CalibrationError:
+def _column_count_error(lines: Sequence[str], place: Where, cells: int, count: int) -> CalibrationError:
     """Return the error of a row that is longer or shorter than the header."""
     remedy = "name every column in the header, and put decimals behind a point" if cells > count else ""
     if cells < count and not any(line.strip() for line in lines[place.line :]):
@@ -285,9 +291,9 @@ def _of_another_length(lines: Sequence[str], place: Where, cells: int, count: in
     return CalibrationError("number of columns", cells, where=place, allowed=allowed, remedy=remedy)
 
 
-def _odd(cell: str, name: str, where: Where) -> float:
+def _parse_missing(cell: str, name: str, where: Where) -> float:
     """Return NaN for an empty cell and for what floats are printed as that are no number; raise otherwise."""
     if cell.lower().lstrip("+-") in ("", "nan", "inf", "infinity"):
         return math.nan
-    allowed, remedy = "must be a number, or empty for none", PLAIN if "," in cell else ""
+    allowed, remedy = "must be a number, or empty for none", DECIMAL_REMEDY if "," in cell else ""
     raise CalibrationError(name, cell, where=where, allowed=allowed, remedy=remedy)

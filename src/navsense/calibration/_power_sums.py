@@ -29,7 +29,7 @@ EXPONENTS: Final = tuple(
 )
 """Powers of x, y and z in each of the 35 sums."""
 
-PLACE: Final[dict[tuple[int, ...], int]] = {powers: place for place, powers in enumerate(EXPONENTS)}
+INDEX: Final[dict[tuple[int, ...], int]] = {powers: place for place, powers in enumerate(EXPONENTS)}
 
 QUADRIC: Final = (
     (2, 0, 0),
@@ -55,12 +55,12 @@ HERMITE: Final = {0: (1,), 1: (1,), 2: (1, -1), 3: (1, -3), 4: (1, -6, 3)}
 
 ROUNDS: Final = 100
 
-FLATTEST: Final = 1e3
+MAX_AXIS_RATIO: Final = 1e3
 """Longest over shortest axis beyond which a first ellipsoid is none."""
 
 
 @kernel
-def add(field: Vectors, shift: FloatArray, unit: float, sums: FloatArray) -> None:
+def add_powers(field: Vectors, shift: FloatArray, unit: float, sums: FloatArray) -> None:
     """Add the powers of (field - shift) / unit to the 35 sums, in the order of `EXPONENTS`."""
     for i in range(field.shape[0]):
         x = (field[i, 0] - shift[0]) / unit
@@ -86,7 +86,7 @@ def _binomials() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     terms = [
         (
             place,
-            PLACE[lower],
+            INDEX[lower],
             math.prod(math.comb(power, low) for power, low in zip(powers, lower, strict=True)),
             [power - low for power, low in zip(powers, lower, strict=True)],
         )
@@ -97,7 +97,7 @@ def _binomials() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     return np.array(to), np.array(of), np.array(factor, dtype=np.float64), np.array(left)
 
 
-def moved(sums: FloatArray, shift: FloatArray, unit: float) -> FloatArray:
+def shift_powers(sums: FloatArray, shift: FloatArray, unit: float) -> FloatArray:
     """Return the 35 sums of (u - shift) / unit from those of u."""
     to, of, factor, left = _binomials()
     share = factor * np.prod((-shift) ** left, axis=1) * sums[of]
@@ -105,7 +105,7 @@ def moved(sums: FloatArray, shift: FloatArray, unit: float) -> FloatArray:
 
 
 @cache
-def _correction() -> FloatArray:
+def _noise_polynomial_tensor() -> FloatArray:
     """Return (3, 10, 10, 35): what P0, P1 and P2 are of the 35 means."""
     parts = np.zeros((3, 10, 10, len(EXPONENTS)))
     for (row, first), (column, second) in product(enumerate(QUADRIC), enumerate(QUADRIC)):
@@ -113,23 +113,23 @@ def _correction() -> FloatArray:
         for taken in product(*(range(len(HERMITE[power])) for power in powers)):
             share = math.prod(HERMITE[power][low] for power, low in zip(powers, taken, strict=True))
             left = tuple(power - 2 * low for power, low in zip(powers, taken, strict=True))
-            parts[sum(taken), row, column, PLACE[left]] += share
+            parts[sum(taken), row, column, INDEX[left]] += share
     return parts
 
 
-def corrected(means: FloatArray) -> FloatArray:
+def noise_polynomial(means: FloatArray) -> FloatArray:
     """Return P0, P1 and P2 (3, 10, 10) of Psi(s) = P0 + s P1 + s^2 P2, of the 35 means."""
-    return np.asarray(_correction() @ means)
+    return np.asarray(_noise_polynomial_tensor() @ means)
 
 
-class Start(NamedTuple):
+class InitialEllipsoid(NamedTuple):
     """An ellipsoid to start from: centre (3,) and symmetric matrix (3, 3) of its axes."""
 
     centre: FloatArray
     matrix: FloatArray
 
 
-class Spread(NamedTuple):
+class ReadingSpread(NamedTuple):
     """Mean (3,) of readings; variances (3,) along axes, rising, and the axes, the columns of a matrix (3, 3)."""
 
     mean: FloatArray
@@ -137,21 +137,21 @@ class Spread(NamedTuple):
     axes: FloatArray
 
 
-def spread_of(sums: FloatArray) -> Spread:
+def compute_spread(sums: FloatArray) -> ReadingSpread:
     """Return where the readings lie, from their sums."""
-    means = sums / sums[PLACE[0, 0, 0]]
-    mean = np.array([means[PLACE[1, 0, 0]], means[PLACE[0, 1, 0]], means[PLACE[0, 0, 1]]])
+    means = sums / sums[INDEX[0, 0, 0]]
+    mean = np.array([means[INDEX[1, 0, 0]], means[INDEX[0, 1, 0]], means[INDEX[0, 0, 1]]])
     second = np.empty((3, 3))
     for row, column in product(range(3), range(3)):
         powers = [0, 0, 0]
         powers[row] += 1
         powers[column] += 1
-        second[row, column] = means[PLACE[powers[0], powers[1], powers[2]]] - mean[row] * mean[column]
+        second[row, column] = means[INDEX[powers[0], powers[1], powers[2]]] - mean[row] * mean[column]
     variances, axes = np.linalg.eigh(second)
-    return Spread(mean, np.maximum(variances, 0.0), axes)
+    return ReadingSpread(mean, np.maximum(variances, 0.0), axes)
 
 
-def null_vector(parts: FloatArray, limit: float) -> FloatArray:
+def find_null_vector(parts: FloatArray, limit: float) -> FloatArray:
     """Return the null vector of P0 + s P1 + s^2 P2 at the first s >= 0 at which it is singular; s at most `limit`."""
     zero, one, two = parts
 
@@ -176,7 +176,7 @@ def null_vector(parts: FloatArray, limit: float) -> FloatArray:
     return vector
 
 
-def _ellipsoid(vector: FloatArray) -> Start | None:
+def _quadric_to_ellipsoid(vector: FloatArray) -> InitialEllipsoid | None:
     """Return the ellipsoid of the ten numbers of q, None where it is another surface."""
     xx, xy, xz, yy, yz, zz = vector[:6]
     quadratic = np.array([[xx, xy / 2, xz / 2], [xy / 2, yy, yz / 2], [xz / 2, yz / 2, zz]])
@@ -184,27 +184,27 @@ def _ellipsoid(vector: FloatArray) -> Start | None:
         (quadratic, vector[6:9], vector[9]) if np.trace(quadratic) > 0 else (-quadratic, -vector[6:9], -vector[9])
     )
     values, axes = np.linalg.eigh(quadratic)
-    if values[0] <= values[2] / FLATTEST**2:
+    if values[0] <= values[2] / MAX_AXIS_RATIO**2:
         return None
     centre = -0.5 * axes @ ((axes.T @ linear) / values)
     size = float(centre @ quadratic @ centre - rest)
     if size <= 0.0 or not np.all(np.isfinite(centre)):
         return None
-    return Start(centre, (axes * np.sqrt(size / values)) @ axes.T)
+    return InitialEllipsoid(centre, (axes * np.sqrt(size / values)) @ axes.T)
 
 
-def start(sums: FloatArray, *, soft_iron: bool) -> Start:
+def initial_ellipsoid(sums: FloatArray, *, soft_iron: bool) -> InitialEllipsoid:
     """Return the ellipsoid, or without soft iron the sphere, that the sums speak for.
 
     Where they speak for another surface, a sphere; where there is none either, the one about their mean.
     """
-    spread = spread_of(sums)
+    spread = compute_spread(sums)
     unit = math.sqrt(float(spread.variances.sum()))
-    parts = corrected(moved(sums, spread.mean, unit) / sums[PLACE[0, 0, 0]])
+    parts = noise_polynomial(shift_powers(sums, spread.mean, unit) / sums[INDEX[0, 0, 0]])
     limit = float(spread.variances[0]) / unit**2
-    found = _ellipsoid(null_vector(parts, limit)) if soft_iron else None
+    found = _quadric_to_ellipsoid(find_null_vector(parts, limit)) if soft_iron else None
     if found is None:
-        found = _ellipsoid(SPHERE @ null_vector(SPHERE.T @ parts @ SPHERE, limit))
-    if found is None or np.trace(found.matrix) > FLATTEST:
-        found = Start(np.zeros(3), np.eye(3))
-    return Start(spread.mean + unit * found.centre, unit * found.matrix)
+        found = _quadric_to_ellipsoid(SPHERE @ find_null_vector(SPHERE.T @ parts @ SPHERE, limit))
+    if found is None or np.trace(found.matrix) > MAX_AXIS_RATIO:
+        found = InitialEllipsoid(np.zeros(3), np.eye(3))
+    return InitialEllipsoid(spread.mean + unit * found.centre, unit * found.matrix)

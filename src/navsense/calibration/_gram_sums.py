@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from navsense.calibration.verdict import LEVELS, STEP
+from navsense.calibration.verdict import BLOCK_FACTOR, BLOCK_LEVELS
 from navsense.kernels import kernel
 from navsense.rotation import to_matrix
 from navsense.typing import FloatArray, Quaternions, Vectors
@@ -22,10 +22,10 @@ from navsense.typing import FloatArray, Quaternions, Vectors
 SIZE: Final = 13
 """Numbers of u: nine of the rotation, one, three of the reading."""
 
-WIDE: Final = 16
+PADDED_SIZE: Final = 16
 """Columns that a row of u has in memory, the last ones 0: whole registers."""
 
-TILE: Final = STEP * STEP
+TILE: Final = BLOCK_FACTOR * BLOCK_FACTOR
 """Rows that are multiplied together at once."""
 
 
@@ -51,22 +51,22 @@ def _add_products(u: FloatArray, out: FloatArray) -> None:
 def _add_blocks(u: FloatArray, out: FloatArray) -> None:
     """Write the sums over every `STEP` rows of a tile (n, 16) to out (n / STEP, 16)."""
     for block in range(out.shape[0]):
-        for j in range(WIDE):
+        for j in range(PADDED_SIZE):
             total = 0.0
-            for k in range(block * STEP, (block + 1) * STEP):
+            for k in range(block * BLOCK_FACTOR, (block + 1) * BLOCK_FACTOR):
                 total += u[k, j]
             out[block, j] = total
 
 
 @kernel
-def _fill(w: float, x: float, y: float, z: float, u: FloatArray) -> None:
+def _write_rotation(w: float, x: float, y: float, z: float, u: FloatArray) -> None:
     """Write the rotation matrix of a quaternion of any length to u (16,), row by row, and the one behind it."""
     u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8] = to_matrix(w, x, y, z)
     u[9] = 1.0
 
 
 @kernel
-def _take(
+def _add_readings(
     field: Vectors, rotation: Quaternions, first: FloatArray, count: int, products: FloatArray, rows: FloatArray
 ) -> None:
     """Add readings (n, 3) less `first` (3,) and their attitudes (n, 4) w x y z to the sums, `count` being there before.
@@ -76,43 +76,43 @@ def _take(
     for i in range(field.shape[0]):
         index = count + i
         row = rows[0, index % TILE]
-        _fill(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], row)
+        _write_rotation(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], row)
         for axis in range(3):
             row[10 + axis] = field[i, axis] - first[axis]
         k = 0
         while index % TILE == TILE - 1 and k < rows.shape[0]:
             _add_products(rows[k], products[k])
-            index = index // TILE * STEP  # the first of the rows that this tile becomes, one level up
+            index = index // TILE * BLOCK_FACTOR  # the first of the rows that this tile becomes, one level up
             k += 1
             if k < rows.shape[0]:
                 start = index % TILE
-                _add_blocks(rows[k - 1], rows[k, start : start + STEP])
-                index += STEP - 1
+                _add_blocks(rows[k - 1], rows[k, start : start + BLOCK_FACTOR])
+                index += BLOCK_FACTOR - 1
 
 
 @kernel
-def _rotate(rotation: Quaternions, out: FloatArray) -> None:
+def _write_attitude_rows(rotation: Quaternions, out: FloatArray) -> None:
     """Write z of attitudes (n, 4) to out (n, 10)."""
     for i in range(rotation.shape[0]):
-        _fill(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], out[i])
+        _write_rotation(rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3], out[i])
 
 
-def rotations(rotation_ws: Quaternions) -> FloatArray:
+def attitude_rows(rotation_ws: Quaternions) -> FloatArray:
     """Return z (n, 10) of attitudes (n, 4)."""
     out = np.empty((rotation_ws.shape[0], 10))
-    _rotate(rotation_ws, out)
+    _write_attitude_rows(rotation_ws, out)
     return out
 
 
-class Statistics:
+class GramSums:
     """The sums over all readings that were taken, in the order of time."""
 
     def __init__(self) -> None:
         """Start with no reading."""
         self.count = 0
         self.first = np.zeros(3)
-        self._products = np.zeros((LEVELS + 1, WIDE, WIDE))
-        self._rows = np.zeros((LEVELS + 1, TILE, WIDE))
+        self._products = np.zeros((BLOCK_LEVELS + 1, PADDED_SIZE, PADDED_SIZE))
+        self._rows = np.zeros((BLOCK_LEVELS + 1, TILE, PADDED_SIZE))
 
     def update(self, field: Vectors, rotation_ws: Quaternions) -> None:
         """Take further readings (n, 3) with their attitudes (n, 4)."""
@@ -121,14 +121,14 @@ class Statistics:
         if not self.count:
             self.first = field[0].copy()
         with np.errstate(all="ignore"):  # numbers too large to be squared are refused by who asks for the products
-            _take(field, rotation_ws, self.first, self.count, self._products, self._rows)
+            _add_readings(field, rotation_ws, self.first, self.count, self._products, self._rows)
         self.count += field.shape[0]
 
     def blocks(self, level: int) -> int:
         """Return how many blocks of 8^level samples are in U_level: those of full tiles of the level below."""
         count = self.count
         for _ in range(level):
-            count = count // TILE * STEP
+            count = count // TILE * BLOCK_FACTOR
         return count
 
     def products(self, level: int) -> FloatArray:

@@ -19,32 +19,32 @@ from typing import Final
 
 import numpy as np
 
-from navsense.calibration._fit import Fit, Sums, information
+from navsense.calibration._attitude_fit import AttitudeFit, SecondMoments, fisher_information
 from navsense.typing import FloatArray
 
 SINGULAR: Final = 1e-12
 """Information, of the largest, that is rounding: turns of 1e-6 rad."""
 
-FEIGNED: Final = 0.1
+REFUSE_ERROR_SHARE: Final = 0.1
 """Feigned part above which a calibration is refused: 10 percent of the field, 6 degrees."""
 
-FAINT: Final = 0.01
+WARN_ERROR_SHARE: Final = 0.01
 """Above which the verdict is not ok."""
 
-BARELY: Final = math.sin(math.radians(5.0))
+MIN_ROTATION_SINE: Final = math.sin(math.radians(5.0))
 """Sine of turns, rms, below which a sensor hardly turned."""
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionExcitation:
     """What attitudes tell.
 
     `feigned` is the part for attitude errors of one radian, inf where they tell nothing, `weak` (n, k) its v or all of
     those, `mean` (3, 3) the mean of R_ws.
     """
 
-    feigned: float
-    weak: FloatArray
+    attitude_error_gain: float
+    weakest_combinations: FloatArray
     mean: FloatArray
 
     @property
@@ -59,7 +59,7 @@ class Motion:
         degrees = np.round(np.degrees(np.arcsin(np.minimum(sine, 1.0))), 3)
         main = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
         axis = ", ".join(f"{value:.2f}" for value in np.round(main, 2) + 0.0)
-        if sine[2] < BARELY:
+        if sine[2] < MIN_ROTATION_SINE:
             return f"turned by {degrees[2]:.2g} deg (rms) only"
         return f"turned about ({axis}) in the sensor, and {degrees[0]:.2g} deg (rms) about other axes"
 
@@ -68,13 +68,13 @@ class Motion:
         """Say which motion is missing."""
         sine, axes = self.turns
         main = "xyz"[int(np.argmax(np.abs(axes[0])))]
-        if sine[2] < BARELY:
+        if sine[2] < MIN_ROTATION_SINE:
             return "turn the sensor all the way round about two axes"
         others = " and ".join(axis for axis in "xyz" if axis != main)
         return f"turn the sensor by 30 deg or more about {others} too, to both sides, while it faces different ways"
 
 
-def _turned(gram: FloatArray) -> FloatArray:
+def _rotated_gram(gram: FloatArray) -> FloatArray:
     """Return the Gram matrix (10, 10) of z's derivatives by small turns in the sensor, summed over three axes."""
     total = np.zeros((10, 10))
     for axis in np.eye(3):
@@ -86,16 +86,16 @@ def _turned(gram: FloatArray) -> FloatArray:
     return total
 
 
-def motion(sums: Sums, fit: Fit) -> Motion:
+def assess_excitation(sums: SecondMoments, fit: AttitudeFit) -> MotionExcitation:
     """Return what the attitudes tell about the parameters that are sought, near the direction of the fit."""
-    plain = Fit(np.eye(3), fit.direction, np.zeros(3), fit.seeks_direction, fit.seeks_iron)
+    plain = AttitudeFit(np.eye(3), fit.direction, np.zeros(3), fit.seeks_direction, fit.seeks_iron)
     slopes = plain.slopes()
-    told = information(slopes, sums.gram, np.eye(3))
-    feigned = information(slopes, _turned(sums.gram), np.eye(3))
-    values, axes = np.linalg.eigh(told)
+    motion_information = fisher_information(slopes, sums.gram, np.eye(3))
+    error_information = fisher_information(slopes, _rotated_gram(sums.gram), np.eye(3))
+    values, axes = np.linalg.eigh(motion_information)
     mean = sums.gram[9, :9].reshape(3, 3)
     if values[0] < SINGULAR * values[-1]:
-        return Motion(math.inf, axes[:, values < SINGULAR * values[-1]], mean)
+        return MotionExcitation(math.inf, axes[:, values < SINGULAR * values[-1]], mean)
     half = axes / np.sqrt(values)
-    parts, combinations = np.linalg.eigh(half.T @ feigned @ half)
-    return Motion(float(parts[-1]), half @ combinations[:, -1:], mean)
+    parts, combinations = np.linalg.eigh(half.T @ error_information @ half)
+    return MotionExcitation(float(parts[-1]), half @ combinations[:, -1:], mean)

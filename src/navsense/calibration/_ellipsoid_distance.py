@@ -20,17 +20,17 @@ from typing import Final
 
 import numpy as np
 
-from navsense.calibration.verdict import STEP
+from navsense.calibration.verdict import BLOCK_FACTOR
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, Vectors
 
-SHAPE: Final = 9
+PARAMETERS: Final = 9
 """Numbers of an ellipsoid: three of the centre, six of the symmetric matrix (xx xy xz yy yz zz)."""
 
-ROW: Final = SHAPE + 2
+ROW_SIZE: Final = PARAMETERS + 2
 """Numbers of a row: the derivatives, the distance, the mean curvature."""
 
-WIDE: Final = 16
+PADDED_SIZE: Final = 16
 """Columns that a row has in memory, the last ones 0: whole registers."""
 
 
@@ -82,7 +82,9 @@ def _row(axes: FloatArray, x: float, y: float, z: float, rows: FloatArray, k: in
 
 
 @kernel
-def _moved(axes: FloatArray, foot: FloatArray, tx: float, ty: float, tz: float, changes: FloatArray, k: int) -> None:
+def _tangent_derivative(
+    axes: FloatArray, foot: FloatArray, tx: float, ty: float, tz: float, changes: FloatArray, k: int
+) -> None:
     """Write changes[k] (9,), of the derivatives while the foot moves along a tangent."""
     nx, ny, nz, vx, vy, vz = foot[0], foot[1], foot[2], foot[3], foot[4], foot[5]
     flat = 1.0 / foot[6]
@@ -109,8 +111,8 @@ def _tangents(axes: FloatArray, foot: FloatArray, first: FloatArray, second: Flo
         sx, sy, sz = -nz, 0.0, nx
     length = 1.0 / math.sqrt(sx * sx + sy * sy + sz * sz)
     sx, sy, sz = sx * length, sy * length, sz * length
-    _moved(axes, foot, sx, sy, sz, first, k)
-    _moved(axes, foot, ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx, second, k)
+    _tangent_derivative(axes, foot, sx, sy, sz, first, k)
+    _tangent_derivative(axes, foot, ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx, second, k)
 
 
 @kernel
@@ -119,16 +121,16 @@ def _add_products(four: FloatArray, total: FloatArray) -> None:
     u0, u1, u2, u3 = four[0], four[1], four[2], four[3]
     for i in range(total.shape[0]):
         a, b, c, d = u0[i], u1[i], u2[i], u3[i]
-        for j in range(WIDE):
+        for j in range(PADDED_SIZE):
             total[i, j] += (a * u0[j] + b * u1[j]) + (c * u2[j] + d * u3[j])
 
 
 @kernel
-def _finish(four: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
+def _add_remaining(four: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
     """Add the last `used` rows of a four to total (n, 16), and that to the upper half of another (n, n)."""
     if used:
         for k in range(used, 4):
-            for j in range(WIDE):
+            for j in range(PADDED_SIZE):
                 four[k, j] = 0.0
         _add_products(four, total)
     for j in range(upper.shape[0]):
@@ -137,7 +139,7 @@ def _finish(four: FloatArray, used: int, total: FloatArray, upper: FloatArray) -
 
 
 @kernel
-def with_inverses(axes: FloatArray) -> FloatArray:
+def axes_with_inverses(axes: FloatArray) -> FloatArray:
     """Return a, 1/a and 1/a^2 (9,) of axes (3,)."""
     out = np.empty(9)
     for k in range(3):
@@ -149,9 +151,9 @@ def with_inverses(axes: FloatArray) -> FloatArray:
 def _add_blocks(index: int, parts: FloatArray, blocks: FloatArray) -> None:
     """Close the blocks of 8, 64, ... rows that are full when `index` rows were added to the shortest."""
     for level in range(1, blocks.shape[0]):
-        if index % STEP:
+        if index % BLOCK_FACTOR:
             return
-        index = index // STEP
+        index = index // BLOCK_FACTOR
         part, block = parts[level], blocks[level]
         for j in range(11):
             for k in range(j, 11):
@@ -165,8 +167,8 @@ def _add_blocks(index: int, parts: FloatArray, blocks: FloatArray) -> None:
 @kernel
 def add_total(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatArray, total: FloatArray) -> None:
     """Add to the upper half of `total` (11, 11) the rows of field; `turn` (3, 3) is Q, `axes` (3,) are a, rising."""
-    nine = with_inverses(axes)
-    four, foot, whole = np.zeros((4, WIDE)), np.empty(7), np.zeros((11, WIDE))
+    nine = axes_with_inverses(axes)
+    four, foot, whole = np.zeros((4, PADDED_SIZE)), np.empty(7), np.zeros((11, PADDED_SIZE))
     for i in range(field.shape[0]):
         x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
         _row(
@@ -180,13 +182,13 @@ def add_total(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatA
         )
         if i % 4 == 3:
             _add_products(four, whole)
-    _finish(four, field.shape[0] % 4, whole, total)
+    _add_remaining(four, field.shape[0] % 4, whole, total)
 
 
 @kernel
-def feet(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatArray, out: FloatArray) -> None:
+def foot_points(field: Vectors, centre: FloatArray, turn: FloatArray, axes: FloatArray, out: FloatArray) -> None:
     """Write d, k and v (n, 5) of field (n, 3), v in the ellipsoid's axes."""
-    nine, foot, row = with_inverses(axes), np.empty(7), np.empty((1, WIDE))
+    nine, foot, row = axes_with_inverses(axes), np.empty(7), np.empty((1, PADDED_SIZE))
     for i in range(field.shape[0]):
         x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
         _row(
@@ -220,9 +222,9 @@ def add_all(
     blocks[k] is the sum over blocks of 8^k readings of v v', v the sum of a block's rows; `count` readings were before
     these, parts (levels, 11) are the sums of the blocks that they began.
     """
-    nine, foot, four, shortest = with_inverses(axes), np.empty(7), np.zeros((4, WIDE)), parts[1]
-    first, second, score = np.zeros((4, WIDE)), np.zeros((4, WIDE)), np.zeros((4, WIDE))
-    whole, noise, scored = np.zeros((11, WIDE)), np.zeros((9, WIDE)), np.zeros((9, WIDE))
+    nine, foot, four, shortest = axes_with_inverses(axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
+    first, second, score = np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE))
+    whole, noise, scored = np.zeros((11, PADDED_SIZE)), np.zeros((9, PADDED_SIZE)), np.zeros((9, PADDED_SIZE))
     for i in range(field.shape[0]):
         x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
         slot = i % 4
@@ -241,7 +243,7 @@ def add_all(
             score[slot, j] = left * four[slot, j]
         for j in range(11):
             shortest[j] += four[slot, j]
-        if (count + i + 1) % STEP == 0:
+        if (count + i + 1) % BLOCK_FACTOR == 0:
             _add_blocks(count + i + 1, parts, blocks)
         if slot == 3:
             _add_products(four, whole)
@@ -249,7 +251,7 @@ def add_all(
             _add_products(second, noise)
             _add_products(score, scored)
     used = field.shape[0] % 4
-    _finish(four, used, whole, blocks[0])
-    _finish(second, used, noise, np.zeros((9, 9)))
-    _finish(first, used, noise, noisy)
-    _finish(score, used, scored, scores)
+    _add_remaining(four, used, whole, blocks[0])
+    _add_remaining(second, used, noise, np.zeros((9, 9)))
+    _add_remaining(first, used, noise, noisy)
+    _add_remaining(score, used, scored, scores)

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from navsense.calibration import _attitude, _bags, _tables
+from navsense.calibration import _attitude, _bags, csv_columns
 from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
-from navsense.calibration.picture import NORMAL_MEDIAN, residuals
+from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import STRONGEST_FIELD, WEAKEST_FIELD, believable, likely
+from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, plausible_units
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
 from navsense.inputs import parse_decimal
@@ -42,22 +42,22 @@ RECORDINGS = (".npz", ".parquet")
 LARGEST_STDDEV = 45.0
 """Degrees that an attitude may be said to be off by; beyond, it is none."""
 
-MOST = 0.5
+MAX_FAST_SHARE = 0.5
 """Part of the readings that may lie between two attitudes that are too far apart."""
 
-LOUDER = 3.0
+MAX_NOISE_RATIO = 3.0
 """Times the declared noise that residuals have to be for a note."""
 
-OUTLYING = 5.0
+OUTLIER_STDDEVS = 5.0
 """Deviations of most readings beyond which one is an outlier."""
 
-TURNED = 5.0
+MAX_IRON_ROTATION = 5.0
 """Degrees that a soft iron may turn the field by before the mounting is doubted: entries off symmetry by 0.17."""
 
 _STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
 _POWERS = {name: round(math.log10(factor)) for name, factor in UNITS.items()}
 
-FUSED = "an Imu's orientation is of use only where it was not made from this magnetometer"
+FUSED_NOTE = "an Imu's orientation is of use only where it was not made from this magnetometer"
 """What to think of before an orientation is taken for an attitude."""
 
 
@@ -86,12 +86,12 @@ class Samples:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _FileContents:
     """What a format gives: field (n, 3), time or None, attitude or None, unit, noise, source; rows may hold NaN."""
 
     field: FloatArray
     time: FloatArray | None
-    attitude: _attitude.Attitude | None
+    attitude: _attitude.AttitudeSeries | None
     unit: str | None
     noise: float
     source: str
@@ -119,39 +119,39 @@ def read(
     Raises `CalibrationError`, `SinkError`.
     """
     path = Path(path)
-    turn = _turn(mounting)
+    turn = _mounting_quaternion(mounting)
     suffix = path.suffix.lower()
-    _check_use(path, attitude, mounting, run)
+    _check_options(path, attitude, mounting, run)
     if _bags.is_bag(path):
         found = _from_bag(path, sensor, attitude, turn)
     elif suffix in RECORDINGS:
         found = _from_recording(path, sensor, attitude, turn, run)
-    elif suffix in _tables.SUFFIXES:
+    elif suffix in csv_columns.SUFFIXES:
         found = _from_table(path, sensor, attitude, turn)
     else:
-        known = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *_tables.SUFFIXES))
+        known = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *csv_columns.SUFFIXES))
         where = Where(str(path))
         raise CalibrationError(
             "suffix", path.suffix, where=where, allowed=f"must be one of {known}, or a ROS 2 bag's folder"
         )
-    return _cleaned(path, found, unit)
+    return _select_rows(path, found, unit)
 
 
-def strength_in(text: str, unit: str | None) -> float:
+def parse_strength(text: str, unit: str | None) -> float:
     """Return a strength such as `48.3uT` in the unit of readings; the number itself where either has no unit.
 
     Raises `CalibrationError` for what is no number, or has an unknown unit.
     """
-    number, named = _parts(text)
+    number, named = _split_unit(text)
     given, value = named or unit, parse_decimal(number)
     if value is None or (given is not None and given not in UNITS):
         raise CalibrationError("strength", text, allowed=f"must be a number, or one with a unit of {', '.join(UNITS)}")
     if given is None:
         return value
     exact = Decimal(number.strip())
-    if not believable(float(exact.scaleb(_POWERS[given]))):
-        low, high = (f"{limit / UNITS[given]:.6g}" for limit in (WEAKEST_FIELD, STRONGEST_FIELD))
-        meant = " or ".join(f"{number.strip()}{one}" for one in likely(value))
+    if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
+        low, high = (f"{limit / UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
+        meant = " or ".join(f"{number.strip()}{one}" for one in plausible_units(value))
         remedy = f"is {meant} meant?" if meant else ""
         if not named:
             remedy = f"give it with its unit, as {meant or '48.3uT'}: the readings are in {unit}"
@@ -160,13 +160,13 @@ def strength_in(text: str, unit: str | None) -> float:
     return float(exact.scaleb(_POWERS[given] - _POWERS[unit or given]))
 
 
-def _parts(text: str) -> tuple[str, str]:
+def _split_unit(text: str) -> tuple[str, str]:
     """Return number and unit of a strength, either of them empty where there is none."""
     parts = _STRENGTH.fullmatch(text.strip().replace("µ", "u").replace("μ", "u"))
     return (parts[1], parts[2]) if parts else ("", "")
 
 
-def calibrated(
+def calibrate_samples(
     samples: Samples, *, strength: str | None, soft_iron: bool, attitude_stddev: float | None
 ) -> tuple[Calibration, tuple[str, ...]]:
     """Return what `navsense calibrate` makes of samples and its options, and notes; errors speak of the options.
@@ -174,9 +174,9 @@ def calibrated(
     Readings without a unit, counts of a converter, are calibrated to the unit that `strength` has.
     Raises `CalibrationError`.
     """
-    known = None if strength is None else strength_in(strength, samples.unit)
-    named = _parts(strength)[1] if strength is not None and samples.unit is None else ""
-    within, off = None if named else known, stddev_of(attitude_stddev, samples)
+    known = None if strength is None else parse_strength(strength, samples.unit)
+    named = _split_unit(strength)[1] if strength is not None and samples.unit is None else ""
+    within, off = None if named else known, _attitude_stddev(attitude_stddev, samples)
     try:
         if samples.rotation_ws is None:
             result = ellipsoid(samples.field, unit=samples.unit, strength=within, soft_iron=soft_iron)
@@ -190,16 +190,16 @@ def calibrated(
                 attitude_stddev=off,
             )
     except CalibrationError as error:
-        error.what, error.allowed, error.remedy = map(in_options, (error.what, error.allowed, error.remedy))
+        error.what, error.allowed, error.remedy = map(use_option_names, (error.what, error.allowed, error.remedy))
         raise
-    notes = (*louder(samples, result), *turned(result))
+    notes = (*noise_notes(samples, result), *rotation_notes(result))
     if named:
         notes = (*notes, f"the readings have no unit; what is calibrated is in {named}")
         result = replace(result, strength=known)
     return result, notes
 
 
-def turned(result: Calibration) -> tuple[str, ...]:
+def rotation_notes(result: Calibration) -> tuple[str, ...]:
     """Return the note on the rotation R of the soft iron S = R P, P symmetric and positive; none without attitude.
 
     A sensor that is mounted otherwise than was said has its wrong turn there.
@@ -215,7 +215,7 @@ def turned(result: Calibration) -> tuple[str, ...]:
     angle = math.degrees(math.atan2(length, float(np.trace(turn)) - 1.0))
     about = ", ".join(f"{value:.2f}" for value in axis / length)
     note = f"the soft iron turns the field by {angle:.2g} deg about ({about}) in the sensor"
-    if angle > TURNED:
+    if angle > MAX_IRON_ROTATION:
         note += (
             ", more than iron does: is the mounting right, and the attitude that of this sensor's body?"
             " What is calibrated is turned back by as much"
@@ -223,7 +223,7 @@ def turned(result: Calibration) -> tuple[str, ...]:
     return (note,)
 
 
-def in_options(text: str) -> str:
+def use_option_names(text: str) -> str:
     """Return a text about arguments as one about the command's options."""
     text = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", text).replace("--unit None", "--unit none")
     return re.sub(r"\bthe attitude's own attitude_stddev\b|\battitude_stddev\b", "--attitude-stddev", text)
@@ -248,7 +248,7 @@ def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
         ) from error
 
 
-def stddev_of(degrees: float | None, samples: Samples) -> float:
+def _attitude_stddev(degrees: float | None, samples: Samples) -> float:
     """Return what attitudes are off by (rad), of `--attitude-stddev`. Raises `CalibrationError` for what cannot be."""
     if degrees is None:
         return 0.0 if samples.exact else ATTITUDE_STDDEV
@@ -260,28 +260,28 @@ def stddev_of(degrees: float | None, samples: Samples) -> float:
     raise CalibrationError("--attitude-stddev", degrees, allowed=allowed)
 
 
-def louder(samples: Samples, result: Calibration) -> tuple[str, ...]:
+def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     """Return the note that residuals are larger than the noise that a file declares, none where they are not.
 
     It names outliers where most readings are no noisier than declared, and few make the residuals large.
     """
     times = result.residual_stddev / samples.noise if samples.noise > 0.0 else 0.0
-    if times <= LOUDER:
+    if times <= MAX_NOISE_RATIO:
         return ()
     note = f"the residuals are {times:.3g} times the noise that the file declares, {samples.noise:.3g}"
     note += f" {samples.unit}" if samples.unit else ""
-    left = np.abs(residuals(samples.field, result, samples.rotation_ws))
+    left = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
     usual = float(np.median(left)) / NORMAL_MEDIAN
-    far = np.flatnonzero((left.reshape(samples.row.size, -1) > OUTLYING * max(usual, samples.noise)).any(axis=1))
-    if usual <= LOUDER * samples.noise and far.size:
+    far = np.flatnonzero((left.reshape(samples.row.size, -1) > OUTLIER_STDDEVS * max(usual, samples.noise)).any(axis=1))
+    if usual <= MAX_NOISE_RATIO * samples.noise and far.size:
         note += (
-            f"; {far.size} of {samples.row.size} readings lie more than {OUTLYING:g} times the others' noise off, row"
+            f"; {far.size} of {samples.row.size} readings lie more than {OUTLIER_STDDEVS:g} times the others' noise off, row"
             f" {samples.row[far[0]]} of the file first: outliers, leave them out and calibrate again"
         )
     return (note,)
 
 
-def _check_use(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
+def _check_options(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
     """Raise `CalibrationError` for an option that there is no use for."""
     where = Where(str(path))
     if mounting is not None and attitude == "none":
@@ -291,7 +291,7 @@ def _check_use(path: Path, attitude: str, mounting: Sequence[float] | None, run:
         raise CalibrationError("run", run, where=where, allowed=allowed)
 
 
-def _turn(mounting: Sequence[float] | None) -> FloatArray | None:
+def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
     """Return a mounting, roll, pitch, yaw (rad), as a quaternion (4,)."""
     if mounting is None:
         return None
@@ -301,7 +301,7 @@ def _turn(mounting: Sequence[float] | None) -> FloatArray | None:
     return np.array(from_rpy(*angles))
 
 
-def _cleaned(path: Path, found: _Found, unit: str | None) -> Samples:
+def _select_rows(path: Path, found: _FileContents, unit: str | None) -> Samples:
     """Return what a format gave without the rows that hold no number."""
     notes = list(found.notes)
     keep: BoolArray = np.asarray(np.isfinite(found.field).all(axis=1))
@@ -309,8 +309,8 @@ def _cleaned(path: Path, found: _Found, unit: str | None) -> Samples:
         notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings hold no number and are left out")
     turns = None
     if found.attitude is not None:
-        notes += [*found.attitude.notes, *_unknown(path, found.attitude, keep)]
-        keep = np.logical_and(keep, found.attitude.why == _attitude.KNOWN)
+        notes += [*found.attitude.notes, *_missing_attitude_notes(path, found.attitude, keep)]
+        keep = np.logical_and(keep, found.attitude.status == _attitude.AVAILABLE)
         turns = np.ascontiguousarray(found.attitude.rotation[keep])
     if unit and found.unit and unit != found.unit:
         notes.append(f"the file says {found.unit}; taken as {unit}, as asked")
@@ -323,7 +323,7 @@ def _cleaned(path: Path, found: _Found, unit: str | None) -> Samples:
         None if named == "none" else named,
         found.noise,
         source,
-        "none" if found.attitude is None else found.attitude.said,
+        "none" if found.attitude is None else found.attitude.source,
         np.flatnonzero(keep),
         None if found.time is None else np.ascontiguousarray(found.time[keep]),
         tuple(notes),
@@ -331,68 +331,74 @@ def _cleaned(path: Path, found: _Found, unit: str | None) -> Samples:
     )
 
 
-def _unknown(path: Path, attitude: _attitude.Attitude, keep: BoolArray) -> list[str]:
+def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep: BoolArray) -> list[str]:
     """Return notes on readings (n,) that have no attitude.
 
     Raises `CalibrationError` where none has one, or where most lie between attitudes too far apart: one that was
     sampled so slowly is not known in the rest either, where it may have turned all the way round.
     """
-    angle = f"{math.degrees(_attitude.FARTHEST_TURN):.3g} deg"
+    angle = f"{math.degrees(_attitude.MAX_ROTATION):.3g} deg"
     reasons = {
-        _attitude.APART: ("have no attitude near them", "check that both were stamped by one clock, and both recorded"),
-        _attitude.TURNED: (
+        _attitude.NO_SAMPLE_NEAR: (
+            "have no attitude near them",
+            "check that both were stamped by one clock, and both recorded",
+        ),
+        _attitude.FAST_ROTATION: (
             f"lie between two attitudes that are more than {angle} apart",
             "turn slower, or record the attitude more often",
         ),
     }
-    counts = {why: int(np.count_nonzero(keep & (attitude.why == why))) for why in reasons}
+    counts = {why: int(np.count_nonzero(keep & (attitude.status == why))) for why in reasons}
     count = np.count_nonzero(keep)
-    if count and (sum(counts.values()) == count or counts[_attitude.TURNED] > MOST * count):
+    if count and (sum(counts.values()) == count or counts[_attitude.FAST_ROTATION] > MAX_FAST_SHARE * count):
         what, remedy = reasons[max(counts, key=lambda why: counts[why])]
         raise CalibrationError(
             f"{sum(counts.values())} of {count} readings have no attitude at their instants",
-            attitude.said,
+            attitude.source,
             where=Where(str(path)),
             allowed=f"{max(counts.values())} of them {what}",
             remedy=remedy,
         )
     return [
-        f"{counts[why]} of {keep.size} readings {what} and are left out" + f"; {remedy}" * (why == _attitude.TURNED)
+        f"{counts[why]} of {keep.size} readings {what} and are left out"
+        + f"; {remedy}" * (why == _attitude.FAST_ROTATION)
         for why, (what, remedy) in reasons.items()
         if counts[why]
     ]
 
 
-def _from_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _Found:
+def _from_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     """Return what a bag holds."""
     with _bags.opened(path) as bag:
         topic, series, field = _bags.field_of(bag, name)
         turns = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
     unit = "T" if topic.type == _bags.MAGNETIC else None
-    notes = (FUSED,) if turns is not None and _bags.IMU in turns.said else ()
+    notes = (FUSED_NOTE,) if turns is not None and _bags.IMU in turns.source else ()
     source, exact = f"{topic.name} ({topic.type})", attitude == "truth"
-    return _Found(field, series.stamp / _bags.SECOND, turns, unit, _bags.declared(series), source, notes, exact)
+    return _FileContents(field, series.stamp / _bags.SECOND, turns, unit, _bags.declared(series), source, notes, exact)
 
 
-def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _Found:
+def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     """Return what a CSV file holds."""
-    table = _tables.read(path, names, attitude)
+    table = csv_columns.read_csv(path, names, attitude)
     source, found = f"columns {', '.join(table.columns[:3])}", None
-    note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.GUESSED}"
+    note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
     if table.attitude is not None:
         said = f"columns {', '.join(table.columns[3:])}"
         turns = _bags.unit(table.attitude, said, Where(str(path)))
-        why = np.where(np.isfinite(turns).all(axis=1), _attitude.KNOWN, _attitude.APART)
-        turns = turns if mounting is None else _attitude.products(turns, mounting)
-        found = _attitude.Attitude(turns, why, said, (note,) if mounting is None else ())
-    return _Found(table.field, None, found, table.unit, 0.0, source)
+        why = np.where(np.isfinite(turns).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
+        turns = turns if mounting is None else _attitude.multiply_quaternions(turns, mounting)
+        found = _attitude.AttitudeSeries(turns, why, said, (note,) if mounting is None else ())
+    return _FileContents(table.field, None, found, table.unit, 0.0, source)
 
 
-def _from_recording(path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int) -> _Found:
+def _from_recording(
+    path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int
+) -> _FileContents:
     """Return what a recording of navsense holds."""
     loaded = open_recording(path)
     where = Where(str(path))
-    named = _picked(loaded, name, where)
+    named = _select_magnetometer(loaded, name, where)
     reading, head = loaded[named], loaded.metadata["sensors"][named]
     field = reading["field"]
     usable = reading.valid & reading.emitted
@@ -406,16 +412,16 @@ def _from_recording(path: Path, name: str | None, attitude: str, mounting: Float
     noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
     turns = None
     if attitude != "none":
-        turns = _recorded_attitude(loaded, named, attitude, mounting, run, where)
+        turns = _attitude_from_recording(loaded, named, attitude, mounting, run, where)
     source = f"{named} (magnetometer)"
-    return _Found(field, np.asarray(reading.time), turns, "T", noise, source, exact=attitude == "truth")
+    return _FileContents(field, np.asarray(reading.time), turns, "T", noise, source, exact=attitude == "truth")
 
 
-def _picked(loaded: Dataset, name: str | None, where: Where) -> str:
+def _select_magnetometer(loaded: Dataset, name: str | None, where: Where) -> str:
     """Return the name of the magnetometer that is meant."""
     names = [one for one, reading in loaded.items() if reading.type == "magnetometer"]
     listed = ", ".join(names) or "none: it holds " + (", ".join(loaded) or "nothing")
-    if name is not None and (whole := _whole(name, names)):
+    if name is not None and (whole := _match_sensor_name(name, names)):
         return whole
     if name is None and len(names) == 1:
         return names[0]
@@ -426,7 +432,7 @@ def _picked(loaded: Dataset, name: str | None, where: Where) -> str:
     raise CalibrationError(what, value, where=where, allowed=f"must be one of {listed}")
 
 
-def _whole(name: str, names: Sequence[str]) -> str:
+def _match_sensor_name(name: str, names: Sequence[str]) -> str:
     """Return the full name of a sensor that is named whole or by what its name alone ends in, else nothing."""
     ending = [one for one in names if one.endswith(f"::{name}")]
     if name in names:
@@ -434,24 +440,24 @@ def _whole(name: str, names: Sequence[str]) -> str:
     return ending[0] if len(ending) == 1 else ""
 
 
-def _recorded_attitude(
+def _attitude_from_recording(
     loaded: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
-) -> _attitude.Attitude:
+) -> _attitude.AttitudeSeries:
     """Return rotation_ws of a recorded sensor by the truth of its link, or by an IMU on it."""
     heads: Mapping[str, Any] = loaded.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
-    mount = mounting if mounting is not None else _mounting(heads[sensor], sensor, where)
+    mount = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor, where)
     time = loaded[sensor].time
     if attitude == "truth":
         if link not in loaded.truth:
             remedy = "record with truth, or name an IMU with --attitude"
             raise CalibrationError("no truth of the link in this recording", link, where=where, remedy=remedy)
         truth = loaded.truth[link]
-        turns, why = _attitude.at(truth.time, truth.orientation, time)
+        turns, why = _attitude.interpolate_attitudes(truth.time, truth.orientation, time)
         said = f"truth of {link}, through the sensor's mounting"
-        return _attitude.Attitude(_attitude.products(turns, mount), why, said)
+        return _attitude.AttitudeSeries(_attitude.multiply_quaternions(turns, mount), why, said)
     named = [one for one, head in heads.items() if "orientation" in head["arrays"]]
-    attitude = _whole(attitude, named) or attitude
+    attitude = _match_sensor_name(attitude, named) or attitude
     if attitude not in named:
         allowed = f"must be truth, none, or an IMU with orientation: {', '.join(named) or 'there is none'}"
         raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
@@ -459,15 +465,15 @@ def _recorded_attitude(
         raise CalibrationError(
             "--attitude", attitude, where=where, allowed=f"must be on the magnetometer's link, {link}"
         )
-    body = _mounting(heads[attitude], attitude, where)
-    inner = _attitude.products(_attitude.inverse(body), mount)
+    body = _recorded_mounting(heads[attitude], attitude, where)
+    inner = _attitude.multiply_quaternions(_attitude.invert_quaternions(body), mount)
     reading = loaded[attitude]
     orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
-    turns, why = _attitude.at(reading.time, orientation, time)
-    return _attitude.Attitude(_attitude.products(turns, inner), why, f"orientation of {attitude}")
+    turns, why = _attitude.interpolate_attitudes(reading.time, orientation, time)
+    return _attitude.AttitudeSeries(_attitude.multiply_quaternions(turns, inner), why, f"orientation of {attitude}")
 
 
-def _mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
+def _recorded_mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
     """Return how a sensor stands on its link (4,), as the recording has it."""
     if "mounting" not in head:
         remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 where it is aligned with its link"
