@@ -107,7 +107,7 @@ def test_saturated_readings_are_recognised(noise: float, step: float, axis: int,
     clipped[:, axis] = side * np.minimum(side * clipped[:, axis], 42.0)
     said = refusal(clipped)
     count = int((side * field[:, axis] >= 42.0).sum())
-    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings stand at {side * 42.0:.6g}")
+    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings are equal to {side * 42.0:.6g}")
     let_through(field)
 
 
@@ -169,7 +169,7 @@ def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], va
     field = turning(noise=0.3)
     field[rows, 2] = value
     said = refusal(field)
-    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be among the others")
+    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be near the other readings")
     assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in said
 
 

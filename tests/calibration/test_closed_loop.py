@@ -164,7 +164,7 @@ def test_drift_is_seen_and_the_covariance_covers_it() -> None:
     field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 100)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
     assert not any(one.verdict.whiteness.white or one.verdict.ok for one in found)
-    assert all(any("hang together" in reason for reason in one.verdict.reasons) for one in found)
+    assert all(any("are correlated" in reason for reason in one.verdict.reasons) for one in found)
     squares = [square(one, declared(ASYMMETRIC)) for one in found]
     assert np.mean(squares) < 14.0
     plain = [value * one.verdict.whiteness.inflation for value, one in zip(squares, found, strict=True)]

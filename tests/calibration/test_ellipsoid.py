@@ -269,7 +269,7 @@ def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
     assert calm.verdict.ok
     assert not stormy.verdict.whiteness.white
     assert stormy.verdict.whiteness.inflation > 10.0
-    assert any("hang together" in reason for reason in stormy.verdict.reasons)
+    assert any("are correlated" in reason for reason in stormy.verdict.reasons)
     assert square(numbers(stormy) - TRUE, stormy.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
@@ -405,7 +405,7 @@ def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, sof
     text = str(caught.value)
     if soft_iron or stddev > 1e-6:
         assert "turned about that axis only" in text
-        assert "cannot be told; tilt the sensor by 30 degrees or more" in text
+        assert "cannot be determined; tilt the sensor by 30 degrees or more" in text
         normal = np.linalg.inv(iron).T @ (0.0, 0.0, 1.0)
         named = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
         assert named == pytest.approx(normal / np.linalg.norm(normal), abs=0.03)

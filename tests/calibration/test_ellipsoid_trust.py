@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.calibration import _ellipsoid_diagnosis, _ellipsoid_distance, _ellipsoid_fit, _sphere, ellipsoid
+from navsense.calibration import _ellipsoid_diagnosis, _ellipsoid_distance, _ellipsoid_fit, ellipsoid
 from navsense.calibration._ellipsoid_fit import EllipsoidFitter, theta_to_matrix
 from navsense.calibration._power_sums import compute_spread
 from navsense.errors import CalibrationError
@@ -147,15 +147,15 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
 
     Of half a percent, so that the square of what it does is nothing beside its scatter.
     """
-    monkeypatch.setattr(_sphere, "PLAUSIBLE", 0.005)
+    monkeypatch.setattr(_ellipsoid_diagnosis, "TYPICAL_SOFT_IRON", 0.005)
     random, squares = np.random.default_rng(1), []
     v = motion(random)
     for _ in range(200):
-        strain = theta_to_matrix(_sphere.TRACELESS @ (0.005 * random.normal(size=5)))
+        strain = theta_to_matrix(_ellipsoid_diagnosis.TRACELESS @ (0.005 * random.normal(size=5)))
         stream = EllipsoidFitter(soft_iron=False)
         stream.add(readings(v, random, np.eye(3) + strain, stddev=0.125))
         fit = stream.fit()
-        found = _sphere.estimate_neglected_soft_iron(fit)
+        found = _ellipsoid_diagnosis.estimate_neglected_soft_iron(fit)
         off = (fit.theta[:3] * stream.unit + stream.shift - BIAS) / SCALE
         error = np.append(off, fit.theta[3] * stream.unit / SCALE - 1.0) - found.shift
         spread = found.unseen + fit.covariance[:4, :4] / fit.strength**2
@@ -174,14 +174,14 @@ def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
             stream = EllipsoidFitter(soft_iron=soft_iron)
             stream.add(field)
             fits.append(stream.fit())
-        assert _sphere.estimate_neglected_soft_iron(fits[0]).hidden_error < fits[1].max_relative_stddev[0]
+        assert _ellipsoid_diagnosis.estimate_neglected_soft_iron(fits[0]).hidden_error < fits[1].max_relative_stddev[0]
 
 
 @pytest.mark.compiled
 def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
-    monkeypatch.setattr(_sphere, "PLAUSIBLE", 0.2)
-    with pytest.raises(CalibrationError, match="cannot be told; tilt the sensor"):
+    monkeypatch.setattr(_ellipsoid_diagnosis, "TYPICAL_SOFT_IRON", 0.2)
+    with pytest.raises(CalibrationError, match="cannot be determined; tilt the sensor"):
         ellipsoid(readings(car(random), random, np.eye(3)), unit="uT", soft_iron=False)
 
 

@@ -419,7 +419,7 @@ def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path
     samples = read(tmp_path / "dropped.npz")
     assert samples.field.shape[0] == 432
     assert np.array_equal(samples.row, np.flatnonzero(np.arange(480) % 10 > 0))
-    assert samples.notes == ("48 of 480 readings hold no number and are left out",)
+    assert samples.notes == ("48 of 480 readings are invalid and are left out",)
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         assert samples.row.tolist() == keep.tolist()
         assert samples.time is None
         assert samples.notes == (
-            "1 of 40 readings hold no number and are left out",
+            "1 of 40 readings are invalid and are left out",
             "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
             "1 of 40 readings have no attitude near them and are left out",
         )
@@ -490,13 +490,17 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
             {},
             "log.csv:1 several fields in the header: .*name one: --sensor mx,my,mz",
         ),
-        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty for none"),
+        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty if missing"),
         ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4 number of columns: 2; must be 3, as in the header$"),
         ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: leave it out"),
         ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3 number of columns: 4; must be 3, as in the header; name every"),
-        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimals behind a point"),
-        ("mx;my;mz\n1,5;2;3\n", {}, "log.csv:2 mx: 1,5; must be a number, or empty for none; write 1234.5: a point"),
-        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* nothing between thousands"),
+        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimal point"),
+        (
+            "mx;my;mz\n1,5;2;3\n",
+            {},
+            "log.csv:2 mx: 1,5; must be a number, or empty if missing; write 1234.5: with a decimal point",
+        ),
+        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* without thousands separators"),
         ('mx,my,mz\n1,2,3\n1,"2,3\n1,2,3\n', {}, "log.csv:3 number of columns: 2; must be 3"),
         ("mx,my,mz\n1,2,1_0\n", {}, "log.csv:2 mz: 1_0; must be a number"),
         (f'mx,my,mz\n1,2,"{"3" * 200_000}"\n', {}, "log.csv:2 table: field larger than field limit"),
@@ -510,11 +514,11 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
             {},
             "log.csv:1 several fields in .*: --sensor mag1_x,mag1_y,mag1_z or --sensor mag2_x,mag2_y,mag2_z",
         ),
-        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a name of its own, then"),
+        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a different name, then"),
         (
             "mx,my,mz,mx\n1,2,3,4\n",
             {"sensor": "mx,my,mz"},
-            "log.csv:1 column of --sensor: mx; stands 2 times in the header; give each column a name of its own",
+            "log.csv:1 column of --sensor: mx; is 2 times in the header; give each column a different name",
         ),
         ("mx,my,mz\n1,2,3\n", {"sensor": "mx,mx,mz"}, "log.csv:1 --sensor: mx,mx,mz; must be 3 columns"),
         ("mx,my,mz\n", {}, "log.csv table without rows"),
@@ -592,7 +596,7 @@ def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp
     assert samples.rotation_ws is not None
     assert samples.rotation_ws.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     assert samples.notes == (
-        "2 of 6 readings hold no number and are left out",
+        "2 of 6 readings are invalid and are left out",
         "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
         "2 of 6 readings have no attitude near them and are left out",
     )

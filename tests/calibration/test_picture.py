@@ -156,10 +156,10 @@ def test_every_reason_stands_in_the_title(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, field = figures(monkeypatch), scene[0]
-    verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals hang together over 64 samples, x: look"))
+    verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals are correlated over 64 samples, x: look"))
     draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
     title = " ".join(kept[0]._suptitle.get_text().split())
-    assert title.endswith("verdict poor: one of these; residuals hang together over 64 samples, x")
+    assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
 def test_counts_are_drawn_as_counts_whatever_they_are_made_to(

@@ -114,5 +114,5 @@ def test_what_is_no_unit(unit: Any) -> None:
 
 @pytest.mark.requirement("FAC-7")
 def test_unit_vectors_are_named() -> None:
-    with pytest.raises(CalibrationError, match="look like unit vectors: say unit=None"):
+    with pytest.raises(CalibrationError, match="look like unit vectors: give unit=None"):
         check_scale(0.9997, "T", None)

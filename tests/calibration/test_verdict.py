@@ -171,7 +171,7 @@ def test_readings_far_off_that_are_all_alike_are_shown() -> None:
     residuals[::100] += 20.0
     readings[::100] = -0.5
     (reason,) = said(residuals, readings)
-    assert "20 of 2000 readings looked at lie far off" in reason
+    assert "20 of 2000 tested readings lie far off" in reason
     assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
 
 
@@ -220,7 +220,7 @@ def test_residuals_that_depend_on_place() -> None:
     left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]
     noisy = left + 0.02 * np.random.default_rng(2).normal(size=2000)
     (reason,) = direction_dependence_reasons(noisy, seen, 1.0)
-    assert "depend on where it stands in the sensor" in reason
+    assert "depend on its direction in the sensor" in reason
     size = float(reason.split("of ")[1].split(" %")[0]) / 100.0
     assert abs(size / np.sqrt(np.mean(left**2)) - 1.0) < 0.1
     assert direction_dependence_reasons(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed

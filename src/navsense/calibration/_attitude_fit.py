@@ -1,61 +1,61 @@
-"""Maximum likelihood of scale, soft iron, direction and bias from the statistics of readings with known attitude.
+"""Maximum-likelihood fit of scale, soft iron, direction and bias to readings with known attitude.
 
-    m = A R_ws^-1 f + b + noise      A = scale soft_iron,  |f| = 1,  noise normal with one covariance for all readings
+    m = A R_ws^-1 f + b + noise      A = scale soft_iron,  |f| = 1,  normal noise with one covariance for all readings
       = Theta z                      Theta[a, 3 k + j] = A[a, j] f[k],  Theta[a, 9] = b[a],  z = (R_ws row by row, 1)
 
-so that the sum of all squared residuals is [-Theta 1] U_0 [-Theta 1]' (`_statistics`) whatever A, f and b: fitting
-costs the same for a thousand readings and for a million. With f given, A and b are linear; where it is not, the best of
-some hundred directions over the half sphere is where Gauss-Newton starts (A and f change sign together).
+The sum of squared residuals is [-Theta 1] U_0 [-Theta 1]', where U_0 are the Gram sums (`_gram_sums`). The cost of a
+fit is therefore independent of the number of readings. For a given f, the model is linear in A and b. If f is unknown,
+the best of 128 directions over a half sphere starts the Gauss-Newton iteration. (A and f change sign together.)
 
-A step moves b by scale beta, A by the factor exp(l) (1 + X) with X without trace, f by B tau in its tangent plane:
-beta, l, tau, X are fractions of the field and radians. Residuals are weighted with the inverse of their own covariance,
-estimated from them; the covariance of the parameters is that of weighted least squares with the residuals' covariance
-(H^-1 J'W S W J H^-1), right whatever the weights. S, of m residual vectors, is itself by chance: the inverse of a
-Wishart matrix of three axes is m / (m - 4) times too large on average, by which the covariance is made larger, so that
-an error squared over it is as large as it says for few readings too.
+A step changes b by scale beta, A by the factor exp(l) (1 + X) with a traceless X, and f by B tau in its tangent plane.
+beta, l, tau and X are fractions of the field and angles in rad. Residuals are weighted with the inverse of their own
+covariance S. The covariance of the parameters is that of weighted least squares, (H^-1 J'W S W J H^-1), which holds
+for any weights. S is estimated from m residual vectors. The mean of the inverse of a Wishart matrix of three axes is
+larger than the inverse of the mean by m / (m - 4). The covariance is multiplied by this factor, so that squared errors
+relative to it are right for few readings too.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from navsense.calibration._directions import half_sphere
 from navsense.factors.geometry import tangent
-from navsense.typing import FloatArray
+from navsense.typing import FloatArray, Vectors
 
 DIRECTIONS: Final = 128
-"""Directions over half a sphere: within 11 degrees of any."""
+"""Start directions over a half sphere: one within 11 degrees of any direction."""
 
 RIDGE: Final = 1e-12
-"""Added to the information of what a motion may not tell, so that a start is found all the same."""
+"""Added to the information matrix, so that a singular one has a start too."""
 
 MIN_SCALE: Final = 1e-9
-"""Scale of a fit that sees no field, in multiples of the readings' deviation."""
+"""Smallest scale of a fit, relative to the standard deviation of the readings."""
 
 MAX_STEPS: Final = 30
-"""Steps of Gauss-Newton at most."""
+"""Largest number of Gauss-Newton steps."""
 
 MAX_HALVINGS: Final = 8
-"""Times that a step is halved which leads up."""
+"""Largest number of halvings of a step that increases the loss."""
 
 CONVERGED: Final = 1e-10
-"""Square of the last step, in standard deviations of the result."""
+"""Squared length of the last step, in standard deviations of the result."""
 
 ROUNDING: Final = 1e-15
-"""Share of the readings' mean square that a residual variance may be off by rounding."""
+"""Rounding error of a residual variance, relative to the mean square of the readings."""
 
 PRIOR_READINGS: Final = 20.0
-"""Readings whose weight the assumption has that all axes are alike: for few readings their covariance is not known."""
+"""Weight of the prior assumption of equal noise on all axes, in readings."""
 
 WEIGHT_ROUNDS: Final = 4
-"""Times that the weights are taken anew from the residuals."""
+"""Number of updates of the weights from the residuals."""
 
 
-def _traceless() -> FloatArray:
-    """Return the eight matrices (8, 3, 3) without trace, of length one and orthogonal."""
+def _traceless_basis() -> FloatArray:
+    """Return an orthonormal basis (8, 3, 3) of the traceless matrices."""
     basis = np.zeros((8, 3, 3))
     for row, (i, j) in enumerate(((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))):
         basis[row, i, j] = 1.0
@@ -64,12 +64,12 @@ def _traceless() -> FloatArray:
     return basis
 
 
-TRACELESS: Final = _traceless()
+TRACELESS: Final = _traceless_basis()
 
 
 @dataclass(frozen=True)
 class SecondMoments:
-    """U_0 per reading: gram (10, 10) of z, cross (10, 3) of z and m, square (3, 3) of m, m in multiples of `size`."""
+    """U_0 per reading: gram (10, 10) of z, cross (10, 3) of z and m, square (3, 3) of m. `size` is the unit of m."""
 
     gram: FloatArray
     cross: FloatArray
@@ -79,7 +79,7 @@ class SecondMoments:
 
     @classmethod
     def from_products(cls, products: FloatArray, count: int) -> SecondMoments:
-        """Return the sums of U_0 (13, 13) over `count` readings; `size` is their deviation, NaN where it has none."""
+        """Return the moments from U_0 (13, 13) of `count` readings. `size` is their rms deviation, NaN on overflow."""
         square = products[10:, 10:] / count
         mean = products[9, 10:] / count
         with np.errstate(all="ignore"):
@@ -88,14 +88,14 @@ class SecondMoments:
 
     @property
     def variance(self) -> float:
-        """Return the mean square of m about its mean, all three axes together."""
+        """The mean squared deviation of m from its mean, summed over three axes."""
         mean = self.cross[9]
         return float(np.trace(self.square) - mean @ mean)
 
 
 @dataclass(frozen=True)
 class AttitudeFit:
-    """Parameters in units of `Sums.size`: A (3, 3), f (3,), b (3,), and which of them are sought."""
+    """Parameters A (3, 3), f (3,), b (3,) in units of `SecondMoments.size`, and which of them are unknown."""
 
     iron: FloatArray
     direction: FloatArray
@@ -105,35 +105,35 @@ class AttitudeFit:
 
     @property
     def scale(self) -> float:
-        """Return the cube root of A's determinant, as large as it is, never 0."""
+        """The cube root of |det A|, at least `MIN_SCALE`."""
         return max(float(np.cbrt(abs(np.linalg.det(self.iron)))), MIN_SCALE)
 
     @property
     def size(self) -> int:
-        """Return how many parameters are sought."""
+        """The number of unknown parameters."""
         return 4 + 2 * self.seeks_direction + 8 * self.seeks_iron
 
     @property
     def theta(self) -> FloatArray:
-        """Return Theta (3, 10)."""
+        """Theta (3, 10)."""
         return _theta(self.iron, self.direction, self.bias)
 
     @property
     def contrast(self) -> FloatArray:
-        """Return [-Theta 1] (3, 13), which makes residuals of u."""
+        """[-Theta 1] (3, 13): times u, it gives the residuals."""
         return np.hstack((-self.theta, np.eye(3)))
 
     def with_positive_determinant(self) -> AttitudeFit:
-        """Return A of positive determinant with f turned round: the same product, so far as f is sought."""
+        """Return (-A, -f) if f is unknown and det A < 0: the product is the same."""
         if not self.seeks_direction or np.linalg.det(self.iron) >= 0.0:
             return self
         return replace(self, iron=-self.iron, direction=-self.direction)
 
     def slopes(self) -> FloatArray:
-        """Return the derivatives of Theta (n, 3, 10) by beta, l, tau and X."""
+        """Return the derivatives (n, 3, 10) of Theta by beta, l, tau and X."""
         out = np.zeros((self.size, 3, 10))
         out[:3, :, 9] = self.scale * np.eye(3)
-        products = np.empty((self.size - 3, 3, 3, 3))  # of A's changes and f's, at [n, a, k, j]
+        products = np.empty((self.size - 3, 3, 3, 3))  # changes of A times f, and A times changes of f, at [n, a, k, j]
         products[0] = self.direction[None, :, None] * self.iron[:, None, :]
         first = 1
         if self.seeks_direction:
@@ -165,56 +165,58 @@ def _theta(iron: FloatArray, direction: FloatArray, bias: FloatArray) -> FloatAr
 
 
 def tangent_plane(direction: FloatArray) -> FloatArray:
-    """Return two orthogonal unit vectors (3, 2) across a direction, those of the factors."""
-    sides = tangent(*direction.tolist())
-    return np.array((sides[:3], sides[3:])).T
+    """Return the tangent basis (3, 2) of a direction, that of the factors."""
+    basis = tangent(*direction.tolist())
+    return np.array((basis[:3], basis[3:])).T
 
 
 def residual_covariance(sums: SecondMoments, fit: AttitudeFit) -> FloatArray:
-    """Return the mean of the residuals' products (3, 3), in units of size squared."""
+    """Return the mean of r r' (3, 3) of the residuals, in units of size squared."""
     theta = fit.theta
     mixed = theta @ sums.cross
     return np.asarray(sums.square - mixed - mixed.T + theta @ sums.gram @ theta.T)
 
 
 def fisher_information(slopes: FloatArray, gram: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the sum over axes of the slopes' products (n, n): slopes (n, 3, 10), gram (10, 10), weight (3, 3)."""
+    """Return the information matrix (n, n). slopes: (n, 3, 10). gram: (10, 10). weight: (3, 3)."""
     count = slopes.shape[0]
     weighted = weight @ slopes @ gram
     return np.asarray(weighted.reshape(count, -1) @ slopes.reshape(count, -1).T)
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Return the inverse of a symmetric matrix (n, n), no less than one whose eigenvalues are rounding."""
+    """Return the inverse of a symmetric matrix (n, n). Eigenvalues below the rounding error count as rounding error."""
     values, axes = np.linalg.eigh(matrix)
     return np.asarray((axes / np.maximum(values, np.finfo(np.float64).eps * values[-1])) @ axes.T)
 
 
-def _linear(sums: SecondMoments, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return (A | b) (n, 3, 4) for each direction (n, 3), and how much of the readings' square it explains (n,)."""
-    pick = np.zeros((directions.shape[0], 4, 10))
-    pick[:, :3, :9] = (directions[:, None, :, None] * np.eye(3)[None, :, None, :]).reshape(-1, 3, 9)
-    pick[:, 3, 9] = 1.0
-    gram = pick @ sums.gram @ pick.transpose(0, 2, 1)
-    cross = pick @ sums.cross
-    found = np.linalg.solve(gram + RIDGE * np.eye(4), cross)
-    return np.asarray(found.transpose(0, 2, 1)), np.asarray(np.sum(found * cross, axis=(1, 2)))
+def _linear_fits(sums: SecondMoments, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (A | b) (n, 3, 4) for each direction (n, 3), and the explained mean square (n,) of the readings."""
+    selection = np.zeros((directions.shape[0], 4, 10))
+    selection[:, :3, :9] = (directions[:, None, :, None] * np.eye(3)[None, :, None, :]).reshape(-1, 3, 9)
+    selection[:, 3, 9] = 1.0
+    gram = selection @ sums.gram @ selection.transpose(0, 2, 1)
+    cross = selection @ sums.cross
+    solutions = np.linalg.solve(gram + RIDGE * np.eye(4), cross)
+    return np.asarray(solutions.transpose(0, 2, 1)), np.asarray(np.sum(solutions * cross, axis=(1, 2)))
 
 
 def initial_fit(sums: SecondMoments, direction: FloatArray | None, *, soft_iron: bool) -> AttitudeFit:
-    """Return the parameters to start from: the direction (3,) given or sought, with soft iron or without."""
+    """Return the start of the iteration. `direction` (3,) is None if it is unknown."""
     if soft_iron:
-        tried = half_sphere(DIRECTIONS) if direction is None else direction[None, :]
-        found, explained = _linear(sums, tried)
+        directions = half_sphere(DIRECTIONS) if direction is None else direction[None, :]
+        solutions, explained = _linear_fits(sums, directions)
         best = int(np.argmax(explained))
-        return AttitudeFit(found[best, :, :3], tried[best], found[best, :, 3], direction is None, soft_iron)
-    free = np.eye(3) if direction is None else direction[None, :]
+        return AttitudeFit(
+            solutions[best, :, :3], directions[best], solutions[best, :, 3], direction is None, soft_iron
+        )
+    axes = np.eye(3) if direction is None else direction[None, :]
     slopes = np.array(
-        [_theta(np.eye(3), f, np.zeros(3)) for f in free] + [_theta(np.zeros((3, 3)), free[0], b) for b in np.eye(3)]
+        [_theta(np.eye(3), f, np.zeros(3)) for f in axes] + [_theta(np.zeros((3, 3)), axes[0], b) for b in np.eye(3)]
     )
-    towards = np.tensordot(slopes, sums.cross, ((1, 2), (1, 0)))
-    ridged = fisher_information(slopes, sums.gram, np.eye(3)) + RIDGE * np.eye(len(slopes))
-    parameters = np.asarray(np.linalg.solve(ridged, towards))
+    gradient = np.tensordot(slopes, sums.cross, ((1, 2), (1, 0)))
+    information = fisher_information(slopes, sums.gram, np.eye(3)) + RIDGE * np.eye(len(slopes))
+    parameters = np.asarray(np.linalg.solve(information, gradient))
     bias, product = parameters[-3:], parameters[:-3]
     if direction is not None:
         return AttitudeFit(product[0] * np.eye(3), direction, bias, seeks_direction=False, seeks_iron=False)
@@ -223,45 +225,45 @@ def initial_fit(sums: SecondMoments, direction: FloatArray | None, *, soft_iron:
 
 
 def _minimize(sums: SecondMoments, fit: AttitudeFit, weight: FloatArray) -> AttitudeFit:
-    """Return the parameters at the least weighted square of the residuals."""
+    """Return the parameters at the minimum of the weighted squared residuals, by Gauss-Newton steps."""
     loss = float(np.sum(weight * residual_covariance(sums, fit)))
     for _ in range(MAX_STEPS):
         slopes = fit.slopes()
-        left = (sums.cross - sums.gram @ fit.theta.T) @ weight
-        towards = np.tensordot(slopes, left, ((1, 2), (1, 0)))
-        step = _inverse(fisher_information(slopes, sums.gram, weight)) @ towards
-        ahead = sums.count * float(step @ towards)  # a step's square in standard deviations
-        step *= min(1.0, 0.5 / max(float(np.linalg.norm(step)), 0.5))  # within the linear model's reach
+        residual = (sums.cross - sums.gram @ fit.theta.T) @ weight
+        gradient = np.tensordot(slopes, residual, ((1, 2), (1, 0)))
+        step = _inverse(fisher_information(slopes, sums.gram, weight)) @ gradient
+        squared_length = sums.count * float(step @ gradient)  # in standard deviations
+        step *= min(1.0, 0.5 / max(float(np.linalg.norm(step)), 0.5))  # where the linear model is valid
         for _ in range(MAX_HALVINGS):
             trial = fit.apply_step(step)
-            found = float(np.sum(weight * residual_covariance(sums, trial)))
-            if found <= loss or ahead < CONVERGED:
+            trial_loss = float(np.sum(weight * residual_covariance(sums, trial)))
+            if trial_loss <= loss or squared_length < CONVERGED:
                 break
             step *= 0.5
-        if found > loss and ahead >= CONVERGED:  # no way down that is more than rounding
+        if trial_loss > loss and squared_length >= CONVERGED:  # no decrease above the rounding error
             break
-        fit, loss = trial, found
-        if ahead < CONVERGED:
+        fit, loss = trial, trial_loss
+        if squared_length < CONVERGED:
             break
     return fit
 
 
 def noise_covariance(sums: SecondMoments, fit: AttitudeFit) -> FloatArray:
-    """Return the covariance (3, 3) of the residuals, the parameters' share added and rounding taken for noise."""
-    free = sums.count - fit.size / 3.0
-    values, axes = np.linalg.eigh(residual_covariance(sums, fit) * (sums.count / free))
+    """Return the unbiased covariance (3, 3) of the residuals, at least the rounding error."""
+    degrees_of_freedom = sums.count - fit.size / 3.0
+    values, axes = np.linalg.eigh(residual_covariance(sums, fit) * (sums.count / degrees_of_freedom))
     floor = ROUNDING * float(np.trace(sums.square))
     return np.asarray((axes * np.maximum(values, floor)) @ axes.T)
 
 
 def _weight(sums: SecondMoments, noise: FloatArray) -> FloatArray:
-    """Return the inverse (3, 3) of the residuals' covariance, drawn towards equal axes by `PRIOR` readings."""
-    alike = np.eye(3) * np.trace(noise) / 3.0
-    return np.asarray(np.linalg.inv((sums.count * noise + PRIOR_READINGS * alike) / (sums.count + PRIOR_READINGS)))
+    """Return the inverse (3, 3) of the covariance of the residuals, with the prior of equal noise on all axes."""
+    equal = np.eye(3) * np.trace(noise) / 3.0
+    return np.asarray(np.linalg.inv((sums.count * noise + PRIOR_READINGS * equal) / (sums.count + PRIOR_READINGS)))
 
 
 def refine_fit(sums: SecondMoments, fit: AttitudeFit) -> tuple[AttitudeFit, FloatArray, FloatArray]:
-    """Return the most likely parameters, their covariance (n, n) and the residuals' (3, 3), in units of size."""
+    """Return the most likely parameters, their covariance (n, n), and the noise covariance (3, 3), in units of size."""
     for _ in range(WEIGHT_ROUNDS):
         fit = _minimize(sums, fit, _weight(sums, noise_covariance(sums, fit)))
     fit = fit.with_positive_determinant()
@@ -273,3 +275,12 @@ def refine_fit(sums: SecondMoments, fit: AttitudeFit) -> tuple[AttitudeFit, Floa
     vectors = sums.count - fit.size / 3.0
     chance = vectors / (vectors - 4.0)
     return fit, np.asarray(inverse @ middle @ inverse * (chance / sums.count)), noise
+
+
+def half_sphere(count: int) -> Vectors:
+    """Return unit vectors (n, 3) evenly distributed over a half sphere: a spiral with the golden angle."""
+    number = np.arange(count)
+    z = 1.0 - (number + 0.5) / count
+    angle = number * (math.pi * (3.0 - math.sqrt(5.0)))
+    radius = np.sqrt(1.0 - z * z)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle), z])

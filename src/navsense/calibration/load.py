@@ -1,11 +1,12 @@
-"""Readings of a magnetometer out of files: recordings of navsense, ROS bags of anybody, CSV.
+"""Magnetometer readings from files: recordings of navsense, ROS bags of any source, CSV.
 
-    samples = ns.calibration.read("drive.mcap", topic="/imu/mag", attitude="/odom")
+    samples = ns.calibration.read("drive.mcap", sensor="/imu/mag", attitude="/odom")
     ns.calibration.known_attitude(samples.field, samples.rotation_ws)
 
-`rotation_ws` takes sensor coordinates to world coordinates. In a recording of navsense the truth is taken at the true
-time of each reading, in a bag the attitude at its stamp; between two samples it turns evenly. Rows without a number, or
-without an attitude, are left out and counted in `notes`; an option that the file has no use for is an error.
+`rotation_ws` takes sensor coordinates to world coordinates. In a recording of navsense, the true attitude is taken at
+the true time of each reading; in a bag, the attitude at the stamp of the reading. Attitudes are interpolated with
+constant angular velocity. Rows without a valid reading or attitude are left out and counted in `notes`. An option that
+does not apply to the file is an error.
 """
 
 from __future__ import annotations
@@ -37,40 +38,39 @@ from navsense.recordings.dataset_reader import open_recording
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 RECORDINGS = (".npz", ".parquet")
-"""Suffixes of recordings that are read back as what they were made from."""
+"""Suffixes of recordings that are read as data sets of navsense."""
 
-LARGEST_STDDEV = 45.0
-"""Degrees that an attitude may be said to be off by; beyond, it is none."""
+MAX_ATTITUDE_STDDEV = 45.0
+"""Largest standard deviation of the attitude (deg)."""
 
 MAX_FAST_SHARE = 0.5
-"""Part of the readings that may lie between two attitudes that are too far apart."""
+"""Largest share of readings between attitudes that are too far apart."""
 
 MAX_NOISE_RATIO = 3.0
-"""Times the declared noise that residuals have to be for a note."""
+"""Residuals relative to the declared noise above which there is a note."""
 
 OUTLIER_STDDEVS = 5.0
-"""Deviations of most readings beyond which one is an outlier."""
+"""Residual of an outlier in standard deviations of most readings."""
 
 MAX_IRON_ROTATION = 5.0
-"""Degrees that a soft iron may turn the field by before the mounting is doubted: entries off symmetry by 0.17."""
+"""Rotation of the field by a soft iron (deg) above which the mounting is doubtful: asymmetry of the entries of 0.17."""
+
+FUSED_NOTE = "an Imu's orientation is of use only where it was not made from this magnetometer"
+"""Note on an orientation from sensor fusion."""
 
 _STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
 _POWERS = {name: round(math.log10(factor)) for name, factor in UNITS.items()}
 
-FUSED_NOTE = "an Imu's orientation is of use only where it was not made from this magnetometer"
-"""What to think of before an orientation is taken for an attitude."""
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What a file holds for a calibration.
+    """Magnetometer readings of a file, with attitudes if requested.
 
-    field (n, 3) in `unit`, None for numbers without one; rotation_ws (n, 4) w x y z, sensor to world, None where no
-    attitude was asked for; noise, the deviation of one sample that the file declares, in `unit`, 0 where it declares
-    none; `source` and `attitude` say where they are from, `notes` what was left out or guessed; `exact` where the
-    attitude is a simulation's own. row (n,) is which of the file's readings each is, counted from 0: those that are not
-    among them were left out. time (n,) s is the true time in a recording of navsense, the stamp since the epoch in a
-    bag (to 0.24 us, what a float holds of it), None in a table.
+    field: (n, 3) in `unit`, sensor frame. rotation_ws: (n, 4) w x y z, sensor to world, or None. unit: None for numbers
+    without a unit. noise: standard deviation of a reading as declared in the file, in `unit`, 0 if not declared.
+    source, attitude: description of their origin. row: (n,), number of each reading in the file, from 0. time: (n,) in
+    s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table. notes: on
+    rows that were left out, and on assumptions. exact: True if the attitude is the truth of a simulation.
     """
 
     field: Vectors
@@ -87,7 +87,7 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class _FileContents:
-    """What a format gives: field (n, 3), time or None, attitude or None, unit, noise, source; rows may hold NaN."""
+    """Contents of a file before invalid rows are removed: field (n, 3), attitude, declared unit and noise."""
 
     field: FloatArray
     time: FloatArray | None
@@ -108,42 +108,43 @@ def read(
     mounting: Sequence[float] | None = None,
     run: int = 0,
 ) -> Samples:
-    """Return the readings of one magnetometer in a file, and its attitude.
+    """Read the readings of one magnetometer in a file, and its attitude.
 
-    `sensor` is a sensor's name or a topic, whole or what it ends in where one alone does, or three columns `mx,my,mz`
-    (`mag1` for `mag1_x,mag1_y,mag1_z`); needed where there are several. `attitude` is "none", "truth" (of
-    a recording of navsense; a CSV's own columns), an IMU's name, a topic (`sensor_msgs/Imu`, `nav_msgs/Odometry`,
-    `PoseStamped`, ...), `/tf` or `/tf:FRAME`, or four columns `qw,qx,qy,qz`. `unit` is that of the numbers or "none",
-    tesla unless the file says otherwise. `mounting` is the sensor's roll, pitch, yaw (rad) on the body that the
-    attitude is of, where the file does not say it. `run` counts the runs of a recording from 0.
+    sensor: name of a sensor, a topic, or an unambiguous ending of one; in CSV, three columns `mx,my,mz`, or `mag1` for
+    `mag1_x,mag1_y,mag1_z`. Required if there are several. attitude: "none"; "truth" (of a recording of navsense, or the
+    attitude columns of a CSV); name of an IMU; topic of type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`,
+    ...; `/tf` or `/tf:FRAME`; four columns `qw,qx,qy,qz`. unit: of the numbers, or "none". Default: the unit in the
+    file, else tesla. mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
+    run: number of a run in a recording, from 0.
+
+        samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")
+
     Raises `CalibrationError`, `SinkError`.
     """
     path = Path(path)
-    turn = _mounting_quaternion(mounting)
+    mounting_quaternion = _mounting_quaternion(mounting)
     suffix = path.suffix.lower()
     _check_options(path, attitude, mounting, run)
     if _bags.is_bag(path):
-        found = _from_bag(path, sensor, attitude, turn)
+        contents = _read_bag(path, sensor, attitude, mounting_quaternion)
     elif suffix in RECORDINGS:
-        found = _from_recording(path, sensor, attitude, turn, run)
+        contents = _read_recording(path, sensor, attitude, mounting_quaternion, run)
     elif suffix in csv_columns.SUFFIXES:
-        found = _from_table(path, sensor, attitude, turn)
+        contents = _read_table(path, sensor, attitude, mounting_quaternion)
     else:
-        known = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *csv_columns.SUFFIXES))
-        where = Where(str(path))
-        raise CalibrationError(
-            "suffix", path.suffix, where=where, allowed=f"must be one of {known}, or a ROS 2 bag's folder"
-        )
-    return _select_rows(path, found, unit)
+        suffixes = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *csv_columns.SUFFIXES))
+        allowed = f"must be one of {suffixes}, or a ROS 2 bag's folder"
+        raise CalibrationError("suffix", path.suffix, where=Where(str(path)), allowed=allowed)
+    return _select_valid_rows(path, contents, unit)
 
 
 def parse_strength(text: str, unit: str | None) -> float:
-    """Return a strength such as `48.3uT` in the unit of readings; the number itself where either has no unit.
+    """Return a strength such as `48.3uT` in the unit of the readings; the number itself if either has no unit.
 
-    Raises `CalibrationError` for what is no number, or has an unknown unit.
+    Raises `CalibrationError` for an invalid number, an unknown unit and an implausible strength.
     """
-    number, named = _split_unit(text)
-    given, value = named or unit, parse_decimal(number)
+    number, own_unit = _split_unit(text)
+    given, value = own_unit or unit, parse_decimal(number)
     if value is None or (given is not None and given not in UNITS):
         raise CalibrationError("strength", text, allowed=f"must be a number, or one with a unit of {', '.join(UNITS)}")
     if given is None:
@@ -151,17 +152,17 @@ def parse_strength(text: str, unit: str | None) -> float:
     exact = Decimal(number.strip())
     if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
         low, high = (f"{limit / UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
-        meant = " or ".join(f"{number.strip()}{one}" for one in plausible_units(value))
-        remedy = f"is {meant} meant?" if meant else ""
-        if not named:
-            remedy = f"give it with its unit, as {meant or '48.3uT'}: the readings are in {unit}"
+        guess = " or ".join(f"{number.strip()}{name}" for name in plausible_units(value))
+        remedy = f"is {guess} meant?" if guess else ""
+        if not own_unit:
+            remedy = f"give it with its unit, as {guess or '48.3uT'}: the readings are in {unit}"
         allowed = f"must be from {low} to {high} {given}, as the earth's field is"
         raise CalibrationError("strength", text, allowed=allowed, remedy=remedy)
     return float(exact.scaleb(_POWERS[given] - _POWERS[unit or given]))
 
 
 def _split_unit(text: str) -> tuple[str, str]:
-    """Return number and unit of a strength, either of them empty where there is none."""
+    """Return number and unit of a strength. Either can be empty."""
     parts = _STRENGTH.fullmatch(text.strip().replace("µ", "u").replace("μ", "u"))
     return (parts[1], parts[2]) if parts else ("", "")
 
@@ -169,120 +170,120 @@ def _split_unit(text: str) -> tuple[str, str]:
 def calibrate_samples(
     samples: Samples, *, strength: str | None, soft_iron: bool, attitude_stddev: float | None
 ) -> tuple[Calibration, tuple[str, ...]]:
-    """Return what `navsense calibrate` makes of samples and its options, and notes; errors speak of the options.
+    """Return calibration and notes of `navsense calibrate`. Errors name the options of the command.
 
-    Readings without a unit, counts of a converter, are calibrated to the unit that `strength` has.
-    Raises `CalibrationError`.
+    attitude_stddev is in degrees. Readings without a unit are calibrated to the unit of `strength`. Raises
+    `CalibrationError`.
     """
-    known = None if strength is None else parse_strength(strength, samples.unit)
-    named = _split_unit(strength)[1] if strength is not None and samples.unit is None else ""
-    within, off = None if named else known, _attitude_stddev(attitude_stddev, samples)
+    value = None if strength is None else parse_strength(strength, samples.unit)
+    target_unit = _split_unit(strength)[1] if strength is not None and samples.unit is None else ""
+    known, stddev = None if target_unit else value, _attitude_stddev(attitude_stddev, samples)
     try:
         if samples.rotation_ws is None:
-            result = ellipsoid(samples.field, unit=samples.unit, strength=within, soft_iron=soft_iron)
+            result = ellipsoid(samples.field, unit=samples.unit, strength=known, soft_iron=soft_iron)
         else:
             result = known_attitude(
                 samples.field,
                 samples.rotation_ws,
                 unit=samples.unit,
-                strength=within,
+                strength=known,
                 soft_iron=soft_iron,
-                attitude_stddev=off,
+                attitude_stddev=stddev,
             )
     except CalibrationError as error:
         error.what, error.allowed, error.remedy = map(use_option_names, (error.what, error.allowed, error.remedy))
         raise
     notes = (*noise_notes(samples, result), *rotation_notes(result))
-    if named:
-        notes = (*notes, f"the readings have no unit; what is calibrated is in {named}")
-        result = replace(result, strength=known)
+    if target_unit:
+        notes = (*notes, f"the readings have no unit; the calibrated field is in {target_unit}")
+        result = replace(result, strength=value)
     return result, notes
 
 
 def rotation_notes(result: Calibration) -> tuple[str, ...]:
-    """Return the note on the rotation R of the soft iron S = R P, P symmetric and positive; none without attitude.
+    """Return a note on the rotation R of a soft iron S = R P, with P symmetric and positive; none without attitude.
 
-    A sensor that is mounted otherwise than was said has its wrong turn there.
+    An error of the mounting appears as such a rotation.
     """
     if result.direction is None:
         return ()
     left, _, right = np.linalg.svd(result.soft_iron)
-    turn = left @ right
-    axis = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])
+    rotation = left @ right
+    axis = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
     length = float(np.linalg.norm(axis))
     if length == 0.0:
         return ()
-    angle = math.degrees(math.atan2(length, float(np.trace(turn)) - 1.0))
-    about = ", ".join(f"{value:.2f}" for value in axis / length)
-    note = f"the soft iron turns the field by {angle:.2g} deg about ({about}) in the sensor"
+    angle = math.degrees(math.atan2(length, float(np.trace(rotation)) - 1.0))
+    axis_text = ", ".join(f"{value:.2f}" for value in axis / length)
+    note = f"the soft iron turns the field by {angle:.2g} deg about ({axis_text}) in the sensor"
     if angle > MAX_IRON_ROTATION:
         note += (
             ", more than iron does: is the mounting right, and the attitude that of this sensor's body?"
-            " What is calibrated is turned back by as much"
+            " The calibrated field is turned back by the same angle"
         )
     return (note,)
 
 
 def use_option_names(text: str) -> str:
-    """Return a text about arguments as one about the command's options."""
+    """Return a text with the names of Python arguments replaced by options of the command."""
     text = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", text).replace("--unit None", "--unit none")
     return re.sub(r"\bthe attitude's own attitude_stddev\b|\battitude_stddev\b", "--attitude-stddev", text)
 
 
 def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
-    """Raise `CalibrationError` or `SinkError` where no file of these suffixes can be written at `path`."""
+    """Raise `CalibrationError` or `SinkError` unless a file with one of these suffixes can be written at `path`."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")
     check_target(target)
-    was_there = target.exists()
+    existed = target.exists()
     try:
         with target.open("ab"):
             pass
-        if not was_there:
+        if not existed:
             target.unlink()
     except OSError as error:
-        remedy = "choose a place that you may write to"
-        raise CalibrationError(
-            "output", error.strerror or str(error), where=Where(str(target)), remedy=remedy
-        ) from error
+        what, remedy = error.strerror or str(error), "choose a place that you may write to"
+        raise CalibrationError("output", what, where=Where(str(target)), remedy=remedy) from error
 
 
 def _attitude_stddev(degrees: float | None, samples: Samples) -> float:
-    """Return what attitudes are off by (rad), of `--attitude-stddev`. Raises `CalibrationError` for what cannot be."""
+    """Return the standard deviation of the attitude (rad). Raises `CalibrationError` for an invalid option."""
     if degrees is None:
         return 0.0 if samples.exact else ATTITUDE_STDDEV
-    allowed = f"must be from 0 to {LARGEST_STDDEV:g} degrees"
+    allowed = f"must be from 0 to {MAX_ATTITUDE_STDDEV:g} degrees"
     if samples.rotation_ws is None:
         allowed = "is of an attitude: name one with --attitude"
-    elif 0.0 <= degrees <= LARGEST_STDDEV:
+    elif 0.0 <= degrees <= MAX_ATTITUDE_STDDEV:
         return math.radians(degrees)
     raise CalibrationError("--attitude-stddev", degrees, allowed=allowed)
 
 
 def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
-    """Return the note that residuals are larger than the noise that a file declares, none where they are not.
+    """Return a note if the residuals are larger than the noise that the file declares.
 
-    It names outliers where most readings are no noisier than declared, and few make the residuals large.
+    It names outliers if most residuals agree with the declared noise, and a few of them are large.
     """
-    times = result.residual_stddev / samples.noise if samples.noise > 0.0 else 0.0
-    if times <= MAX_NOISE_RATIO:
+    ratio = result.residual_stddev / samples.noise if samples.noise > 0.0 else 0.0
+    if ratio <= MAX_NOISE_RATIO:
         return ()
-    note = f"the residuals are {times:.3g} times the noise that the file declares, {samples.noise:.3g}"
+    note = f"the residuals are {ratio:.3g} times the noise that the file declares, {samples.noise:.3g}"
     note += f" {samples.unit}" if samples.unit else ""
-    left = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
-    usual = float(np.median(left)) / NORMAL_MEDIAN
-    far = np.flatnonzero((left.reshape(samples.row.size, -1) > OUTLIER_STDDEVS * max(usual, samples.noise)).any(axis=1))
-    if usual <= MAX_NOISE_RATIO * samples.noise and far.size:
+    residuals = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
+    usual = float(np.median(residuals)) / NORMAL_MEDIAN
+    limit = OUTLIER_STDDEVS * max(usual, samples.noise)
+    outliers = np.flatnonzero((residuals.reshape(samples.row.size, -1) > limit).any(axis=1))
+    if usual <= MAX_NOISE_RATIO * samples.noise and outliers.size:
         note += (
-            f"; {far.size} of {samples.row.size} readings lie more than {OUTLIER_STDDEVS:g} times the others' noise off, row"
-            f" {samples.row[far[0]]} of the file first: outliers, leave them out and calibrate again"
+            f"; {outliers.size} of {samples.row.size} readings lie more than {OUTLIER_STDDEVS:g} times the others'"
+            f" noise off, row {samples.row[outliers[0]]} of the file first: outliers,"
+            " leave them out and calibrate again"
         )
     return (note,)
 
 
 def _check_options(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
-    """Raise `CalibrationError` for an option that there is no use for."""
+    """Raise `CalibrationError` for an option that does not apply."""
     where = Where(str(path))
     if mounting is not None and attitude == "none":
         raise CalibrationError("mounting", where=where, allowed="is of an attitude: name one with --attitude")
@@ -292,7 +293,7 @@ def _check_options(path: Path, attitude: str, mounting: Sequence[float] | None, 
 
 
 def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
-    """Return a mounting, roll, pitch, yaw (rad), as a quaternion (4,)."""
+    """Return the quaternion (4,) of a mounting: roll, pitch, yaw (rad)."""
     if mounting is None:
         return None
     angles = [float(angle) for angle in mounting]
@@ -301,44 +302,43 @@ def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
     return np.array(from_rpy(*angles))
 
 
-def _select_rows(path: Path, found: _FileContents, unit: str | None) -> Samples:
-    """Return what a format gave without the rows that hold no number."""
-    notes = list(found.notes)
-    keep: BoolArray = np.asarray(np.isfinite(found.field).all(axis=1))
+def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) -> Samples:
+    """Return the rows with a valid reading and, if requested, a valid attitude."""
+    notes = list(contents.notes)
+    keep: BoolArray = np.asarray(np.isfinite(contents.field).all(axis=1))
     if not keep.all():
-        notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings hold no number and are left out")
-    turns = None
-    if found.attitude is not None:
-        notes += [*found.attitude.notes, *_missing_attitude_notes(path, found.attitude, keep)]
-        keep = np.logical_and(keep, found.attitude.status == _attitude.AVAILABLE)
-        turns = np.ascontiguousarray(found.attitude.rotation[keep])
-    if unit and found.unit and unit != found.unit:
-        notes.append(f"the file says {found.unit}; taken as {unit}, as asked")
-    field: Vectors = np.ascontiguousarray(found.field[keep])
-    named = unit or found.unit or "T"
-    source = f"{field.shape[0]} readings, {found.source}"
+        notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings are invalid and are left out")
+    rotation = None
+    if contents.attitude is not None:
+        notes += [*contents.attitude.notes, *_missing_attitude_notes(path, contents.attitude, keep)]
+        keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
+        rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
+    if unit and contents.unit and unit != contents.unit:
+        notes.append(f"the file says {contents.unit}; taken as {unit}, as asked")
+    field: Vectors = np.ascontiguousarray(contents.field[keep])
+    unit = unit or contents.unit or "T"
     return Samples(
-        field,
-        turns,
-        None if named == "none" else named,
-        found.noise,
-        source,
-        "none" if found.attitude is None else found.attitude.source,
-        np.flatnonzero(keep),
-        None if found.time is None else np.ascontiguousarray(found.time[keep]),
-        tuple(notes),
-        found.exact,
+        field=field,
+        rotation_ws=rotation,
+        unit=None if unit == "none" else unit,
+        noise=contents.noise,
+        source=f"{field.shape[0]} readings, {contents.source}",
+        attitude="none" if contents.attitude is None else contents.attitude.source,
+        row=np.flatnonzero(keep),
+        time=None if contents.time is None else np.ascontiguousarray(contents.time[keep]),
+        notes=tuple(notes),
+        exact=contents.exact,
     )
 
 
 def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep: BoolArray) -> list[str]:
-    """Return notes on readings (n,) that have no attitude.
+    """Return notes on readings (n,) without attitude.
 
-    Raises `CalibrationError` where none has one, or where most lie between attitudes too far apart: one that was
-    sampled so slowly is not known in the rest either, where it may have turned all the way round.
+    Raises `CalibrationError` if all readings lack one, or if most are between attitudes that are too far apart: the
+    others may then be wrong by whole turns.
     """
     angle = f"{math.degrees(_attitude.MAX_ROTATION):.3g} deg"
-    reasons = {
+    problems = {
         _attitude.NO_SAMPLE_NEAR: (
             "have no attitude near them",
             "check that both were stamped by one clock, and both recorded",
@@ -348,81 +348,85 @@ def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep
             "turn slower, or record the attitude more often",
         ),
     }
-    counts = {why: int(np.count_nonzero(keep & (attitude.status == why))) for why in reasons}
-    count = np.count_nonzero(keep)
-    if count and (sum(counts.values()) == count or counts[_attitude.FAST_ROTATION] > MAX_FAST_SHARE * count):
-        what, remedy = reasons[max(counts, key=lambda why: counts[why])]
+    counts = {status: int(np.count_nonzero(keep & (attitude.status == status))) for status in problems}
+    total = np.count_nonzero(keep)
+    if total and (sum(counts.values()) == total or counts[_attitude.FAST_ROTATION] > MAX_FAST_SHARE * total):
+        problem, remedy = problems[max(counts, key=lambda status: counts[status])]
         raise CalibrationError(
-            f"{sum(counts.values())} of {count} readings have no attitude at their instants",
+            f"{sum(counts.values())} of {total} readings have no attitude at their instants",
             attitude.source,
             where=Where(str(path)),
-            allowed=f"{max(counts.values())} of them {what}",
+            allowed=f"{max(counts.values())} of them {problem}",
             remedy=remedy,
         )
     return [
-        f"{counts[why]} of {keep.size} readings {what} and are left out"
-        + f"; {remedy}" * (why == _attitude.FAST_ROTATION)
-        for why, (what, remedy) in reasons.items()
-        if counts[why]
+        f"{counts[status]} of {keep.size} readings {problem} and are left out"
+        + f"; {remedy}" * (status == _attitude.FAST_ROTATION)
+        for status, (problem, remedy) in problems.items()
+        if counts[status]
     ]
 
 
-def _from_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
-    """Return what a bag holds."""
+def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     with _bags.opened(path) as bag:
         topic, series, field = _bags.field_of(bag, name)
-        turns = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
-    unit = "T" if topic.type == _bags.MAGNETIC else None
-    notes = (FUSED_NOTE,) if turns is not None and _bags.IMU in turns.source else ()
-    source, exact = f"{topic.name} ({topic.type})", attitude == "truth"
-    return _FileContents(field, series.stamp / _bags.SECOND, turns, unit, _bags.declared(series), source, notes, exact)
+        rotation = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
+    return _FileContents(
+        field,
+        series.stamp / _bags.SECOND,
+        rotation,
+        unit="T" if topic.type == _bags.MAGNETIC else None,
+        noise=_bags.declared(series),
+        source=f"{topic.name} ({topic.type})",
+        notes=(FUSED_NOTE,) if rotation is not None and _bags.IMU in rotation.source else (),
+        exact=attitude == "truth",
+    )
 
 
-def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
-    """Return what a CSV file holds."""
+def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     table = csv_columns.read_csv(path, names, attitude)
-    source, found = f"columns {', '.join(table.columns[:3])}", None
-    note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
+    series = None
     if table.attitude is not None:
-        said = f"columns {', '.join(table.columns[3:])}"
-        turns = _bags.unit(table.attitude, said, Where(str(path)))
-        why = np.where(np.isfinite(turns).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
-        turns = turns if mounting is None else _attitude.multiply_quaternions(turns, mounting)
-        found = _attitude.AttitudeSeries(turns, why, said, (note,) if mounting is None else ())
-    return _FileContents(table.field, None, found, table.unit, 0.0, source)
+        source = f"columns {', '.join(table.columns[3:])}"
+        rotation = _bags.unit(table.attitude, source, Where(str(path)))
+        status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
+        note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
+        notes = (note,) if mounting is None else ()
+        rotation = rotation if mounting is None else _attitude.multiply_quaternions(rotation, mounting)
+        series = _attitude.AttitudeSeries(rotation, status, source, notes)
+    return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
 
 
-def _from_recording(
+def _read_recording(
     path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int
 ) -> _FileContents:
-    """Return what a recording of navsense holds."""
-    loaded = open_recording(path)
+    dataset = open_recording(path)
     where = Where(str(path))
-    named = _select_magnetometer(loaded, name, where)
-    reading, head = loaded[named], loaded.metadata["sensors"][named]
+    sensor = _select_magnetometer(dataset, name, where)
+    reading, head = dataset[sensor], dataset.metadata["sensors"][sensor]
     field = reading["field"]
     usable = reading.valid & reading.emitted
-    count = field.shape[0] if field.ndim == 3 else 1
-    if not 0 <= run < count:
-        allowed = f"must be from 0 to {count - 1}" if count > 1 else "must be 0: it holds one run"
+    runs = field.shape[0] if field.ndim == 3 else 1
+    if not 0 <= run < runs:
+        allowed = f"must be from 0 to {runs - 1}" if runs > 1 else "must be 0: it holds one run"
         raise CalibrationError("run", run, where=where, allowed=allowed)
     if field.ndim == 3:
         field, usable = field[run], usable[run]
     field = np.where(usable[:, None], field, math.nan)
     noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
-    turns = None
+    rotation = None
     if attitude != "none":
-        turns = _attitude_from_recording(loaded, named, attitude, mounting, run, where)
-    source = f"{named} (magnetometer)"
-    return _FileContents(field, np.asarray(reading.time), turns, "T", noise, source, exact=attitude == "truth")
+        rotation = _attitude_from_recording(dataset, sensor, attitude, mounting, run, where)
+    source = f"{sensor} (magnetometer)"
+    return _FileContents(field, np.asarray(reading.time), rotation, "T", noise, source, exact=attitude == "truth")
 
 
-def _select_magnetometer(loaded: Dataset, name: str | None, where: Where) -> str:
-    """Return the name of the magnetometer that is meant."""
-    names = [one for one, reading in loaded.items() if reading.type == "magnetometer"]
-    listed = ", ".join(names) or "none: it holds " + (", ".join(loaded) or "nothing")
-    if name is not None and (whole := _match_sensor_name(name, names)):
-        return whole
+def _select_magnetometer(dataset: Dataset, name: str | None, where: Where) -> str:
+    """Return the full name of the magnetometer with this name, or of the only one."""
+    names = [sensor for sensor, reading in dataset.items() if reading.type == "magnetometer"]
+    listed = ", ".join(names) or "none: it holds " + (", ".join(dataset) or "nothing")
+    if name is not None and (full_name := _match_sensor_name(name, names)):
+        return full_name
     if name is None and len(names) == 1:
         return names[0]
     if name is None and names:
@@ -433,48 +437,48 @@ def _select_magnetometer(loaded: Dataset, name: str | None, where: Where) -> str
 
 
 def _match_sensor_name(name: str, names: Sequence[str]) -> str:
-    """Return the full name of a sensor that is named whole or by what its name alone ends in, else nothing."""
-    ending = [one for one in names if one.endswith(f"::{name}")]
+    """Return the full name of a sensor for a full name or an unambiguous ending, else an empty text."""
+    matches = [full_name for full_name in names if full_name.endswith(f"::{name}")]
     if name in names:
         return name
-    return ending[0] if len(ending) == 1 else ""
+    return matches[0] if len(matches) == 1 else ""
 
 
 def _attitude_from_recording(
-    loaded: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
+    dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
 ) -> _attitude.AttitudeSeries:
-    """Return rotation_ws of a recorded sensor by the truth of its link, or by an IMU on it."""
-    heads: Mapping[str, Any] = loaded.metadata["sensors"]
+    """Return the attitude of a recorded sensor from the truth of its link, or from an IMU on the link."""
+    heads: Mapping[str, Any] = dataset.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
-    mount = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor, where)
-    time = loaded[sensor].time
+    rotation_bs = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor, where)
+    time = dataset[sensor].time
     if attitude == "truth":
-        if link not in loaded.truth:
+        if link not in dataset.truth:
             remedy = "record with truth, or name an IMU with --attitude"
             raise CalibrationError("no truth of the link in this recording", link, where=where, remedy=remedy)
-        truth = loaded.truth[link]
-        turns, why = _attitude.interpolate_attitudes(truth.time, truth.orientation, time)
-        said = f"truth of {link}, through the sensor's mounting"
-        return _attitude.AttitudeSeries(_attitude.multiply_quaternions(turns, mount), why, said)
-    named = [one for one, head in heads.items() if "orientation" in head["arrays"]]
-    attitude = _match_sensor_name(attitude, named) or attitude
-    if attitude not in named:
-        allowed = f"must be truth, none, or an IMU with orientation: {', '.join(named) or 'there is none'}"
+        truth = dataset.truth[link]
+        rotation, status = _attitude.interpolate_attitudes(truth.time, truth.orientation, time)
+        source = f"truth of {link}, through the sensor's mounting"
+        return _attitude.AttitudeSeries(_attitude.multiply_quaternions(rotation, rotation_bs), status, source)
+    imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
+    attitude = _match_sensor_name(attitude, imus) or attitude
+    if attitude not in imus:
+        allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'there is none'}"
         raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
     if heads[attitude].get("link") != link:
-        raise CalibrationError(
-            "--attitude", attitude, where=where, allowed=f"must be on the magnetometer's link, {link}"
-        )
-    body = _recorded_mounting(heads[attitude], attitude, where)
-    inner = _attitude.multiply_quaternions(_attitude.invert_quaternions(body), mount)
-    reading = loaded[attitude]
+        allowed = f"must be on the magnetometer's link, {link}"
+        raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
+    rotation_bi = _recorded_mounting(heads[attitude], attitude, where)
+    rotation_is = _attitude.multiply_quaternions(_attitude.invert_quaternions(rotation_bi), rotation_bs)
+    reading = dataset[attitude]
     orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
-    turns, why = _attitude.interpolate_attitudes(reading.time, orientation, time)
-    return _attitude.AttitudeSeries(_attitude.multiply_quaternions(turns, inner), why, f"orientation of {attitude}")
+    rotation, status = _attitude.interpolate_attitudes(reading.time, orientation, time)
+    rotation = _attitude.multiply_quaternions(rotation, rotation_is)
+    return _attitude.AttitudeSeries(rotation, status, f"orientation of {attitude}")
 
 
 def _recorded_mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
-    """Return how a sensor stands on its link (4,), as the recording has it."""
+    """Return the quaternion (4,) from a sensor to its link in a recording."""
     if "mounting" not in head:
         remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 where it is aligned with its link"
         raise CalibrationError("the recording does not say how the sensor is mounted", name, where=where, remedy=remedy)
