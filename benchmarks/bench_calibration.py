@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import least_squares  # noqa: TID253 - the peer
 
 from navsense.analysis.bench import best_time
-from navsense.calibration import Ellipsoid, ellipsoid, known_attitude
+from navsense.calibration import EllipsoidCalibrator, ellipsoid, known_attitude
 from navsense.typing import FloatArray, Quaternions, Vectors
 
 MILLION = 1_000_000
@@ -158,9 +158,7 @@ def with_attitude() -> Iterator[str]:
     for name, (attitude, field) in records(MILLION).items():
         result = known_attitude(field, attitude, unit="uT")
         free = ours(lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT"))  # type: ignore[misc]
-        note = (
-            f"goal {GOALS['known attitude'] * 1e3:.0f} ms; own weakest deviation {100 * result.verdict.weakest:.2g} %"
-        )
+        note = f"goal {GOALS['known attitude'] * 1e3:.0f} ms; own weakest deviation {100 * result.verdict.max_relative_stddev:.2g} %"
         yield line(f"known attitude, {name}", MILLION, free, (result.bias, result.soft_iron), note)
         given = known_attitude(field, attitude, unit="uT", direction=DIRECTION)
         known = ours(
@@ -185,7 +183,7 @@ def without_attitude() -> Iterator[str]:
             rows = np.ascontiguousarray(field[:count])
             result = ellipsoid(rows, unit="uT")
             seconds = ours(lambda rows=rows: ellipsoid(rows, unit="uT"))  # type: ignore[misc]
-            note = f"own weakest deviation {100 * result.verdict.weakest:.2g} %"
+            note = f"own weakest deviation {100 * result.verdict.max_relative_stddev:.2g} %"
             note = f"goal {GOALS['ellipsoid'] * 1e3:.0f} ms; {note}" if count == MILLION else note
             yield line(f"ellipsoid, {name}", count, seconds, (result.bias, result.soft_iron), note)
             for peer, (most, call) in peers.items():
@@ -199,8 +197,8 @@ def streamed() -> Iterator[str]:
     field = records(MILLION)["by hand"][1]
     parts = np.array_split(field, MILLION // 100)
 
-    def fed() -> Ellipsoid:
-        stream = Ellipsoid(unit="uT")
+    def fed() -> EllipsoidCalibrator:
+        stream = EllipsoidCalibrator(unit="uT")
         for part in parts:
             stream.update(part)
         return stream

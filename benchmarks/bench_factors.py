@@ -206,7 +206,7 @@ def shared_unknowns() -> Iterator[str]:
         )
         yield line("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
     factor = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA)
-    batch = best_time(lambda: factor.updated(measured[:100], quaternion[:100]))
+    batch = best_time(lambda: factor.with_measurements(measured[:100], quaternion[:100]))
     yield line("  100 more measurements into it", f"{batch * 1e6:.0f} us", "whatever it holds already", "")
 
 

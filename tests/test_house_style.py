@@ -95,7 +95,7 @@ OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 OPENERS: dict[tuple[str, str], str] = {
     ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration._bags", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("calibration._tables", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
     ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
     ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.check_bag` comes before",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from navsense import inputs
-from navsense.calibration.files import read as read_samples
+from navsense.calibration.load import read as read_samples
 from navsense.calibration.result import Calibration
 from navsense.environment.current import CurrentReplay
 from navsense.environment.signal import Signal

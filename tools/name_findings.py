@@ -60,6 +60,7 @@ PREFIX = re.compile(r"^(?:fore|mis|out|over|re|un|under)")
 ALLOWED: dict[str, str] = {
     "open": "a verb",
     "seed": "a noun: the seed of random draws",
+    "whiten": "a verb: multiply by the inverse square root of the covariance",
 }
 """Names of functions that end in -ed or -en and are no participle -> reason."""
 

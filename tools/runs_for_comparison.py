@@ -64,6 +64,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "joined": ("concatenate_readings",),
     "load": ("open_recording",),
     "pack_bits": ("pack_fault_bits",),
+    "freedom": ("degrees_of_freedom",),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
@@ -451,7 +452,7 @@ def calibrated(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
     given = (field, attitude) if name == "known_attitude" else (field,)
     result = getattr(ns.calibration, name)(*given, **options)
     found = {
-        key: getattr(result, key)
+        key: get(result, key)
         for key in ("scale", "bias", "soft_iron", "covariance", "residual_stddev", "freedom", "count", "matrix")
     }
     if result.direction is not None:

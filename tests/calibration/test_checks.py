@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from navsense.calibration import checks
-from navsense.calibration.checks import KEPT, Extremes, Thinned, checked_field, checked_rotation, checked_switch
+from navsense.calibration.checks import (
+    SUBSAMPLE_SIZE,
+    SaturationCheck,
+    Subsample,
+    validate_bool,
+    validate_field,
+    validate_rotation,
+)
 from navsense.errors import CalibrationError
 from navsense.typing import Vectors
 
@@ -23,30 +30,30 @@ def turning(count: int = 4000, noise: float = 0.0, seed: int = 1) -> Vectors:
 
 
 def refusal(field: Vectors) -> str:
-    extremes = Extremes()
-    extremes.update(field)
+    saturation = SaturationCheck()
+    saturation.update(field)
     with pytest.raises(CalibrationError) as raised:
-        extremes.check()
+        saturation.check()
     return str(raised.value)
 
 
 def let_through(field: Vectors) -> None:
-    extremes = Extremes()
-    extremes.update(field)
-    extremes.check()
+    saturation = SaturationCheck()
+    saturation.update(field)
+    saturation.check()
 
 
 @pytest.mark.requirement("FAC-7")
 def test_arrays_that_are_none() -> None:
     for shape in ((3,), (3, 4), (2, 3, 3)):
         with pytest.raises(CalibrationError, match="shape"):
-            checked_field(np.zeros(shape))
+            validate_field(np.zeros(shape))
     for values in ([["a", "b", "c"]], [[1.0, 2.0, 3.0], [1.0]], np.zeros((2, 3), dtype=complex), None):
         with pytest.raises(CalibrationError, match="must be an array"):
-            checked_field(values)
-    assert checked_field([[1, 2, 3]]).dtype == np.float64
-    assert checked_field(np.zeros((0, 3))).shape == (0, 3)
-    assert checked_field(np.asfortranarray(turning(9))).flags.c_contiguous
+            validate_field(values)
+    assert validate_field([[1, 2, 3]]).dtype == np.float64
+    assert validate_field(np.zeros((0, 3))).shape == (0, 3)
+    assert validate_field(np.asfortranarray(turning(9))).flags.c_contiguous
 
 
 @pytest.mark.requirement("FAC-7")
@@ -55,28 +62,28 @@ def test_the_row_that_is_not_finite_is_named(wrong: float) -> None:
     field = turning(50)
     field[[7, 31], 1] = wrong
     with pytest.raises(CalibrationError, match="field of row 7") as raised:
-        checked_field(field)
+        validate_field(field)
     assert "leave out the 2 rows" in raised.value.remedy
     turns = np.tile([1.0, 0.0, 0.0, 0.0], (50, 1))
     turns[3, 0] = wrong
     with pytest.raises(CalibrationError, match="rotation_ws of row 3"):
-        checked_rotation(turns, 50)
+        validate_rotation(turns, 50)
 
 
 def test_numbers_too_large_to_add_are_refused() -> None:
     with pytest.raises(CalibrationError, match="too large"):
-        checked_field(np.full((4, 3), 1e308))
+        validate_field(np.full((4, 3), 1e308))
 
 
 @pytest.mark.requirement("FAC-7")
 def test_attitudes_that_are_none() -> None:
     with pytest.raises(CalibrationError, match="an attitude for each reading"):
-        checked_rotation(np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), 4)
+        validate_rotation(np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), 4)
     for wrong in ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [57.3, 0.0, 0.0, 0.0]):
         with pytest.raises(CalibrationError, match="row 1") as raised:
-            checked_rotation([[1.0, 0.0, 0.0, 0.0], wrong], 2)
+            validate_rotation([[1.0, 0.0, 0.0, 0.0], wrong], 2)
         assert "w x y z" in raised.value.remedy
-    checked_rotation([[1.0 - 1e-4, 0.0, 0.0, 0.0]], 1)  # four decimals, as many logs have
+    validate_rotation([[1.0 - 1e-4, 0.0, 0.0, 0.0]], 1)  # four decimals, as many logs have
 
 
 @pytest.mark.requirement("FAC-7")
@@ -100,7 +107,7 @@ def test_saturated_readings_are_recognised(noise: float, step: float, axis: int,
     clipped[:, axis] = side * np.minimum(side * clipped[:, axis], 42.0)
     said = refusal(clipped)
     count = int((side * field[:, axis] >= 42.0).sum())
-    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings stand at {side * 42.0:.6g}")
+    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings are equal to {side * 42.0:.6g}")
     let_through(field)
 
 
@@ -129,29 +136,29 @@ def test_a_sensor_at_rest_is_not_called_saturated() -> None:
 
 def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     field = np.round(turning(600, 0.2), 1)
-    whole, parts, plain = Extremes(), Extremes(), Extremes()
+    whole, parts, plain = SaturationCheck(), SaturationCheck(), SaturationCheck()
     whole.update(field)
     for part in np.split(field, [0, 1, 2, 300, 599]):
         parts.update(part)
     arrays = (plain._value, plain._count, plain._low, plain._high, plain._zeros)
-    interpreted(checks._watch)(field, 0, *arrays)
+    interpreted(checks._update_extremes)(field, 0, *arrays)
     for name in ("_value", "_count", "_low", "_high", "_zeros"):
         assert getattr(whole, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
     assert np.array_equal(whole.span, np.ptp(field, axis=0))
 
 
-def test_extremes_against_sorting() -> None:
+def test_saturation_against_sorting() -> None:
     field = np.round(turning(500, 0.3), 0)
-    extremes = Extremes()
-    extremes.update(field)
+    saturation = SaturationCheck()
+    saturation.update(field)
     for side in range(6):
         column = field[:, side % 3] * (1.0 if side < 3 else -1.0)
         values, counts = np.unique(column, return_counts=True)
-        assert extremes._value[side].tolist() == values[[-1, -2]].tolist()
-        assert extremes._count[side].tolist() == [*counts[[-1, -2]].tolist(), int(np.argmax(column))]
+        assert saturation._value[side].tolist() == values[[-1, -2]].tolist()
+        assert saturation._count[side].tolist() == [*counts[[-1, -2]].tolist(), int(np.argmax(column))]
         at = field[column == values[-1]]
-        assert np.array_equal(extremes._low[side], at.min(axis=0))
-        assert np.array_equal(extremes._high[side], at.max(axis=0))
+        assert np.array_equal(saturation._low[side], at.min(axis=0))
+        assert np.array_equal(saturation._high[side], at.max(axis=0))
 
 
 @pytest.mark.requirement("FAC-7")
@@ -162,11 +169,11 @@ def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], va
     field = turning(noise=0.3)
     field[rows, 2] = value
     said = refusal(field)
-    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be among the others")
+    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be near the other readings")
     assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in said
 
 
-def test_extremes_that_are_none_far_off() -> None:
+def test_saturation_that_are_none_far_off() -> None:
     """A bump of as much as all others span, six positions without noise, and readings at rest but for a turn."""
     field = turning()
     field[7, 2] = 150.0
@@ -180,47 +187,47 @@ def test_readings_that_are_exactly_zero_are_counted() -> None:
     field = turning()
     field[[30, 40, 3999]] = 0.0
     field[50, :2] = 0.0
-    extremes = Extremes()
+    saturation = SaturationCheck()
     for part in np.split(field, [10, 35]):
-        extremes.update(part)
-    assert extremes.zeros == (3, 30)
-    assert Extremes().zeros == (0, 0)
+        saturation.update(part)
+    assert saturation.zeros == (3, 30)
+    assert SaturationCheck().zeros == (0, 0)
 
 
 @pytest.mark.requirement("FAC-7")
-@pytest.mark.parametrize("count", [1, KEPT, KEPT + 1, 100_000])
-def test_a_thinned_record_is_the_same_however_it_is_cut(count: int) -> None:
+@pytest.mark.parametrize("count", [1, SUBSAMPLE_SIZE, SUBSAMPLE_SIZE + 1, 100_000])
+def test_a_subsample_record_is_the_same_however_it_is_cut(count: int) -> None:
     rows = np.arange(2.0 * count).reshape(count, 2)
-    whole = Thinned(2)
+    whole = Subsample(2)
     whole.update(rows)
     assert whole.rows[:, 0].tolist() == (2 * whole.index).tolist()
     assert whole.index.size == min(count, -(-count // (1 << whole._level)))
     for cuts in ([1, 2, 3], [0, 0, count // 2], list(range(0, count, 977))):
-        parts = Thinned(2)
+        parts = Subsample(2)
         for part in np.split(rows, cuts):
             parts.update(part)
         assert parts.rows.tobytes() == whole.rows.tobytes()
         assert parts.index.tobytes() == whole.index.tobytes()
 
 
-def test_a_thinned_record_has_one_row_of_each_block_and_misses_no_period() -> None:
+def test_a_subsample_record_has_one_row_of_each_block_and_misses_no_period() -> None:
     """Of 3125 rows a share of 1/p in each phase of a period p, within 5 deviations of a fair draw."""
-    thinned = Thinned(1)
-    thinned.update(np.zeros((100_000, 1)))
-    assert (thinned.index >> 5).tolist() == list(range(3125))
+    subsample = Subsample(1)
+    subsample.update(np.zeros((100_000, 1)))
+    assert (subsample.index >> 5).tolist() == list(range(3125))
     for period in (2, 7, 10, 32, 64, 100):
-        counts = np.bincount(thinned.index % period, minlength=period)
+        counts = np.bincount(subsample.index % period, minlength=period)
         assert (np.abs(counts - 3125 / period) < 5.0 * math.sqrt(3125 / period)).all(), period
 
 
-def test_a_record_is_thinned_alike_by_the_interpreter(
+def test_a_record_is_subsample_alike_by_the_interpreter(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(20_000.0)[:, None]
-    compiled, plain = Thinned(1), Thinned(1)
+    compiled, plain = Subsample(1), Subsample(1)
     for part in np.split(rows, [5, 9000]):
         compiled.update(part)
-    monkeypatch.setattr(checks, "_thin", interpreted(checks._thin))
+    monkeypatch.setattr(checks, "_update_subsample", interpreted(checks._update_subsample))
     for part in np.split(rows, [5, 9000]):
         plain.update(part)
     assert plain.index.tobytes() == compiled.index.tobytes()
@@ -231,9 +238,9 @@ def test_a_record_is_thinned_alike_by_the_interpreter(
 def test_masked_readings_are_refused_and_switches_are_booleans() -> None:
     field = turning(50)
     with pytest.raises(CalibrationError, match="masked in part") as raised:
-        checked_field(np.ma.masked_array(field, mask=field > 49.0))
+        validate_field(np.ma.masked_array(field, mask=field > 49.0))
     assert "field[~field.mask.any(axis=1)]" in raised.value.remedy
-    assert checked_field(np.ma.masked_array(field, mask=False)).shape == (50, 3)
-    assert checked_switch("soft_iron", np.True_) is True
+    assert validate_field(np.ma.masked_array(field, mask=False)).shape == (50, 3)
+    assert validate_bool("soft_iron", np.True_) is True
     with pytest.raises(CalibrationError, match="soft_iron: no; must be True or False"):
-        checked_switch("soft_iron", "no")
+        validate_bool("soft_iron", "no")

@@ -302,7 +302,7 @@ def test_counts_are_made_field(inside: Callable[..., Ended], attitude: str, tmp_
     asked = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")
     ended = inside(*asked, *(("--picture", tmp_path / "p.png") if attitude == "none" else ()))
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "note: the readings have no unit; what is calibrated is in uT" in ended.stdout
+    assert "note: the readings have no unit; the calibrated field is in uT" in ended.stdout
     found = Calibration.load(tmp_path / "c.json")
     assert found.scale == pytest.approx(150.0 * truth, rel=1e-3, abs=0.0)
     rows = np.loadtxt(path, delimiter=",", skiprows=1)[:, :3]

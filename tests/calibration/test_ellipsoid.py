@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import least_squares
 from scipy.stats import chi2, norm
 
-from navsense.calibration import Calibration, Ellipsoid, _surface, ellipsoid
-from navsense.calibration._surface import ELLIPSOIDS, Readings, matrix_of, theta_of
-from navsense.calibration.verdict import HOPELESS, POOR
+from navsense.calibration import Calibration, EllipsoidCalibrator, _ellipsoid_fit, ellipsoid
+from navsense.calibration._ellipsoid_fit import ELLIPSOIDS, EllipsoidFitter, theta_from_matrix, theta_to_matrix
+from navsense.calibration.verdict import REFUSE_ABOVE, WARN_ABOVE
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray, Vectors
 
@@ -60,10 +60,10 @@ def numbers(found: Calibration) -> FloatArray:
 TRUE = np.array([SCALE, *BIAS, *IRON.ravel()])
 
 
-def square(error: FloatArray, covariance: FloatArray, freedom: int) -> float:
+def square(error: FloatArray, covariance: FloatArray, degrees_of_freedom: int) -> float:
     """Return the normalised square of an error over the combinations that are free."""
     values, axes = np.linalg.eigh(covariance)
-    return float(((axes[:, -freedom:].T @ error) ** 2 / values[-freedom:]).sum())
+    return float(((axes[:, -degrees_of_freedom:].T @ error) ** 2 / values[-degrees_of_freedom:]).sum())
 
 
 # Published figures and other solvers.
@@ -101,7 +101,7 @@ def test_the_constants_of_magyc() -> None:
 
 def plain_distances(theta: FloatArray, field: Vectors) -> FloatArray:
     """Return signed distances by bisection of the foot point's equation: slow, and nothing of ours."""
-    axes, turn = np.linalg.eigh(matrix_of(theta))
+    axes, turn = np.linalg.eigh(theta_to_matrix(theta))
     y = (field - theta[:3]) @ turn
     low, high = np.full(len(y), -(axes[0] ** 2) * (1.0 - 1e-12)), np.full(len(y), 10.0 * axes[2] ** 2 + axes[2] * 100.0)
     for _ in range(200):
@@ -115,17 +115,17 @@ def plain_distances(theta: FloatArray, field: Vectors) -> FloatArray:
 def test_the_same_surface_as_scipys_least_squares_finds() -> None:
     """With the curvature left out, ours is the orthogonal distance fit: SciPy's, on distances of another kind."""
     random = np.random.default_rng(3)
-    stream = Readings(soft_iron=True)
+    stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(anywhere(400, random), 0.5, random))
     field = stream._kept[:400]
 
     def bare(theta: FloatArray) -> FloatArray:
-        total = stream._total(theta)
+        total = stream._sum_rows(theta)
         total[:, 10] = total[10, :] = 0.0
         return total
 
     began = stream.fit().theta
-    ours, total, settled = _surface._search(bare, began, ELLIPSOIDS, 391)
+    ours, total, settled = _ellipsoid_fit._search(bare, began, ELLIPSOIDS, 391)
     theirs = least_squares(plain_distances, began, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     assert settled
     spread = np.sqrt(np.diag(np.linalg.inv(total[:9, :9])) * total[9, 9] / 391)
@@ -138,17 +138,17 @@ def test_as_likely_as_all_directions_sought_one_by_one() -> None:
     the distances alone, as the derivation has it."""
     random = np.random.default_rng(8)
     field = readings(anywhere(40, random), 0.5, random) / SCALE
-    stream = Readings(soft_iron=True)
+    stream = EllipsoidFitter(soft_iron=True)
     stream.add(field)
     theta = stream.fit().theta * stream.unit
     theta[:3] += stream.shift
-    v = np.linalg.solve(matrix_of(theta), (field - theta[:3]).T).T
+    v = np.linalg.solve(theta_to_matrix(theta), (field - theta[:3]).T).T
     angles = np.column_stack([np.arctan2(v[:, 1], v[:, 0]), np.arcsin(v[:, 2] / np.linalg.norm(v, axis=1))])
 
     def residuals(unknown: FloatArray) -> FloatArray:
         around, up = unknown[9:].reshape(-1, 2).T
         unit = np.column_stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
-        return np.asarray((unknown[:3] + unit @ matrix_of(unknown[:9]) - field).ravel())
+        return np.asarray((unknown[:3] + unit @ theta_to_matrix(unknown[:9]) - field).ravel())
 
     whole = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     alone = least_squares(plain_distances, theta, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
@@ -190,8 +190,8 @@ def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_i
     _, squares, coloured = many(count, stddev, soft_iron, seeds)
     free = 9 if soft_iron else 4
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], free * seeds)
-    freedom = count - free
-    assert low < squares.sum() < high * freedom / (freedom - 2)
+    degrees_of_freedom = count - free
+    assert low < squares.sum() < high * degrees_of_freedom / (degrees_of_freedom - 2)
     assert coloured <= 1
 
 
@@ -211,15 +211,15 @@ def test_the_curvature_left_out_would_be_seen() -> None:
     random = np.random.default_rng(1)
     off = []
     for _ in range(20):
-        stream = Readings(soft_iron=False)
+        stream = EllipsoidFitter(soft_iron=False)
         stream.add(readings(anywhere(10_000, random), 1.5, random, np.eye(3)))
 
-        def bare(theta: FloatArray, stream: Readings = stream) -> FloatArray:
-            total = stream._total(theta)
+        def bare(theta: FloatArray, stream: EllipsoidFitter = stream) -> FloatArray:
+            total = stream._sum_rows(theta)
             total[:, 10] = total[10, :] = 0.0
             return total
 
-        theta, _, _ = _surface._search(bare, stream.fit().theta, _surface.SPHERES, 9996)
+        theta, _, _ = _ellipsoid_fit._search(bare, stream.fit().theta, _ellipsoid_fit.SPHERES, 9996)
         off.append(theta[3] * stream.unit - SCALE)
     deviation = 1.5 / np.sqrt(10_000 * 20)
     assert np.mean(off) == pytest.approx(1.5**2 / SCALE, abs=norm.isf(FALSE_ALARM / 2.0) * deviation)
@@ -244,7 +244,7 @@ def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.Monke
         return sum(square(numbers(one) - TRUE, one.covariance, 9) for one in found) / len(found)
 
     here = total()
-    monkeypatch.setattr(_surface, "ALIKE", 1e9)
+    monkeypatch.setattr(_ellipsoid_fit, "EQUAL_NOISE_READINGS", 1e9)
     alike = total()
     assert 9.0 < here < 0.95 * alike
 
@@ -269,7 +269,7 @@ def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
     assert calm.verdict.ok
     assert not stormy.verdict.whiteness.white
     assert stormy.verdict.whiteness.inflation > 10.0
-    assert any("hang together" in reason for reason in stormy.verdict.reasons)
+    assert any("are correlated" in reason for reason in stormy.verdict.reasons)
     assert square(numbers(stormy) - TRUE, stormy.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
@@ -285,7 +285,7 @@ def test_apply_gives_the_field_in_the_sensor() -> None:
     assert found.apply(field) == pytest.approx(50.0 * v, abs=0.5)
     assert found.direction is None
     assert found.method == "ellipsoid"
-    assert found.freedom == 9
+    assert found.degrees_of_freedom == 9
     assert np.linalg.det(found.soft_iron) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     assert np.array_equal(found.soft_iron, found.soft_iron.T)
     assert "calibrated = M (reading - bias)" in str(found)
@@ -296,7 +296,7 @@ def test_a_sphere_has_scale_and_bias_only() -> None:
     found = ellipsoid(readings(anywhere(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
     assert found.names == ("scale", "bias.x", "bias.y", "bias.z")
     assert found.covariance.shape == (4, 4)
-    assert found.freedom == 4
+    assert found.degrees_of_freedom == 4
     assert found.method == "sphere"
     assert np.array_equal(found.soft_iron, np.eye(3))
     assert found.verdict.ok
@@ -319,7 +319,7 @@ def test_soft_iron_that_is_left_out_is_a_reason() -> None:
 def test_it_does_not_matter_how_readings_are_cut() -> None:
     random = np.random.default_rng(7)
     field = readings(anywhere(150_001, random), 0.5, random)
-    stream = Ellipsoid(unit="uT")
+    stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
         stream.update(part)
     whole, parts = ellipsoid(field, unit="uT"), stream.solve()
@@ -334,10 +334,10 @@ def test_folded_readings_are_as_good_as_kept_ones(monkeypatch: pytest.MonkeyPatc
     """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
     random = np.random.default_rng(7)
     field = readings(anywhere(200_000, random), 0.5, random)
-    folded = Readings(soft_iron=True)
+    folded = EllipsoidFitter(soft_iron=True)
     folded.add(field)
-    monkeypatch.setattr(_surface, "BLOCK", 1 << 20)
-    kept = Readings(soft_iron=True)
+    monkeypatch.setattr(_ellipsoid_fit, "BLOCK", 1 << 20)
+    kept = EllipsoidFitter(soft_iron=True)
     kept.add(field)
     assert folded._held < 1 << 16
     assert kept._held == 200_000
@@ -353,11 +353,11 @@ def test_folded_readings_are_as_good_as_kept_ones(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.compiled
 def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
     random = np.random.default_rng(7)
-    stream, stddev = Ellipsoid(unit="uT"), []
+    stream, stddev = EllipsoidCalibrator(unit="uT"), []
     for _ in range(10):
         stream.update(readings(anywhere(30_000, random), 0.5, random))
         stddev.append(stream.solve().stddev["scale"])
-    assert stream._readings._kept.nbytes <= 24 * _surface.BLOCK
+    assert stream._fitter._kept.nbytes <= 24 * _ellipsoid_fit.BLOCK
     assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05, abs=0.0)
     assert stream.solve().stddev["scale"] == stddev[-1]
 
@@ -366,7 +366,7 @@ def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
 def test_readings_that_tell_nothing_are_kept_until_some_do() -> None:
     """A vehicle that stands, then drives about one axis, then is turned about all: folded only when it is known."""
     random = np.random.default_rng(7)
-    stream = Readings(soft_iron=True)
+    stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(about_one_axis(70_000, 0.5), 0.5, random))
     assert stream._held == 70_000
     stream.add(readings(anywhere(80_000, random), 0.5, random))
@@ -374,13 +374,13 @@ def test_readings_that_tell_nothing_are_kept_until_some_do() -> None:
     fit = stream.fit()
     theta = fit.theta * stream.unit
     theta[:3] += stream.shift
-    error = theta - theta_of(BIAS, SCALE * IRON)
+    error = theta - theta_from_matrix(BIAS, SCALE * IRON)
     assert square(error, fit.covariance * stream.unit**2, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
 def test_what_is_refused_leaves_a_stream_as_it_was() -> None:
     random = np.random.default_rng(7)
-    stream = Ellipsoid(unit="uT")
+    stream = EllipsoidCalibrator(unit="uT")
     stream.update(readings(anywhere(300, random), 0.5, random))
     before = numbers(stream.solve())
     with pytest.raises(CalibrationError, match="row 1"):
@@ -405,7 +405,7 @@ def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, sof
     text = str(caught.value)
     if soft_iron or stddev > 1e-6:
         assert "turned about that axis only" in text
-        assert "cannot be told; tilt the sensor by 30 degrees or more" in text
+        assert "cannot be determined; tilt the sensor by 30 degrees or more" in text
         normal = np.linalg.inv(iron).T @ (0.0, 0.0, 1.0)
         named = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
         assert named == pytest.approx(normal / np.linalg.norm(normal), abs=0.03)
@@ -430,7 +430,7 @@ def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
     random = np.random.default_rng(1)
     field = readings(about_one_axis(2000, inclination, (-30.0, 0.0, 30.0)), 0.25, random)
     found = ellipsoid(field, unit="uT")
-    assert found.verdict.weakest < HOPELESS / 3.0
+    assert found.verdict.max_relative_stddev < REFUSE_ABOVE / 3.0
     assert square(numbers(found) - TRUE, found.covariance, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
@@ -438,7 +438,7 @@ def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
 def test_poor_motion_is_given_with_what_is_missing() -> None:
     random = np.random.default_rng(1)
     found = ellipsoid(readings(about_one_axis(2000, 0.0, (-10.0, 0.0, 10.0)), 0.5, random), unit="uT")
-    assert POOR < found.verdict.weakest < HOPELESS
+    assert WARN_ABOVE < found.verdict.max_relative_stddev < REFUSE_ABOVE
     assert not found.verdict.ok
     assert "tilt the sensor" in found.verdict.reasons[0]
     away = [float(value) for value in found.verdict.reasons[0].rpartition("(")[2].partition(")")[0].split(",")]
@@ -543,7 +543,7 @@ def test_a_number_that_stands_for_none_is_named(value: float, row: int) -> None:
 def test_a_stream_survives_a_number_that_stands_for_none() -> None:
     """More readings than are kept, in parts; the error comes when the calibration is asked for."""
     random = np.random.default_rng(1)
-    stream = Ellipsoid(unit="uT")
+    stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(readings(anywhere(140_000, random), 0.5, random), 10):
         part[100] = 1e160
         stream.update(part)
@@ -591,4 +591,4 @@ def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) 
     assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7, abs=0.0)
     assert moved.bias / scale - away == pytest.approx(plain.bias, abs=1e-5)
     assert moved.soft_iron == pytest.approx(plain.soft_iron, abs=1e-7)
-    assert moved.verdict.weakest == pytest.approx(plain.verdict.weakest, rel=1e-5, abs=0.0)
+    assert moved.verdict.max_relative_stddev == pytest.approx(plain.verdict.max_relative_stddev, rel=1e-5, abs=0.0)

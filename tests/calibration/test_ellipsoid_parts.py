@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from navsense.calibration import _distance, _moments
-from navsense.calibration._distance import ROW, SHAPE
-from navsense.calibration._surface import PAIRS, matrix_of, theta_of, variance_of
+from navsense.calibration import _ellipsoid_distance, _power_sums
+from navsense.calibration._ellipsoid_distance import PARAMETERS, ROW_SIZE
+from navsense.calibration._ellipsoid_fit import PAIRS, estimate_variance, theta_from_matrix, theta_to_matrix
 from navsense.typing import FloatArray
 
 pytestmark = [pytest.mark.requirement("FAC-6")]
@@ -27,8 +27,8 @@ def nine(axes: FloatArray) -> FloatArray:
 
 def row_of(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the row (11,) and the foot (7,) of one point, in the ellipsoid's axes."""
-    rows, foot = np.empty((1, ROW)), np.empty(7)
-    _distance._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
+    rows, foot = np.empty((1, ROW_SIZE)), np.empty(7)
+    _ellipsoid_distance._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
     return rows[0], foot
 
 
@@ -108,12 +108,12 @@ def test_the_derivatives_are_those_of_the_distance() -> None:
         row, _ = row_of(AXES, point)
         if 1.0 + row[9] * row[10] < 0.3:  # near the middle, where the foot jumps
             continue
-        for number in range(SHAPE):
+        for number in range(PARAMETERS):
             ends = []
             for step in (-1e-5, 1e-5):
-                theta = theta_of(np.zeros(3), np.diag(AXES))
+                theta = theta_from_matrix(np.zeros(3), np.diag(AXES))
                 theta[number] += step
-                axes, turn = np.linalg.eigh(matrix_of(theta))
+                axes, turn = np.linalg.eigh(theta_to_matrix(theta))
                 ends.append(row_of(axes, turn.T @ (point - theta[:3]))[0][9])
             assert (ends[1] - ends[0]) / 2e-5 == pytest.approx(row[number], abs=1e-7)
 
@@ -123,13 +123,13 @@ def test_noise_along_the_surface_moves_the_derivatives() -> None:
     point = AXES * np.array([0.48, 0.6, 0.64])
     _, foot = row_of(AXES, point)
     across = np.linalg.svd(foot[None, :3])[2][1:]
-    wanted = np.zeros((SHAPE, SHAPE))
+    wanted = np.zeros((PARAMETERS, PARAMETERS))
     for tangent in across:
-        ends = [row_of(AXES, point + step * tangent)[0][:SHAPE] for step in (-1e-6, 1e-6)]
+        ends = [row_of(AXES, point + step * tangent)[0][:PARAMETERS] for step in (-1e-6, 1e-6)]
         change = (ends[1] - ends[0]) / 2e-6
         wanted += np.outer(change, change)
-    first, second = np.empty((1, SHAPE)), np.empty((1, SHAPE))
-    _distance._tangents(nine(AXES), foot, first, second, 0)
+    first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
+    _ellipsoid_distance._tangents(nine(AXES), foot, first, second, 0)
     assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
 
 
@@ -137,7 +137,7 @@ def test_the_feet_of_many() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
-    _distance.feet(field, centre, turn, AXES, out)
+    _ellipsoid_distance.foot_points(field, centre, turn, AXES, out)
     for point, found in zip(field, out, strict=True):
         row, foot = row_of(AXES, turn.T @ (point - centre))
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
@@ -150,24 +150,28 @@ def test_all_sums_of_rows() -> None:
     centre, variance = np.array([0.3, -0.1, 0.2]), 1e-3
     field = (AXES * random.normal(size=(150, 3))) @ turn.T + centre
     rows = np.array([row_of(AXES, turn.T @ (point - centre))[0] for point in field])
-    blocks, noisy, scores = np.zeros((4, ROW, ROW)), np.zeros((SHAPE, SHAPE)), np.zeros((SHAPE, SHAPE))
-    parts, total = np.zeros((4, ROW)), np.zeros((ROW, ROW))
+    blocks, noisy, scores = (
+        np.zeros((4, ROW_SIZE, ROW_SIZE)),
+        np.zeros((PARAMETERS, PARAMETERS)),
+        np.zeros((PARAMETERS, PARAMETERS)),
+    )
+    parts, total = np.zeros((4, ROW_SIZE)), np.zeros((ROW_SIZE, ROW_SIZE))
     for first, last in ((0, 77), (77, 150)):
         lot = np.ascontiguousarray(field[first:last])
-        _distance.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
-        _distance.add_total(lot, centre, turn, AXES, total)
+        _ellipsoid_distance.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
+        _ellipsoid_distance.add_total(lot, centre, turn, AXES, total)
     for level, length in enumerate((1, 8, 64)):
         full = len(rows) // length
-        sums = rows[: full * length].reshape(full, length, ROW).sum(axis=1)
+        sums = rows[: full * length].reshape(full, length, ROW_SIZE).sum(axis=1)
         assert blocks[level] == pytest.approx(np.triu(sums.T @ sums), rel=1e-9, abs=1e-9)
     assert not blocks[3].any()
     assert total == pytest.approx(blocks[0], rel=1e-13, abs=1e-13)
     left = rows[:, 9] - variance * rows[:, 10]
-    wanted = (rows[:, :SHAPE] * left[:, None]).T @ (rows[:, :SHAPE] * left[:, None])
+    wanted = (rows[:, :PARAMETERS] * left[:, None]).T @ (rows[:, :PARAMETERS] * left[:, None])
     assert scores == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
-    changes = np.zeros((2, len(field), SHAPE))
+    changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
-        _distance._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
+        _ellipsoid_distance._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
     wanted = changes[0].T @ changes[0] + changes[1].T @ changes[1]
     assert noisy == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
 
@@ -177,19 +181,28 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     random = np.random.default_rng(4)
     field, turn = random.normal(size=(203, 3)), np.linalg.qr(random.normal(size=(3, 3)))[0]
     found: list[list[FloatArray]] = []
-    for add_all, add_total, feet, add in (
-        (_distance.add_all, _distance.add_total, _distance.feet, _moments.add),
+    for add_all, add_total, foot_points, add in (
         (
-            interpreted(_distance.add_all),
-            interpreted(_distance.add_total),
-            interpreted(_distance.feet),
-            interpreted(_moments.add),
+            _ellipsoid_distance.add_all,
+            _ellipsoid_distance.add_total,
+            _ellipsoid_distance.foot_points,
+            _power_sums.add_powers,
+        ),
+        (
+            interpreted(_ellipsoid_distance.add_all),
+            interpreted(_ellipsoid_distance.add_total),
+            interpreted(_ellipsoid_distance.foot_points),
+            interpreted(_power_sums.add_powers),
         ),
     ):
-        parts, blocks = np.zeros((4, ROW)), np.zeros((4, ROW, ROW))
-        noisy, scores, total = np.zeros((SHAPE, SHAPE)), np.zeros((SHAPE, SHAPE)), np.zeros((ROW, ROW))
+        parts, blocks = np.zeros((4, ROW_SIZE)), np.zeros((4, ROW_SIZE, ROW_SIZE))
+        noisy, scores, total = (
+            np.zeros((PARAMETERS, PARAMETERS)),
+            np.zeros((PARAMETERS, PARAMETERS)),
+            np.zeros((ROW_SIZE, ROW_SIZE)),
+        )
         sums, each = np.zeros(35), np.zeros((203, 5))
-        feet(field, np.zeros(3), turn, AXES, each)
+        foot_points(field, np.zeros(3), turn, AXES, each)
         add_all(field, np.zeros(3), turn, AXES, 5, parts, 1e-3, blocks, noisy, scores)
         add_total(field, np.zeros(3), turn, AXES, total)
         add(field, np.ones(3), 2.0, sums)
@@ -198,18 +211,18 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
 
 
 def test_the_variance_solves_its_equation() -> None:
-    total = np.zeros((ROW, ROW))
+    total = np.zeros((ROW_SIZE, ROW_SIZE))
     total[9, 9], total[9, 10], total[10, 10] = 2.0, 3.0, 50.0
-    s = variance_of(total, 100)
+    s = estimate_variance(total, 100)
     assert total[9, 9] - 2.0 * s * total[9, 10] + s * s * total[10, 10] == pytest.approx(100.0 * s, rel=1e-12, abs=0.0)
     total[10, 10] = 1e9  # no root: curvature that no noise explains
-    assert variance_of(total, 100) == pytest.approx(0.02, rel=1e-12, abs=0.0)
+    assert estimate_variance(total, 100) == pytest.approx(0.02, rel=1e-12, abs=0.0)
 
 
 def test_theta_and_its_matrix() -> None:
     theta = np.arange(9.0)
-    assert np.array_equal(theta_of(theta[:3], matrix_of(theta)), theta)
-    assert all(matrix_of(theta)[row, column] == theta[3 + k] for k, (row, column) in enumerate(PAIRS))
+    assert np.array_equal(theta_from_matrix(theta[:3], theta_to_matrix(theta)), theta)
+    assert all(theta_to_matrix(theta)[row, column] == theta[3 + k] for k, (row, column) in enumerate(PAIRS))
 
 
 # Sums of powers.
@@ -217,16 +230,16 @@ def test_theta_and_its_matrix() -> None:
 
 def powers_of(field: FloatArray) -> FloatArray:
     """Return the 35 sums by NumPy."""
-    return np.array([np.prod(field ** np.array(powers), axis=1).sum() for powers in _moments.EXPONENTS])
+    return np.array([np.prod(field ** np.array(powers), axis=1).sum() for powers in _power_sums.EXPONENTS])
 
 
 def test_the_sums_are_those_of_powers() -> None:
     field = np.random.default_rng(1).normal(size=(100, 3)) + (3.0, 4.0, 5.0)
     sums = np.zeros(35)
-    _moments.add(field, np.array([3.0, 4.0, 5.0]), 2.0, sums)
+    _power_sums.add_powers(field, np.array([3.0, 4.0, 5.0]), 2.0, sums)
     assert sums == pytest.approx(powers_of((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
     wanted = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
-    assert _moments.moved(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
+    assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
 
 
 def test_noise_is_taken_out_of_the_products_exactly() -> None:
@@ -237,8 +250,8 @@ def test_noise_is_taken_out_of_the_products_exactly() -> None:
     means = np.zeros(35)
     for i, j, k in product(range(4), repeat=3):
         means += weights[i] * weights[j] * weights[k] * powers_of((point + stddev * nodes[[i, j, k]])[None, :])
-    zero, one, two = _moments.corrected(means)
-    monomials = np.array([np.prod(point ** np.array(powers)) for powers in _moments.QUADRIC])
+    zero, one, two = _power_sums.noise_polynomial(means)
+    monomials = np.array([np.prod(point ** np.array(powers)) for powers in _power_sums.QUADRIC])
     found = zero + stddev**2 * one + stddev**4 * two
     assert found == pytest.approx(np.outer(monomials, monomials), abs=1e-12)
 
@@ -252,10 +265,10 @@ def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_no
         v = random.normal(size=(200_000, 3))
         v /= np.linalg.norm(v, axis=1)[:, None]
         sums = np.zeros(35)
-        _moments.add(v @ matrix + 0.1 * random.normal(size=v.shape), np.zeros(3), 1.0, sums)
-        ours.append(np.diag(_moments.start(sums, soft_iron=True).matrix))
-        _, vectors = np.linalg.eigh(_moments.corrected(sums / sums[0])[0])
-        found = _moments._ellipsoid(vectors[:, 0])
+        _power_sums.add_powers(v @ matrix + 0.1 * random.normal(size=v.shape), np.zeros(3), 1.0, sums)
+        ours.append(np.diag(_power_sums.initial_ellipsoid(sums, soft_iron=True).matrix))
+        _, vectors = np.linalg.eigh(_power_sums.noise_polynomial(sums / sums[0])[0])
+        found = _power_sums._quadric_to_ellipsoid(vectors[:, 0])
         assert found is not None
         plain.append(np.diag(found.matrix))
     off = np.abs(np.mean(ours, axis=0) - np.diag(matrix)) / (np.std(ours, axis=0, ddof=1) / np.sqrt(12.0))
@@ -275,8 +288,8 @@ def test_sums_of_another_surface_start_from_a_sphere() -> None:
     for name, field in shapes.items():
         for soft_iron in (True, False):
             sums = np.zeros(35)
-            _moments.add(field, np.zeros(3), 1.0, sums)
-            start = _moments.start(sums, soft_iron=soft_iron)
+            _power_sums.add_powers(field, np.zeros(3), 1.0, sums)
+            start = _power_sums.initial_ellipsoid(sums, soft_iron=soft_iron)
             assert np.isfinite(start.centre).all(), name
             assert np.linalg.eigvalsh(start.matrix)[0] > 0.0, name
 

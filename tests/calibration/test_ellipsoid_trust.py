@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.calibration import _coverage, _distance, _sphere, _surface, ellipsoid
-from navsense.calibration._moments import spread_of
-from navsense.calibration._surface import Readings, matrix_of
+from navsense.calibration import _ellipsoid_diagnosis, _ellipsoid_distance, _ellipsoid_fit, ellipsoid
+from navsense.calibration._ellipsoid_fit import EllipsoidFitter, theta_to_matrix
+from navsense.calibration._power_sums import compute_spread
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray, Vectors
 
@@ -147,15 +147,15 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
 
     Of half a percent, so that the square of what it does is nothing beside its scatter.
     """
-    monkeypatch.setattr(_sphere, "PLAUSIBLE", 0.005)
+    monkeypatch.setattr(_ellipsoid_diagnosis, "TYPICAL_SOFT_IRON", 0.005)
     random, squares = np.random.default_rng(1), []
     v = motion(random)
     for _ in range(200):
-        strain = matrix_of(_sphere.TRACELESS @ (0.005 * random.normal(size=5)))
-        stream = Readings(soft_iron=False)
+        strain = theta_to_matrix(_ellipsoid_diagnosis.TRACELESS @ (0.005 * random.normal(size=5)))
+        stream = EllipsoidFitter(soft_iron=False)
         stream.add(readings(v, random, np.eye(3) + strain, stddev=0.125))
         fit = stream.fit()
-        found = _sphere.left_out(fit)
+        found = _ellipsoid_diagnosis.estimate_neglected_soft_iron(fit)
         off = (fit.theta[:3] * stream.unit + stream.shift - BIAS) / SCALE
         error = np.append(off, fit.theta[3] * stream.unit / SCALE - 1.0) - found.shift
         spread = found.unseen + fit.covariance[:4, :4] / fit.strength**2
@@ -171,17 +171,17 @@ def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
         field = readings(motion(random), random, np.eye(3))
         fits = []
         for soft_iron in (False, True):
-            stream = Readings(soft_iron=soft_iron)
+            stream = EllipsoidFitter(soft_iron=soft_iron)
             stream.add(field)
             fits.append(stream.fit())
-        assert _sphere.left_out(fits[0]).open < fits[1].weakest[0]
+        assert _ellipsoid_diagnosis.estimate_neglected_soft_iron(fits[0]).hidden_error < fits[1].max_relative_stddev[0]
 
 
 @pytest.mark.compiled
 def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
-    monkeypatch.setattr(_sphere, "PLAUSIBLE", 0.2)
-    with pytest.raises(CalibrationError, match="cannot be told; tilt the sensor"):
+    monkeypatch.setattr(_ellipsoid_diagnosis, "TYPICAL_SOFT_IRON", 0.2)
+    with pytest.raises(CalibrationError, match="cannot be determined; tilt the sensor"):
         ellipsoid(readings(car(random), random, np.eye(3)), unit="uT", soft_iron=False)
 
 
@@ -238,7 +238,7 @@ def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
     """Its ten numbers go along a line but for a factor, and the path starts along the step."""
 
     def quadric(theta: FloatArray) -> FloatArray:
-        inverse = np.linalg.inv(matrix_of(theta))
+        inverse = np.linalg.inv(theta_to_matrix(theta))
         whole = inverse @ inverse
         moved = whole @ theta[:3]
         found = np.concatenate([whole[np.triu_indices(3)], -2.0 * moved, [theta[:3] @ moved - 1.0]])
@@ -247,40 +247,44 @@ def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
     random = np.random.default_rng(1)
     theta = np.array([0.3, -0.2, 0.4, 1.0, 0.1, -0.05, 1.2, 0.02, 0.9])
     step = 0.1 * random.normal(size=9)
-    points = [quadric(theta)] + [quadric(_surface._moved(theta, share * step)) for share in (0.25, 0.5, 1.0)]
+    points = [quadric(theta)] + [
+        quadric(_ellipsoid_fit._move_along_quadric(theta, share * step)) for share in (0.25, 0.5, 1.0)
+    ]
     ways = np.diff(points, axis=0)
     assert ways[1] == pytest.approx(ways[0], abs=1e-12)
     assert ways[2] == pytest.approx(2.0 * ways[1], abs=1e-12)
     small = 0.01 * step
-    assert _surface._moved(theta, small) - theta == pytest.approx(small, abs=0.02 * np.abs(small).max())
-    assert np.array_equal(_surface._moved(theta, 1e-4 * step), theta + 1e-4 * step)
+    assert _ellipsoid_fit._move_along_quadric(theta, small) - theta == pytest.approx(
+        small, abs=0.02 * np.abs(small).max()
+    )
+    assert np.array_equal(_ellipsoid_fit._move_along_quadric(theta, 1e-4 * step), theta + 1e-4 * step)
     flat = np.zeros(9)
     flat[3:] = -2.0 * theta[3:]  # no quadric there is an ellipsoid
-    assert np.isfinite(_surface._moved(theta, flat)).all()
+    assert np.isfinite(_ellipsoid_fit._move_along_quadric(theta, flat)).all()
 
 
 @pytest.mark.compiled
 def test_a_belt_of_readings_is_searched_to_the_end() -> None:
     """3 degrees of it, where the centre and the axes along it go together: found, though it is not known."""
     random = np.random.default_rng(1)
-    stream = Readings(soft_iron=True)
+    stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(car(random, 8192), random))
     fit = stream.fit()
-    assert fit.settled
-    assert fit.weakest[0] > 0.1
+    assert fit.converged
+    assert fit.max_relative_stddev[0] > 0.1
 
 
 @pytest.mark.compiled
 def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few of them tell that all of them would not do: the rows that are worked on are a few times their number."""
     random = np.random.default_rng(1)
-    rows, add = [], _distance.add_total
+    rows, add = [], _ellipsoid_distance.add_total
 
     def counted(field: Vectors, *rest: FloatArray) -> None:
         rows.append(len(field))
         add(field, *rest)
 
-    monkeypatch.setattr(_distance, "add_total", counted)
+    monkeypatch.setattr(_ellipsoid_distance, "add_total", counted)
     yaw = np.linspace(0.0, 1000.0, 300_000)
     with pytest.raises(CalibrationError, match="turned about that axis only"):
         ellipsoid(readings(seen(0.0 * yaw, 0.0 * yaw, yaw), random), unit="uT")
@@ -291,8 +295,8 @@ def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPat
 def test_what_is_said_of_many_is_said_of_few() -> None:
     """The gap that is named from a part of the readings is that of all."""
     random = np.random.default_rng(1)
-    stream = Readings(soft_iron=True)
+    stream = EllipsoidFitter(soft_iron=True)
     yaw = np.linspace(0.0, 1000.0, 70_000)
     stream.add(readings(seen(0.0 * yaw, 0.0 * yaw, yaw), random))
-    gap = _coverage.gap(stream.fit(), spread_of(stream.powers), 0.1)
+    gap = _ellipsoid_diagnosis.find_missing_motion(stream.fit(), compute_spread(stream.powers), 0.1)
     assert "turned about that axis only" in gap.motion

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 import navsense as ns
 from navsense.calibration import _attitude
-from navsense.calibration.files import FUSED, Samples, read, strength_in
+from navsense.calibration.load import FUSED_NOTE, Samples, parse_strength, read
 from navsense.errors import CalibrationError, NavsenseError
 
 pytestmark = pytest.mark.requirement("FAC-6")
@@ -48,7 +48,7 @@ def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_
     assert np.array_equal(samples.field, bags.readings(scene))
     assert samples.rotation_ws is not None
     assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
-    assert (samples.unit, samples.notes) == ("T", (FUSED,) if attitude.endswith("Imu") else ())
+    assert (samples.unit, samples.notes) == ("T", (FUSED_NOTE,) if attitude.endswith("Imu") else ())
     assert math.isclose(samples.noise, 2e-7)
     assert "/imu/mag" in samples.source
     if kind != "bag":
@@ -104,7 +104,7 @@ def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: 
     scene = bags.Scene(tmp_path / "slow", count=300, every=60)
     bags.record(scene)
     turns = bags.body(np.arange(0, 301, 60) / 100.0)
-    assert ((turns[:-1].inv() * turns[1:]).magnitude() > _attitude.FARTHEST_TURN).all()
+    assert ((turns[:-1].inv() * turns[1:]).magnitude() > _attitude.MAX_ROTATION).all()
     with pytest.raises(CalibrationError, match=r"300 of them lie between two .* more than 28.6 deg apart; turn"):
         read(scene.path, attitude="/attitude")
     mostly = bags.Scene(tmp_path / "mostly", count=600, every=34)
@@ -113,7 +113,7 @@ def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: 
     some = bags.Scene(tmp_path / "some", count=900, every=30)
     bags.record(some)
     turns = bags.body(np.arange(0, 901, 30) / 100.0)
-    far = (turns[:-1].inv() * turns[1:]).magnitude() > _attitude.FARTHEST_TURN
+    far = (turns[:-1].inv() * turns[1:]).magnitude() > _attitude.MAX_ROTATION
     left = int(np.count_nonzero(far[np.floor(bags.times(some) / 0.3).astype(int)]))
     assert 0 < left < 450
     samples = read(some.path, attitude="/attitude")
@@ -203,7 +203,7 @@ def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_pat
     samples = read(scene.path, sensor="b", attitude="attitude")
     assert samples.rotation_ws is not None
     assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
-    assert samples.notes == (FUSED,), "one frame for both is no guess"
+    assert samples.notes == (FUSED_NOTE,), "one frame for both is no guess"
     turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
     assert turned.rotation_ws is not None
     assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
@@ -227,11 +227,11 @@ def test_a_topic_by_what_it_ends_in(bags: ModuleType, tmp_path: Path) -> None:
 )
 def test_a_guessed_mounting_is_said(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=20, fixed=False, **change))
-    notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED]
-    assert notes == [f"mounting guessed: {silent} do not name their frame; {_attitude.GUESSED}"]
-    assert "aligned" in _attitude.GUESSED
+    notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
+    assert notes == [f"mounting guessed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
+    assert "aligned" in _attitude.ASSUMED_ALIGNED
     given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
-    assert [note for note in given.notes if note != FUSED] == []
+    assert [note for note in given.notes if note != FUSED_NOTE] == []
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
@@ -419,7 +419,7 @@ def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path
     samples = read(tmp_path / "dropped.npz")
     assert samples.field.shape[0] == 432
     assert np.array_equal(samples.row, np.flatnonzero(np.arange(480) % 10 > 0))
-    assert samples.notes == ("48 of 480 readings hold no number and are left out",)
+    assert samples.notes == ("48 of 480 readings are invalid and are left out",)
 
 
 @pytest.mark.parametrize(
@@ -466,8 +466,8 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         assert samples.row.tolist() == keep.tolist()
         assert samples.time is None
         assert samples.notes == (
-            "1 of 40 readings hold no number and are left out",
-            "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.GUESSED,
+            "1 of 40 readings are invalid and are left out",
+            "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
             "1 of 40 readings have no attitude near them and are left out",
         )
         assert not samples.exact
@@ -490,13 +490,17 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
             {},
             "log.csv:1 several fields in the header: .*name one: --sensor mx,my,mz",
         ),
-        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty for none"),
+        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty if missing"),
         ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4 number of columns: 2; must be 3, as in the header$"),
         ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: leave it out"),
         ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3 number of columns: 4; must be 3, as in the header; name every"),
-        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimals behind a point"),
-        ("mx;my;mz\n1,5;2;3\n", {}, "log.csv:2 mx: 1,5; must be a number, or empty for none; write 1234.5: a point"),
-        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* nothing between thousands"),
+        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimal point"),
+        (
+            "mx;my;mz\n1,5;2;3\n",
+            {},
+            "log.csv:2 mx: 1,5; must be a number, or empty if missing; write 1234.5: with a decimal point",
+        ),
+        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* without thousands separators"),
         ('mx,my,mz\n1,2,3\n1,"2,3\n1,2,3\n', {}, "log.csv:3 number of columns: 2; must be 3"),
         ("mx,my,mz\n1,2,1_0\n", {}, "log.csv:2 mz: 1_0; must be a number"),
         (f'mx,my,mz\n1,2,"{"3" * 200_000}"\n', {}, "log.csv:2 table: field larger than field limit"),
@@ -510,11 +514,11 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
             {},
             "log.csv:1 several fields in .*: --sensor mag1_x,mag1_y,mag1_z or --sensor mag2_x,mag2_y,mag2_z",
         ),
-        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a name of its own, then"),
+        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a different name, then"),
         (
             "mx,my,mz,mx\n1,2,3,4\n",
             {"sensor": "mx,my,mz"},
-            "log.csv:1 column of --sensor: mx; stands 2 times in the header; give each column a name of its own",
+            "log.csv:1 column of --sensor: mx; is 2 times in the header; give each column a different name",
         ),
         ("mx,my,mz\n1,2,3\n", {"sensor": "mx,mx,mz"}, "log.csv:1 --sensor: mx,mx,mz; must be 3 columns"),
         ("mx,my,mz\n", {}, "log.csv table without rows"),
@@ -592,8 +596,8 @@ def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp
     assert samples.rotation_ws is not None
     assert samples.rotation_ws.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     assert samples.notes == (
-        "2 of 6 readings hold no number and are left out",
-        "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.GUESSED,
+        "2 of 6 readings are invalid and are left out",
+        "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
         "2 of 6 readings have no attitude near them and are left out",
     )
 
@@ -617,7 +621,7 @@ def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp
     ],
 )
 def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
-    assert strength_in(text, unit) == expected
+    assert parse_strength(text, unit) == expected
 
 
 @pytest.mark.parametrize(
@@ -638,7 +642,7 @@ def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected
 )
 def test_strengths_that_are_none(text: str, unit: str | None, message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
-        strength_in(text, unit)
+        parse_strength(text, unit)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -653,33 +657,37 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     signs = rng.choice([-1.0, 1.0], (300, 1))  # q and -q are one attitude
     time = np.concatenate([rng.uniform(-0.1, 10.1, 500), known[:5], known[-5:]])
     shuffled = rng.permutation(300)
-    found, why = _attitude.at(known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time)
+    found, why = _attitude.interpolate_attitudes(
+        known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time
+    )
     gap = np.diff(known)[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)]
     turn = (rotations[:-1].inv() * rotations[1:]).magnitude()
-    wide = (gap > _attitude.LONGEST_GAP * np.median(np.diff(known))) | (
-        turn[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)] > _attitude.FARTHEST_TURN
+    wide = (gap > _attitude.MAX_GAP * np.median(np.diff(known))) | (
+        turn[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)] > _attitude.MAX_ROTATION
     )
     expected = (time >= known[0]) & (time <= known[-1]) & (~wide | np.isin(time, known))
-    inside = why == _attitude.KNOWN
+    inside = why == _attitude.AVAILABLE
     assert np.array_equal(inside, expected)
     assert not np.isfinite(found[~inside]).any()
-    between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.LONGEST_GAP * np.median(np.diff(known)))
-    assert np.array_equal(why == _attitude.TURNED, between & ~expected)
+    between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.MAX_GAP * np.median(np.diff(known)))
+    assert np.array_equal(why == _attitude.FAST_ROTATION, between & ~expected)
     # arccos of a number near one keeps half of the digits in SciPy's reference.
     assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
 def test_attitudes_that_stand_still_or_come_twice() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
-    found, why = _attitude.at(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
-    assert (why == _attitude.KNOWN).all()
+    found, why = _attitude.interpolate_attitudes(
+        np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0])
+    )
+    assert (why == _attitude.AVAILABLE).all()
     assert np.allclose(found, still[0], rtol=0.0, atol=1e-15)
     twice = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    found, why = _attitude.at(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
-    assert why.tolist() == [_attitude.APART, _attitude.KNOWN]
+    found, why = _attitude.interpolate_attitudes(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
+    assert why.tolist() == [_attitude.NO_SAMPLE_NEAR, _attitude.AVAILABLE]
     assert np.array_equal(found[1], twice[1]), "the last of several at one instant counts"
-    found, why = _attitude.at(np.empty(0), np.empty((0, 4)), np.array([1.0]))
-    assert (why == _attitude.APART).all()
+    found, why = _attitude.interpolate_attitudes(np.empty(0), np.empty((0, 4)), np.array([1.0]))
+    assert (why == _attitude.NO_SAMPLE_NEAR).all()
 
 
 def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> None:
@@ -689,7 +697,7 @@ def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> No
     both = [(np.full((200, 4), math.nan), np.zeros(200, dtype=np.int64)) for _ in range(2)]
     for run_kernel, out in zip((_attitude._slerp, interpreted(_attitude._slerp)), both, strict=True):
         run_kernel(known, turns, time, 0.5, 0.5, *out)
-    assert set(both[0][1].tolist()) == {_attitude.KNOWN, _attitude.APART, _attitude.TURNED}
+    assert set(both[0][1].tolist()) == {_attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR, _attitude.FAST_ROTATION}
     for ours, theirs in zip(*both, strict=True):
         assert ours.tobytes() == theirs.tobytes()
 

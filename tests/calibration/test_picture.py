@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from navsense.calibration import Calibration, draw, ellipsoid, known_attitude
-from navsense.calibration.picture import BINS, MOST_POINTS, draw_refused, residuals
+from navsense.calibration.picture import BINS, MAX_POINTS, compute_residuals, draw_readings
 from navsense.calibration.verdict import Verdict
 from navsense.errors import CalibrationError
 from navsense.typing import FloatArray
@@ -41,30 +41,30 @@ def test_residuals_are_the_readings_less_the_model() -> None:
     found = by_hand(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
     reading = np.array([[100.0, -50.0 - 0.8 * 50e3, 20.0]])
     left = np.array([[3.0, -2.0, 1.0]])
-    assert np.allclose(residuals(reading + left, found, quarter), left, rtol=0.0, atol=1e-9)
+    assert np.allclose(compute_residuals(reading + left, found, quarter), left, rtol=0.0, atol=1e-9)
 
 
 def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
     found = by_hand(np.diag([1.25, 0.8, 1.0]), None)
     centre = np.array([100.0, -50.0, 20.0])
     ends = centre + np.diag([1.25 * 50e3, 0.8 * 50e3, 50e3]) + np.diag([7.0, 5.0, -3.0])
-    assert np.allclose(residuals(ends, found), [7.0, 5.0, -3.0], rtol=0.0, atol=1e-6)
+    assert np.allclose(compute_residuals(ends, found), [7.0, 5.0, -3.0], rtol=0.0, atol=1e-6)
     # Off its axes: the foot of a normal, 11 nT above the surface, whose normal is S^-2 (x - centre).
     foot = np.array([1.25, 0.8, 1.0]) * 50e3 * np.array([0.6, 0.48, 0.64])
     normal = foot / np.array([1.25, 0.8, 1.0]) ** 2
     above = centre + foot + 11.0 * normal / np.linalg.norm(normal)
     assert np.allclose(
-        residuals(above[None], found), 11.0, rtol=1e-3, atol=0.0
+        compute_residuals(above[None], found), 11.0, rtol=1e-3, atol=0.0
     )  # first order: 11 nT over 50 uT, times curvature
 
 
 def test_residuals_have_the_deviation_that_was_found(scene: tuple[FloatArray, FloatArray]) -> None:
     field, rotation = scene
     turned, free = known_attitude(field, rotation), ellipsoid(field)
-    left = residuals(field, turned, rotation)
+    left = compute_residuals(field, turned, rotation)
     assert left.shape == field.shape
     assert math.isclose(float(left.std()), turned.residual_stddev, rel_tol=0.01)
-    alone = residuals(field, free)
+    alone = compute_residuals(field, free)
     assert alone.shape == field.shape[:1]
     # Deviations of 4000 numbers scatter by 1.1 percent; the same numbers are behind both, but for nine parameters.
     assert math.isclose(float(alone.std()), free.residual_stddev, rel_tol=0.02)
@@ -96,7 +96,7 @@ def test_what_is_drawn(scene: tuple[FloatArray, FloatArray], tmp_path: Path, mon
     draw(tmp_path / "x.png", field, found, rotation_ws=rotation, noise=2e-7)
     flat, _, side, lengths, histogram = kept[0].axes
     before, after, circle, bias, _ = flat.lines
-    rows = np.unique(np.linspace(0, 3999, MOST_POINTS).astype(int))
+    rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
     assert np.allclose(before.get_xydata(), 1e6 * field[rows][:, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(after.get_xydata(), 1e6 * found.apply(field[rows])[:, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), 48.0, rtol=1e-12, atol=0.0)
@@ -134,7 +134,7 @@ def test_nanotesla_are_drawn_as_microtesla(
         assert ours.get_xlabel() == theirs.get_xlabel()
     assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata(), rtol=1e-12, atol=0.0)
     (said, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
-    rows = np.unique(np.linspace(0, 3999, MOST_POINTS).astype(int))
+    rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
     assert said == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
 
 
@@ -156,10 +156,10 @@ def test_every_reason_stands_in_the_title(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, field = figures(monkeypatch), scene[0]
-    verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals hang together over 64 samples, x: look"))
+    verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals are correlated over 64 samples, x: look"))
     draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
     title = " ".join(kept[0]._suptitle.get_text().split())
-    assert title.endswith("verdict poor: one of these; residuals hang together over 64 samples, x")
+    assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
 def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
@@ -176,16 +176,16 @@ def test_refused_readings_are_drawn_with_the_reason(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field, _ = scene
-    draw_refused(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
+    draw_readings(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
     kept = figures(monkeypatch)
-    draw_refused(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
+    draw_readings(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
     flat, _, side = kept[0].axes
     assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:], rtol=1e-12, atol=0.0)
     assert kept[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
     with pytest.raises(CalibrationError, match=r"picture: .*must end in"):
-        draw_refused(tmp_path / "x.gif", field, "")
+        draw_readings(tmp_path / "x.gif", field, "")
 
 
 @pytest.mark.parametrize(

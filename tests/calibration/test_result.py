@@ -34,7 +34,7 @@ def made() -> Calibration:
         soft_iron=IRON.copy(),
         covariance=np.diag(deviation**2),
         names=NAMES,
-        freedom=14,
+        degrees_of_freedom=14,
         residual_stddev=0.3,
         count=1000,
         unit="uT",
@@ -78,7 +78,7 @@ def test_the_text_has_every_number_with_deviation_and_unit() -> None:
     assert "1000 readings" in text
     assert text.endswith("- tilt it")
     assert made().formula in text
-    plain = replace(made(), direction=None, covariance=np.diag([1.0]), names=("scale",), freedom=1)
+    plain = replace(made(), direction=None, covariance=np.diag([1.0]), names=("scale",), degrees_of_freedom=1)
     assert "direction" not in str(plain)
     assert "bias       (10, -20, 30) uT" in str(plain)
 
@@ -110,7 +110,17 @@ def test_kept_in_a_file_to_the_last_bit(tmp_path: Path, plain: bool) -> None:
     found.save(tmp_path / "mag.json")
     back = Calibration.load(tmp_path / "mag.json")
     assert str(back) == str(found)
-    for name in ("method", "scale", "names", "freedom", "residual_stddev", "count", "unit", "strength", "verdict"):
+    for name in (
+        "method",
+        "scale",
+        "names",
+        "degrees_of_freedom",
+        "residual_stddev",
+        "count",
+        "unit",
+        "strength",
+        "verdict",
+    ):
         assert getattr(back, name) == getattr(found, name), name
     for name in ("bias", "soft_iron", "covariance"):
         assert getattr(back, name).tobytes() == getattr(found, name).tobytes()
@@ -203,14 +213,14 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         ("names", "scale"),
         ("count", -1),
         ("count", 2.5),
-        ("freedom", 0),
+        ("degrees_of_freedom", 0),
         ("scale", 0.0),
         ("scale", True),
         ("scale", math.inf),
         ("residual_stddev", -1.0),
         ("verdict.reasons", "none"),
-        ("verdict.weakest", -1.0),
-        ("verdict.explained", 1.5),
+        ("verdict.max_relative_stddev", -1.0),
+        ("verdict.r_squared", 1.5),
         ("verdict.whiteness.white", "false"),
         ("verdict.whiteness.inflation", 0.5),
         ("verdict.whiteness.span", 0),

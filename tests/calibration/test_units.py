@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.calibration.units import check_scale, checked_strength, checked_unit, likely, named
+from navsense.calibration.units import check_scale, format_unit, plausible_units, validate_strength, validate_unit
 from navsense.errors import CalibrationError
 from navsense.factors.arguments import UNITS
 
@@ -20,7 +20,7 @@ def test_one_field_in_every_unit() -> None:
     for unit, value in same.items():
         assert math.isclose(value * UNITS[unit], 5e-5, rel_tol=1e-15)
         check_scale(value, unit, None)
-        assert checked_strength(value, unit) == value
+        assert validate_strength(value, unit) == value
 
 
 @pytest.mark.requirement("FAC-7")
@@ -37,7 +37,7 @@ def test_a_wrong_unit_is_named(said: str, meant: str) -> None:
     assert f'unit="{meant}"' in raised.value.remedy
     assert f"({said})" in raised.value.what
     with pytest.raises(CalibrationError, match=f'unit="{meant}"'):
-        checked_strength(value, said)
+        validate_strength(value, said)
 
 
 def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
@@ -45,7 +45,7 @@ def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
     for tesla in (22e-6, 45e-6, 67e-6):
         for unit, factor in UNITS.items():
             check_scale(tesla / factor, unit, None)
-            assert unit in likely(tesla / factor)
+            assert unit in plausible_units(tesla / factor)
 
 
 def test_what_is_no_earths_field_in_any_unit_is_refused_without_a_guess() -> None:
@@ -56,9 +56,9 @@ def test_what_is_no_earths_field_in_any_unit_is_refused_without_a_guess() -> Non
 def test_numbers_without_a_unit_are_not_checked() -> None:
     check_scale(1.0, None, None)
     check_scale(123456789.0, None, None)
-    assert checked_strength(1.0, None) == 1.0
-    assert named(None) == ""
-    assert named("uT") == " uT"
+    assert validate_strength(1.0, None) == 1.0
+    assert format_unit(None) == ""
+    assert format_unit("uT") == " uT"
 
 
 @pytest.mark.parametrize(("scale", "fits"), [(150.0, True), (150.1, False), (16.67, True), (16.6, False)])
@@ -78,13 +78,13 @@ def test_the_known_strength_alone_can_refuse() -> None:
 @pytest.mark.parametrize("strength", [0.0, -5e-5, math.nan, math.inf, "50", True])
 def test_what_is_no_strength(strength: float) -> None:
     with pytest.raises(CalibrationError, match="strength"):
-        checked_strength(strength, "T")
+        validate_strength(strength, "T")
 
 
 def test_an_unknown_unit_lists_the_known_ones() -> None:
     with pytest.raises(CalibrationError, match="nT"):
-        checked_unit("tesla")
-    assert checked_unit(None) is None
+        validate_unit("tesla")
+    assert validate_unit(None) is None
 
 
 @pytest.mark.requirement("FAC-7")
@@ -95,24 +95,24 @@ def test_a_known_strength_needs_no_unit_to_be_compared() -> None:
 
 
 def test_bounds_and_kinds_of_a_strength() -> None:
-    assert checked_strength(10, "uT") == 10.0
-    assert checked_strength(150.0, "uT") == 150.0
+    assert validate_strength(10, "uT") == 10.0
+    assert validate_strength(150.0, "uT") == 150.0
     for kind in (np.float32(50.0), np.int64(50), np.array(50.0)):
-        assert checked_strength(kind, "uT") == 50.0
+        assert validate_strength(kind, "uT") == 50.0
     for wrong in ([50.0], np.array([50.0]), 50j, b"50"):
         with pytest.raises(CalibrationError, match="must be a number above 0"):
-            checked_strength(wrong, "uT")
+            validate_strength(wrong, "uT")
     with pytest.raises(CalibrationError, match=r"strength \(uT\): 4.8; "):
-        checked_strength(0.48 * 10.000000000000002, "uT")
+        validate_strength(0.48 * 10.000000000000002, "uT")
 
 
 @pytest.mark.parametrize("unit", [[], {}, 1, ("T",)])
 def test_what_is_no_unit(unit: Any) -> None:
     with pytest.raises(CalibrationError, match=r"unit: .* must be one of T"):
-        checked_unit(unit)
+        validate_unit(unit)
 
 
 @pytest.mark.requirement("FAC-7")
 def test_unit_vectors_are_named() -> None:
-    with pytest.raises(CalibrationError, match="look like unit vectors: say unit=None"):
+    with pytest.raises(CalibrationError, match="look like unit vectors: give unit=None"):
         check_scale(0.9997, "T", None)

@@ -8,22 +8,22 @@ from scipy.integrate import quad
 from scipy.signal import lfilter
 from scipy.stats import chi2, norm
 
-from navsense.calibration.checks import Thinned
+from navsense.calibration.checks import Subsample
 from navsense.calibration.verdict import (
+    BLOCK_FACTOR,
+    BLOCK_LEVELS,
     FALSE_ALARM,
-    FEW,
-    LEVELS,
-    STEP,
-    UNEVEN,
+    MAX_SMALL_SHARE,
+    UNEQUAL_AXES_FACTOR,
     Verdict,
     Whiteness,
-    correlation,
-    dropouts,
-    placed,
-    shape,
-    surplus,
-    weakness,
-    whiteness,
+    assess_whiteness,
+    correlation_reasons,
+    direction_dependence_reasons,
+    distribution_reasons,
+    excess_noise_reasons,
+    stddev_reasons,
+    zero_reading_reasons,
 )
 from navsense.typing import FloatArray, Vectors
 
@@ -32,13 +32,13 @@ def judged(residuals: FloatArray) -> Whiteness:
     """Return the verdict on residuals (n,) or (n, axes), from the sums over their blocks."""
     rows = residuals.reshape(len(residuals), -1)
     mean, counts, ratios = float(np.mean(np.sum(rows**2, axis=1))), [], []
-    for length in STEP ** np.arange(1, LEVELS):
+    for length in BLOCK_FACTOR ** np.arange(1, BLOCK_LEVELS):
         count = len(rows) // int(length)
         if count:
             sums = rows[: count * length].reshape(count, length, -1).sum(axis=1)
             counts.append(count)
             ratios.append(float(np.mean(np.sum(sums**2, axis=1))) / mean / float(length))
-    return whiteness(ratios, counts, rows.shape[1])
+    return assess_whiteness(ratios, counts, rows.shape[1])
 
 
 def correlated(count: int, rho: float, seed: int) -> FloatArray:
@@ -70,15 +70,15 @@ def test_correlated_residuals_are_told_with_their_size(rho: float) -> None:
     limit = (1.0 + rho) / (1.0 - rho)
     deviation = np.sqrt(2.0 / (200000 / found.span)) * norm.isf(5e-7)
     assert block_ratio(rho, 8) * (1.0 - 0.05) < found.inflation < limit * (1.0 + deviation)
-    assert correlation(found)
-    assert f"some {found.span} samples" in correlation(found)[0]
+    assert correlation_reasons(found)
+    assert f"some {found.span} samples" in correlation_reasons(found)[0]
 
 
 def test_a_walk_is_not_taken_to_be_over() -> None:
     """Residuals that wander as long as the record: the variance of the longest blocks is taken to grow on."""
-    assert whiteness([5.0, 30.0], [512, 64], 1) == Whiteness(white=False, inflation=30.0 * 6.0, span=64)
-    assert whiteness([5.0, 4.0], [512, 64], 1) == Whiteness(white=False, inflation=5.0, span=8)
-    assert whiteness([5.0, 30.0, 900.0], [512, 64, 8], 1).span == 64  # eight blocks are too few to look at
+    assert assess_whiteness([5.0, 30.0], [512, 64], 1) == Whiteness(white=False, inflation=30.0 * 6.0, span=64)
+    assert assess_whiteness([5.0, 4.0], [512, 64], 1) == Whiteness(white=False, inflation=5.0, span=8)
+    assert assess_whiteness([5.0, 30.0, 900.0], [512, 64, 8], 1).span == 64  # eight blocks are too few to look at
     assert not judged(np.cumsum(np.random.default_rng(5).normal(size=4096))).white
 
 
@@ -86,33 +86,33 @@ def test_slight_correlation_is_inflated_but_no_reason() -> None:
     found = judged(correlated(1_000_000, 0.02, 7))
     assert not found.white
     assert 1.0 < found.inflation < 1.1
-    assert correlation(found) == ()
+    assert correlation_reasons(found) == ()
 
 
 def test_short_records_and_none_at_all_are_not_accused() -> None:
     assert judged(correlated(90, 0.9, 1)) == Whiteness()
-    assert whiteness([], [], 3) == Whiteness()
+    assert assess_whiteness([], [], 3) == Whiteness()
 
 
 def test_the_words_of_a_verdict() -> None:
     good = Verdict(0.001, 0.999)
     assert good.ok
     assert str(good) == "ok: known to 0.1 % of the field, 99.9 % explained"
-    reasons = weakness(0.03, "tilt it") + correlation(Whiteness(white=False, inflation=4.0, span=64))
+    reasons = stddev_reasons(0.03, "tilt it") + correlation_reasons(Whiteness(white=False, inflation=4.0, span=64))
     poor = Verdict(0.03, 0.8, Whiteness(white=False, inflation=4.0, span=64), reasons)
     assert not poor.ok
     assert str(poor).splitlines()[0] == "poor: known to 3 % of the field, 80 % explained"
     assert "tilt it" in str(poor)
     assert "multiplied by 4" in str(poor)
-    assert weakness(0.01, "") == ()
+    assert stddev_reasons(0.01, "") == ()
 
 
 def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
     """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
-    kept = Thinned(3)
+    kept = Subsample(3)
     kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
     squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)
-    return shape(squares, residuals.shape[1], kept, stddev)
+    return distribution_reasons(squares, residuals.shape[1], kept, stddev)
 
 
 def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
@@ -141,12 +141,14 @@ def test_noise_of_any_usual_shape_is_no_reason(kind: str, count: int) -> None:
 
 def test_the_bounds_of_the_shape_are_those_of_the_worst_noise() -> None:
     """Below a quarter of the median: one direction of three, and an axis of three seen along a normal that turns."""
-    heading = chi2.cdf(0.25 * chi2.median(3) / UNEVEN, 1)
-    distances = quad(lambda n: chi2.cdf(0.25 * chi2.median(1) / (UNEVEN * n * n), 1), 0.0, 1.0)[0]
-    assert 0.3 < heading < distances < FEW
+    heading = chi2.cdf(0.25 * chi2.median(3) / UNEQUAL_AXES_FACTOR, 1)
+    distances = quad(lambda n: chi2.cdf(0.25 * chi2.median(1) / (UNEQUAL_AXES_FACTOR * n * n), 1), 0.0, 1.0)[0]
+    assert 0.3 < heading < distances < MAX_SMALL_SHARE
     # A far reading, of one direction: 3 chi-squared of one, beyond 3 z^2 once in 2 / FALSE_ALARM records of n.
     z = norm.isf(FALSE_ALARM / (4.0 * 1000))
-    assert np.isclose(1000 * chi2.sf(UNEVEN * z * z / UNEVEN, 1), 0.5 * FALSE_ALARM, rtol=1e-12, atol=0.0)
+    assert np.isclose(
+        1000 * chi2.sf(UNEQUAL_AXES_FACTOR * z * z / UNEQUAL_AXES_FACTOR, 1), 0.5 * FALSE_ALARM, rtol=1e-12, atol=0.0
+    )
 
 
 @pytest.mark.requirement("FAC-7")
@@ -169,7 +171,7 @@ def test_readings_far_off_that_are_all_alike_are_shown() -> None:
     residuals[::100] += 20.0
     readings[::100] = -0.5
     (reason,) = said(residuals, readings)
-    assert "20 of 2000 readings looked at lie far off" in reason
+    assert "20 of 2000 tested readings lie far off" in reason
     assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
 
 
@@ -190,7 +192,7 @@ def test_coarse_steps_are_no_outliers() -> None:
     stddev = float(np.sqrt(np.mean(residuals**2)))
     assert said(residuals, readings)
     assert said(residuals, readings, stddev) == ()
-    assert shape(np.zeros(0), 3, Thinned(3)) == ()
+    assert distribution_reasons(np.zeros(0), 3, Subsample(3)) == ()
 
 
 def sphere(count: int, seed: int) -> Vectors:
@@ -207,7 +209,7 @@ def test_residuals_that_do_not_depend_on_place(count: int, loud: float) -> None:
     for seed in range(200):
         seen = sphere(count, seed)
         residuals = 0.1 * np.sum(seen * rng.normal(size=(count, 3)) * (1.0, 1.0, 1.0 + loud), axis=1)
-        alarms += bool(placed(residuals, seen, 1.0))
+        alarms += bool(direction_dependence_reasons(residuals, seen, 1.0))
     assert alarms <= 1
 
 
@@ -217,18 +219,18 @@ def test_residuals_that_depend_on_place() -> None:
     left = np.minimum(seen[:, 0], 0.8)
     left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]
     noisy = left + 0.02 * np.random.default_rng(2).normal(size=2000)
-    (reason,) = placed(noisy, seen, 1.0)
-    assert "depend on where it stands in the sensor" in reason
+    (reason,) = direction_dependence_reasons(noisy, seen, 1.0)
+    assert "depend on its direction in the sensor" in reason
     size = float(reason.split("of ")[1].split(" %")[0]) / 100.0
     assert abs(size / np.sqrt(np.mean(left**2)) - 1.0) < 0.1
-    assert placed(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed
-    assert placed(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
+    assert direction_dependence_reasons(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed
+    assert direction_dependence_reasons(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
 
 
 def test_the_words_of_dropouts_and_of_noise_beyond_what_is_declared() -> None:
-    assert dropouts((0, 0)) == ()
-    assert dropouts((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
-    assert "30 readings are exactly" in dropouts((30, 7))[0]
-    assert surplus(3.0, None, "uT") == ()
-    assert surplus(1.9, 1.0, "uT") == ()
-    assert "residuals of 3 uT an axis where 1 uT are declared" in surplus(3.0, 1.0, "uT")[0]
+    assert zero_reading_reasons((0, 0)) == ()
+    assert zero_reading_reasons((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
+    assert "30 readings are exactly" in zero_reading_reasons((30, 7))[0]
+    assert excess_noise_reasons(3.0, None, "uT") == ()
+    assert excess_noise_reasons(1.9, 1.0, "uT") == ()
+    assert "residuals of 3 uT an axis where 1 uT are declared" in excess_noise_reasons(3.0, 1.0, "uT")[0]

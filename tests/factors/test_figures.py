@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from navsense.factors import MagFactor, MagFactor1, MagFactor2, MagFactor3, MagPoseFactorPose2, MagPoseFactorPose3
-from navsense.factors.model import tangent
+from navsense.factors.geometry import tangent
 from navsense.pose import Pose, from_rpy
 from navsense.typing import FloatArray
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from navsense.errors import FactorError
 from navsense.factors import MagFactor1, MagPoseFactorPose2, MagPoseFactorPose3
-from navsense.factors.noise import Gaussian, noise_of
+from navsense.factors.noise import Gaussian, make_noise
 from navsense.typing import FloatArray
 
 gtsam = pytest.importorskip("gtsam")
@@ -102,11 +102,11 @@ def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
 def test_texts_of_any_sigmas(sigmas: list[float]) -> None:
     """One sigma GTSAM prints at six digits in a fresh process, and at nine once it has printed a vector."""
     smart = min(sigmas) >= 1e-8
-    alike = noise_of(sigmas[0], 3).text()
+    alike = make_noise(sigmas[0], 3).describe()
     digits = [alike, f"isotropic dim=3 sigma={sigmas[0]:.9g}\n"]
     assert gtsam_text(nm.Isotropic.Sigma(3, sigmas[0])) in digits
     theirs = gtsam_text(nm.Diagonal.Sigmas(np.array(sigmas), smart))
-    ours = noise_of(sigmas, 3).text()
+    ours = make_noise(sigmas, 3).describe()
     assert ours == theirs or (sigmas == [sigmas[0]] * 3 and ours == alike and (theirs in digits or not smart))
 
 
@@ -221,22 +221,22 @@ def test_models_that_differ() -> None:
         for j, other in enumerate(factors):
             assert one.equals(other) is (i == j), (one, other)
     assert MagFactor1(*ARGUMENTS, 3.0).equals(MagFactor1(*ARGUMENTS, 3.0001), 1e-3)
-    assert noise_of(2.0, 2).same(noise_of(2.0, 3), 1e-9) is False
+    assert make_noise(2.0, 2).equals(make_noise(2.0, 3), 1e-9) is False
 
 
 @pytest.mark.requirement("FAC-2:noise")
 def test_a_gaussian_of_its_own() -> None:
-    noise = noise_of(COVARIANCE, 3)
+    noise = make_noise(COVARIANCE, 3)
     assert isinstance(noise, Gaussian)
     assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14, abs=0.0)
     turn = ATTITUDE.matrix()
-    turned = noise.turned(turn)
+    turned = noise.rotate(turn)
     assert isinstance(turned, Gaussian)
     assert turned.covariance() == pytest.approx(turn @ COVARIANCE @ turn.T, rel=1e-13, abs=0.0)
     assert repr(noise) == repr(FULL).strip()
-    quarter = noise_of(SIGMAS, 3).turned(gtsam.Rot3.Rz(np.pi / 2.0).matrix().round())
-    assert quarter.given.sigmas() == pytest.approx([3.0, 2.0, 5.0], rel=1e-15, abs=0.0)
-    assert "diagonal sigmas [3; 2; 5]" in quarter.text()
+    quarter = make_noise(SIGMAS, 3).rotate(gtsam.Rot3.Rz(np.pi / 2.0).matrix().round())
+    assert quarter.model.sigmas() == pytest.approx([3.0, 2.0, 5.0], rel=1e-15, abs=0.0)
+    assert "diagonal sigmas [3; 2; 5]" in quarter.describe()
 
 
 @pytest.mark.requirement("FAC-2:noise")
@@ -259,7 +259,7 @@ def test_a_gaussian_of_its_own() -> None:
         (lambda: np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), "must be positive definite"),
         (lambda: np.ones((3, 3)), "must be positive definite"),
         (lambda: nm.Isotropic.Sigma(2, 1.0), "dimension of the noise model: 2; must be 3"),
-        (lambda: noise_of(1.0, 2), "dimension of the noise model: 2; must be 3"),
+        (lambda: make_noise(1.0, 2), "dimension of the noise model: 2; must be 3"),
         (lambda: nm.Robust.Create(estimators.Huber(1.0), nm.Isotropic.Sigma(2, 1.0)), "dimension of the noise"),
         (lambda: nm.Isotropic.Sigma(3, 0.0), "sigma of the noise"),
         (lambda: nm.Isotropic.Sigma(3, float("nan")), "sigma of the noise"),

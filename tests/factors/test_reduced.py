@@ -226,7 +226,7 @@ def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
         if factor is None or not exchanged:
             factor = ReducedMagFactor3(1, 2, 3, measured[batch], quaternion[batch], 50.0)
         else:
-            factor = factor.updated(measured[batch], quaternion[batch])
+            factor = factor.with_measurements(measured[batch], quaternion[batch])
         gone: list[int] = [] if place is None or not exchanged else [place]
         result = isam.update(graph(factor.to_gtsam()), start, gone)
         place = result.getNewFactorsIndices()[0]
@@ -262,7 +262,7 @@ def test_updates_cut_anywhere_are_one_bitwise() -> None:
         ends = [*cuts, 400]
         factor = ReducedMagFactor2(1, 2, measured[: ends[0]], quaternion[: ends[0]], COVARIANCE)
         for first, last in itertools.pairwise(ends):
-            factor = factor.updated(measured[first:last], quaternion[first:last]) if last > first else factor
+            factor = factor.with_measurements(measured[first:last], quaternion[first:last]) if last > first else factor
         assert factor._data() == whole._data()
         assert factor.equals(whole, 0.0)
         assert factor.count == 400
@@ -272,7 +272,7 @@ def test_a_factor_does_not_change_when_it_is_updated() -> None:
     measured, quaternion = recorded(100)
     factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
     in_graph, before = factor.to_gtsam(), factor.error(values2())
-    more = factor.updated(measured[50:], quaternion[50:])
+    more = factor.with_measurements(measured[50:], quaternion[50:])
     assert factor.error(values2()) == before == pytest.approx(in_graph.error(values2()), rel=1e-14, abs=0.0)
     assert (factor.count, more.count) == (50, 100)
     assert not more.equals(factor)
@@ -286,7 +286,7 @@ def test_what_the_motion_does_not_show_is_left_to_others() -> None:
     quaternion = np.column_stack((np.cos(angles / 2), np.zeros((50, 2)), np.sin(angles / 2)))
     measured = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
     factor = ReducedMagFactor2(1, 2, measured, quaternion, 50.0)
-    with pytest.raises(FactorError, match=r"do not tell the field from the bias.*turn the sensor"):
+    with pytest.raises(FactorError, match=r"do not separate the field from the bias.*turn the sensor"):
         factor.optimum()
     prior = gtsam.PriorFactorPoint3(2, np.zeros(3), gtsam.noiseModel.Isotropic.Sigma(3, 100.0))
     noise = gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
@@ -306,7 +306,7 @@ def test_a_motion_that_rounding_hides_has_no_optimum(sway: float) -> None:
     quaternion = turned.as_quat()[:, [3, 0, 1, 2]]
     factor = ReducedMagFactor2(1, 2, turned.inv().apply(FIELD) + BIAS, quaternion, 50.0)
     if sway < 1e-4:
-        with pytest.raises(FactorError, match="do not tell the field from the bias"):
+        with pytest.raises(FactorError, match="do not separate the field from the bias"):
             factor.optimum()
     else:
         field, bias = factor.optimum()
@@ -345,7 +345,7 @@ def test_a_hundred_thousand_lose_nothing() -> None:
     parts = np.array_split(np.arange(100_000), 7)
     pieces = ReducedMagFactor3(1, 2, 3, measured[parts[0]], quaternion[parts[0]], 50.0)
     for part in parts[1:]:
-        pieces = pieces.updated(measured[part], quaternion[part])
+        pieces = pieces.with_measurements(measured[part], quaternion[part])
     assert pieces.equals(factor, 0.0)
 
 
@@ -380,7 +380,7 @@ def test_what_is_wrong_is_named(measured: AnyArray, attitudes: AnyArray, words: 
         ReducedMagFactor2(1, 2, measured, attitudes, 50.0)
     factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
     with pytest.raises(FactorError, match=words):
-        factor.updated(measured, attitudes)
+        factor.with_measurements(measured, attitudes)
     assert factor.equals(ReducedMagFactor2(1, 2, *recorded(5), 50.0), 0.0)
 
 

@@ -26,7 +26,7 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import cli, recordings
-from navsense.calibration import files
+from navsense.calibration import load
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
 from navsense.errors import FieldError, MotionError, SdfError, SinkError
@@ -529,10 +529,10 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
-    table = files.read(recorded / "t" / "robot.arm.magnetometer.csv")
+    table = load.read(recorded / "t" / "robot.arm.magnetometer.csv")
     known = open_recording(recorded / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
-    bags = [files.read(recorded / name, sensor="/magnetometer") for name in ("a", "a.db3")]
+    bags = [load.read(recorded / name, sensor="/magnetometer") for name in ("a", "a.db3")]
     assert np.array_equal(bags[0].field, bags[1].field)
     assert len(bags[0].field) == len(table.field)
 

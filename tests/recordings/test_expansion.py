@@ -27,7 +27,7 @@ from rosbags.rosbag2 import reader as reader2
 from rosbags.typesys import Stores, get_typestore
 
 from navsense import recordings
-from navsense.calibration.files import read as read_samples
+from navsense.calibration.load import read as read_samples
 from navsense.environment.current import CurrentReplay
 from navsense.errors import NavsenseError
 from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem

@@ -1,21 +1,21 @@
-"""Calibration of magnetometers: scale, direction, bias and soft iron from readings, with attitude or without.
+"""Calibration of magnetometers: scale, direction, bias and soft iron from readings, with or without attitude.
 
-    found = ns.calibration.known_attitude(field, rotation_ws)      # (n, 3) T, (n, 4) w x y z, sensor to world
-    found = ns.calibration.ellipsoid(field)                        # where no attitude is known
-    print(found)                                                   # numbers with their deviations, formula, verdict
-    earth_field_s = found.apply(field)
+    result = ns.calibration.known_attitude(field, rotation_ws)      # (n, 3) T, (n, 4) w x y z, sensor to world
+    result = ns.calibration.ellipsoid(field)                        # if the attitude is unknown
+    print(result)                                                   # numbers with standard deviations, formula, verdict
+    earth_field_s = result.apply(field)
 
-    samples = ns.calibration.read("drive.mcap", attitude="/odom")  # .field, .rotation_ws of any file
-    found.save("calibration.json")
-    found = ns.calibration.Calibration.load("calibration.json")
+    samples = ns.calibration.read("drive.mcap", attitude="/odom")   # .field, .rotation_ws of a file
+    result.save("calibration.json")
+    result = ns.calibration.Calibration.load("calibration.json")
 
-`KnownAttitude` and `Ellipsoid` are the same part by part, on a vehicle that moves. What cannot be trusted raises
-`CalibrationError`; `draw` makes a picture before and after.
+`KnownAttitudeCalibrator` and `EllipsoidCalibrator` take the readings in batches. A calibration that cannot be trusted
+raises `CalibrationError`. `draw` makes a picture of readings before and after.
 """
 
-from navsense.calibration.ellipsoid import Ellipsoid, ellipsoid
-from navsense.calibration.files import Samples, read
-from navsense.calibration.known_attitude import KnownAttitude, known_attitude
+from navsense.calibration.ellipsoid import EllipsoidCalibrator, ellipsoid
+from navsense.calibration.known_attitude import KnownAttitudeCalibrator, known_attitude
+from navsense.calibration.load import Samples, read
 from navsense.calibration.picture import draw
 from navsense.calibration.result import Calibration
 from navsense.calibration.verdict import Verdict
@@ -24,8 +24,8 @@ from navsense.errors import CalibrationError
 __all__ = [
     "Calibration",
     "CalibrationError",
-    "Ellipsoid",
-    "KnownAttitude",
+    "EllipsoidCalibrator",
+    "KnownAttitudeCalibrator",
     "Samples",
     "Verdict",
     "draw",

@@ -1,9 +1,10 @@
-"""Attitudes on the way to a magnetometer: products of many quaternions, and attitudes at the instants of readings.
+"""Attitudes of a magnetometer: products of arrays of quaternions, and interpolation at the times of readings.
 
     q(t) = q_0 sin((1 - u) a) / sin(a) + q_1 sin(u a) / sin(a),     u = (t - t_0) / (t_1 - t_0)
 
-a is half the turn from q_0 to q_1, q_1 of the sign that makes it the shorter one: constant angular velocity between two
-samples (Shoemake 1985). `rotation_ws` takes sensor coordinates to world coordinates, w x y z.
+a is half the rotation angle from q_0 to q_1, with the sign of q_1 that makes it the shorter rotation. This is constant
+angular velocity between two samples (Shoemake 1985). `rotation_ws` takes sensor coordinates to world coordinates; its
+order is w x y z.
 """
 
 from __future__ import annotations
@@ -17,34 +18,34 @@ from navsense.kernels import kernel
 from navsense.rotation import multiply
 from navsense.typing import FloatArray, IntArray, Quaternions, Times
 
-LONGEST_GAP = 10.0
-"""Usual intervals of an attitude's samples; over a longer gap nobody knows how it turned."""
+MAX_GAP = 10.0
+"""Longest gap between two samples for interpolation, in median sample intervals."""
 
-GUESSED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
-"""How the note on a mounting that nobody said ends."""
+ASSUMED_ALIGNED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
+"""End of the note on an unknown mounting."""
 
-FARTHEST_TURN = 0.5
-"""Radians between two samples of an attitude; beyond, it was sampled too slowly to say what was between."""
+MAX_ROTATION = 0.5
+"""Largest rotation between two samples for interpolation (rad)."""
 
-KNOWN, APART, TURNED = 0, 1, 2
-"""Whether there is an attitude at an instant: one, none near it, one that turned too far meanwhile."""
+AVAILABLE, NO_SAMPLE_NEAR, FAST_ROTATION = 0, 1, 2
+"""Status of an attitude at a time: available, no sample near enough, or too much rotation between samples."""
 
 _SMALL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Attitude:
-    """Attitudes (n, 4) at readings, NaN where there is none, `why` (n,) not, who says so, what was left out."""
+class AttitudeSeries:
+    """Attitudes (n, 4) of readings, NaN if missing; status (n,); source and notes as text."""
 
     rotation: Quaternions
-    why: IntArray
-    said: str
+    status: IntArray
+    source: str
     notes: tuple[str, ...] = ()
 
 
 @kernel
-def _products(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
-    """Write the Hamilton products a b (n, 4); either may have one row alone, for all."""
+def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
+    """Write the Hamilton products a b (n, 4). A single row of a or b is used for all."""
     for i in range(out.shape[0]):
         j = i if a.shape[0] > 1 else 0
         k = i if b.shape[0] > 1 else 0
@@ -55,81 +56,88 @@ def _products(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
 
 @kernel
 def _slerp(
-    known: Times, turns: Quaternions, at: Times, gap: float, turn: float, out: Quaternions, why: IntArray
+    sample_time: Times,
+    samples: Quaternions,
+    time: Times,
+    max_gap: float,
+    max_rotation: float,
+    out: Quaternions,
+    status: IntArray,
 ) -> None:
-    """Write the attitudes at the instants `at`, NaN where no two samples near enough to each other are around."""
-    count = known.shape[0]
-    for i in range(at.shape[0]):
+    """Write the attitudes and their status at `time`, NaN if they are not available."""
+    count = sample_time.shape[0]
+    for i in range(time.shape[0]):
         low, high = 0, count - 1
         while high - low > 1:
             middle = (low + high) // 2
-            if known[middle] <= at[i]:
+            if sample_time[middle] <= time[i]:
                 low = middle
             else:
                 high = middle
-        exact = at[i] == known[low] or at[i] == known[high]
-        if at[i] == known[high]:
+        exact = time[i] == sample_time[low] or time[i] == sample_time[high]
+        if time[i] == sample_time[high]:
             low = high
-        if not (known[0] <= at[i] <= known[count - 1]) or (not exact and known[high] - known[low] > gap):
+        is_inside = sample_time[0] <= time[i] <= sample_time[count - 1]
+        if not is_inside or (not exact and sample_time[high] - sample_time[low] > max_gap):
             for axis in range(4):
                 out[i, axis] = math.nan
-            why[i] = APART
+            status[i] = NO_SAMPLE_NEAR
             continue
         inner = 0.0
         for axis in range(4):
-            inner += turns[low, axis] * turns[high, axis]
+            inner += samples[low, axis] * samples[high, axis]
         sign = -1.0 if inner < 0.0 else 1.0
-        apart, along = 0.0, 0.0
+        difference, total = 0.0, 0.0
         for axis in range(4):
-            apart += (sign * turns[high, axis] - turns[low, axis]) ** 2
-            along += (sign * turns[high, axis] + turns[low, axis]) ** 2
-        angle = 2.0 * math.atan2(math.sqrt(apart), math.sqrt(along))
-        share = 0.0 if exact else (at[i] - known[low]) / (known[high] - known[low])
-        first, second = 1.0 - share, share
+            difference += (sign * samples[high, axis] - samples[low, axis]) ** 2
+            total += (sign * samples[high, axis] + samples[low, axis]) ** 2
+        angle = 2.0 * math.atan2(math.sqrt(difference), math.sqrt(total))
+        fraction = 0.0 if exact else (time[i] - sample_time[low]) / (sample_time[high] - sample_time[low])
+        first, second = 1.0 - fraction, fraction
         if angle > _SMALL:
             first, second = math.sin(first * angle) / math.sin(angle), math.sin(second * angle) / math.sin(angle)
-        if 2.0 * angle > turn and not exact:
+        if 2.0 * angle > max_rotation and not exact:
             first = math.nan
-            why[i] = TURNED
+            status[i] = FAST_ROTATION
         length = 0.0
         for axis in range(4):
-            out[i, axis] = first * turns[low, axis] + second * sign * turns[high, axis]
+            out[i, axis] = first * samples[low, axis] + second * sign * samples[high, axis]
             length += out[i, axis] ** 2
         length = math.sqrt(length)
         for axis in range(4):
             out[i, axis] = out[i, axis] / length
 
 
-def products(a: FloatArray, b: FloatArray) -> Quaternions:
-    """Return the Hamilton products a b, (n, 4) or (4,) each, w x y z."""
+def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
+    """Return the Hamilton products a b (n, 4). a and b are (n, 4) or (4,), w x y z."""
     left, right = (np.ascontiguousarray(np.atleast_2d(q), dtype=np.float64) for q in (a, b))
     out = np.empty((max(left.shape[0], right.shape[0]), 4))
-    _products(left, right, out)
+    _multiply(left, right, out)
     return out
 
 
-def inverse(q: FloatArray) -> FloatArray:
+def invert_quaternions(q: FloatArray) -> FloatArray:
     """Return the inverses of unit quaternions (..., 4)."""
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def at(known: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
-    """Return attitudes (n, 4) at the instants `time` (n,) s from samples at `known` (m,) s, NaN where there is none.
+def interpolate_attitudes(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
+    """Return attitudes (n, 4) at `time` (n,) in s, NaN if not available, and their status (n,).
 
-    And (n,) `KNOWN`, `APART` or `TURNED`. The samples may stand in any order; those that are NaN are left out, of
-    several at one instant the last counts. There is no attitude before the first sample, behind the last, in a gap of
-    more than `LONGEST_GAP` usual intervals (`APART`), or between samples that are turned by more than `FARTHEST_TURN`
-    against each other (`TURNED`).
+    sample_time: (m,) in s, any order. orientation: (m, 4). NaN samples are ignored; of several samples at one time, the
+    last one counts. An attitude is `NO_SAMPLE_NEAR` before the first sample, after the last one, and in a gap of more
+    than `MAX_GAP` median intervals. It is `FAST_ROTATION` between samples that differ by more than `MAX_ROTATION`.
     """
-    out, why = np.full((time.size, 4), math.nan), np.full(time.size, APART)
-    whole = np.isfinite(orientation).all(axis=1)
-    known, orientation = known[whole], orientation[whole]
-    if known.size:
-        why[:] = KNOWN
-        order = np.argsort(known, kind="stable")
-        last = np.append(np.diff(known[order]) > 0.0, True)
-        instants = np.ascontiguousarray(known[order][last], dtype=np.float64)
-        turns = np.ascontiguousarray(orientation[order][last], dtype=np.float64)
-        gap = LONGEST_GAP * float(np.median(np.diff(instants))) if instants.size > 1 else 0.0
-        _slerp(instants, turns, np.ascontiguousarray(time, dtype=np.float64), gap, FARTHEST_TURN, out, why)
-    return out, why
+    out, status = np.full((time.size, 4), math.nan), np.full(time.size, NO_SAMPLE_NEAR)
+    finite = np.isfinite(orientation).all(axis=1)
+    sample_time, orientation = sample_time[finite], orientation[finite]
+    if sample_time.size:
+        status[:] = AVAILABLE
+        order = np.argsort(sample_time, kind="stable")
+        last = np.append(np.diff(sample_time[order]) > 0.0, True)
+        distinct_time = np.ascontiguousarray(sample_time[order][last], dtype=np.float64)
+        samples = np.ascontiguousarray(orientation[order][last], dtype=np.float64)
+        gap = MAX_GAP * float(np.median(np.diff(distinct_time))) if distinct_time.size > 1 else 0.0
+        time = np.ascontiguousarray(time, dtype=np.float64)
+        _slerp(distinct_time, samples, time, gap, MAX_ROTATION, out, status)
+    return out, status

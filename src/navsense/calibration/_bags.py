@@ -304,12 +304,14 @@ def fixed_rotation(edges: dict[str, Edge], body: str, sensor: str, where: Where)
     for frame in (body, sensor):
         turn = np.array([1.0, 0.0, 0.0, 0.0])
         for child in above[frame][:-1]:
-            turn = _attitude.products(edges[child].quaternions(where)[-1], turn)[0]
+            turn = _attitude.multiply_quaternions(edges[child].quaternions(where)[-1], turn)[0]
         turns.append(turn)
-    return np.asarray(_attitude.products(_attitude.inverse(turns[0]), turns[1])[0])
+    return np.asarray(_attitude.multiply_quaternions(_attitude.invert_quaternions(turns[0]), turns[1])[0])
 
 
-def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArray, where: Where) -> _attitude.Attitude:
+def by_transforms(
+    edges: dict[str, Edge], sensor: str, world: str, stamp: IntArray, where: Where
+) -> _attitude.AttitudeSeries:
     """Return rotation_ws of a frame by transforms up to `world`, or to the root."""
     path = upwards(edges, sensor, fixed=False)
     if world and world not in path:
@@ -319,7 +321,7 @@ def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArr
     if len(path) < 2 or all(edges[frame].fixed for frame in path[:-1]):
         allowed = f"the frame of the readings is {sensor!r}; known are {', '.join(sorted(edges)) or 'none'}"
         raise CalibrationError("no transform moves the magnetometer", where=where, allowed=allowed)
-    out, why = np.tile([1.0, 0.0, 0.0, 0.0], (stamp.size, 1)), np.full(stamp.size, _attitude.KNOWN)
+    out, why = np.tile([1.0, 0.0, 0.0, 0.0], (stamp.size, 1)), np.full(stamp.size, _attitude.AVAILABLE)
     notes: tuple[str, ...] = ()
     for frame in path[:-1]:
         edge = edges[frame]
@@ -330,10 +332,10 @@ def by_transforms(edges: dict[str, Edge], sensor: str, world: str, stamp: IntArr
             known = np.array(edge.stamp, dtype=np.int64)
             check_stamps(known, f"transforms of {frame!r}", where)
             notes += left_out(turns, f"{frame!r}")
-            turns, here = _attitude.at(seconds(known, stamp[0]), turns, seconds(stamp, stamp[0]))
+            turns, here = _attitude.interpolate_attitudes(seconds(known, stamp[0]), turns, seconds(stamp, stamp[0]))
             why = np.maximum(why, here)
-        out = _attitude.products(turns, out)
-    return _attitude.Attitude(out, why, f"/tf, {sensor} in {path[-1]}", notes)
+        out = _attitude.multiply_quaternions(turns, out)
+    return _attitude.AttitudeSeries(out, why, f"/tf, {sensor} in {path[-1]}", notes)
 
 
 def check_stamps(stamp: IntArray, what: str, where: Where) -> None:
@@ -363,7 +365,7 @@ def field_of(bag: Bag, name: str | None) -> tuple[Topic, Series, Vectors]:
     return topic, series, series.values
 
 
-def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None) -> _attitude.Attitude:
+def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None) -> _attitude.AttitudeSeries:
     """Return rotation_ws at the stamps of a field.
 
     `name` is a topic, `truth` for that of a recording of navsense, `/tf` or `/tf:FRAME` for transforms up to the root
@@ -374,7 +376,11 @@ def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None)
     topic_name, _, world = name.partition(":")
     if topic_name.strip("/") == "tf":
         found = by_transforms(edges, field.frame, world, field.stamp, bag.where)
-        return found if mounting is None else replace(found, rotation=_attitude.products(found.rotation, mounting))
+        return (
+            found
+            if mounting is None
+            else replace(found, rotation=_attitude.multiply_quaternions(found.rotation, mounting))
+        )
     if name == "truth":
         name = truth_topic(bag, edges, field.frame)
     moving = ("/tf",) if any(not edge.fixed for edge in edges.values()) else ()
@@ -389,9 +395,11 @@ def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None)
     check_stamps(series.stamp, topic.name, bag.where)
     mount, said, notes = mounted(edges, series.frame, field.frame, mounting, bag.where)
     known, since = unit(series.values, f"topic {topic.name}", bag.where), int(field.stamp[0])
-    turns, why = _attitude.at(seconds(series.stamp, since), known, seconds(field.stamp, since))
+    turns, why = _attitude.interpolate_attitudes(seconds(series.stamp, since), known, seconds(field.stamp, since))
     said = f"{topic.name} ({topic.type}), {said}"
-    return _attitude.Attitude(_attitude.products(turns, mount), why, said, (*notes, *left_out(known, topic.name)))
+    return _attitude.AttitudeSeries(
+        _attitude.multiply_quaternions(turns, mount), why, said, (*notes, *left_out(known, topic.name))
+    )
 
 
 def mounted(
@@ -405,7 +413,7 @@ def mounted(
         return aligned, f"of the sensor's own frame {sensor!r}", ()
     if not body or not sensor:
         silent = [what for what, frame in (("the attitude's", body), ("the magnetometer's", sensor)) if not frame]
-        note = f"mounting guessed: {' and '.join(silent)} messages do not name their frame; {_attitude.GUESSED}"
+        note = f"mounting guessed: {' and '.join(silent)} messages do not name their frame; {_attitude.ASSUMED_ALIGNED}"
         return aligned, "mounting guessed, see below", (note,)
     found = fixed_rotation(edges, body, sensor, where)
     if found is None:

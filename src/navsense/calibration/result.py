@@ -1,18 +1,19 @@
-"""The result of a calibration, and how it is applied.
+"""The result of a magnetometer calibration, and its application to readings.
 
-    reading    m = scale soft_iron (direction seen in the sensor) + bias          det soft_iron = 1
-    calibrated c = soft_iron^-1 (m - bias) [strength / scale, where the strength of the field was given]
+    reading    m = scale soft_iron (direction in the sensor frame) + bias         det soft_iron = 1
+    calibrated c = soft_iron^-1 (m - bias) [strength / scale, if the strength of the field was given]
 
-c is the earth's field in the sensor's frame: of length `scale`, as strong as this sensor sees it, or of the strength
-that was given. `scale` and `bias` have the unit of the readings, the soft iron has none, the direction is a unit vector
-of the world, None where no attitude was known.
+c is the earth's field in the sensor frame. Its length is `scale`, the field strength as the sensor measures it, or the
+strength that was given. `scale` and `bias` have the unit of the readings; the soft iron has no unit. The direction is a
+unit vector in the world frame, None if no attitude was known.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,40 +22,43 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense import outputs
-from navsense.calibration.units import checked_positive, checked_unit, named
+from navsense.calibration.units import format_unit, validate_positive, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
 from navsense.inputs import FileKind, parse_json, read_bytes
 from navsense.series import make_read_only
 from navsense.typing import AnyArray, FloatArray, Vectors
+from navsense.validation import is_number
 
 FORMAT: Final = "navsense calibration 1"
 """First entry of a saved calibration."""
 
-BOUND: Final = 1e-6
-"""What lengths, determinants and correlations in a file may be off by rounding."""
-
-SMALLEST: Final = math.ulp(0.0)
-"""Least scale above 0."""
+TOLERANCE: Final = 1e-6
+"""Tolerance on lengths, determinants and correlations in a file."""
 
 NAMES: Final = (
     "scale",
-    *(f"{what}.{axis}" for what in ("direction", "bias") for axis in "xyz"),
+    *(f"{vector}.{axis}" for vector in ("direction", "bias") for axis in "xyz"),
     *(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz"),
 )
-"""All numbers that a covariance may be of."""
+"""All numbers that a covariance can contain."""
 
-FILE: Final = FileKind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
+FILE_KIND: Final = FileKind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A magnetometer's calibration; the formula stands at the top of the module, and in `formula` with its numbers.
+    """Calibration of a magnetometer. `formula` is the equation with its numbers.
 
-    `scale`, `bias` (3,) and `residual_stddev` (one axis, rms) in `unit` (None: that of the readings), `direction` (3,)
-    in the world or None, `soft_iron` (3, 3). `covariance` (n, n) is that of the numbers in `names`, such as "bias.x" or
-    "soft_iron.xy" (row x, column y); it is singular where these are bound to each other, a unit vector's three, and
-    `freedom` of them are free. `count` readings, `strength` what was given, `method` what it was found by.
+    method: "known attitude", "ellipsoid" or "sphere". scale: strength of the field as the sensor measures it.
+    direction: unit vector (3,) of the field, world frame, or None. bias: (3,), sensor frame. soft_iron: (3, 3), sensor
+    frame. covariance: (n, n) of the numbers in `names`, such as "bias.x" or "soft_iron.xy" (row x, column y); singular
+    if the numbers depend on each other, as those of a unit vector. degrees_of_freedom: number of independent ones.
+    residual_stddev: standard deviation of the residuals per axis. count: number of readings. unit: of scale, bias and
+    residual_stddev; None means the unit of the readings. strength: the known strength that was given, or None.
+
+        calibration = ns.calibration.Calibration.load("calibration.json")
+        field_s = calibration.apply(readings)    # (n, 3)
     """
 
     method: str
@@ -64,7 +68,7 @@ class Calibration:
     soft_iron: FloatArray
     covariance: FloatArray
     names: tuple[str, ...]
-    freedom: int
+    degrees_of_freedom: int
     residual_stddev: float
     count: int
     unit: str | None
@@ -76,48 +80,47 @@ class Calibration:
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what was copied or pickled, read-only again."""
+        """Restore a copied or pickled calibration with read-only arrays."""
         self.__dict__.update(state)
         self._freeze()
 
     def _freeze(self) -> None:
-        """Make the arrays read-only."""
         for array in (self.direction, self.bias, self.soft_iron, self.covariance):
             if array is not None:
                 make_read_only(array)
 
     @property
     def gain(self) -> float:
-        """Return strength / scale, 1 where no strength was given."""
+        """Ratio of the given strength to `scale`, 1 if no strength was given."""
         return 1.0 if self.strength is None else self.strength / self.scale
 
     @property
     def matrix(self) -> FloatArray:
-        """Return M (3, 3) of calibrated = M (reading - bias)."""
+        """M (3, 3) of calibrated = M (reading - bias)."""
         return np.asarray(self.gain * np.linalg.inv(self.soft_iron))
 
     @property
     def stddev(self) -> Mapping[str, float]:
-        """Return the standard deviation of each number in `names`."""
+        """The standard deviation of each number in `names`."""
         return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     def apply(self, field: ArrayLike) -> Vectors:
-        """Return the earth's field (n, 3) or (3,) in the sensor's frame for readings of this shape, in their unit.
+        """Return the earth's field (n, 3) or (3,) in the sensor frame for readings of this shape, in their unit.
 
-        Rows that are NaN stay so; a row gives the same to the last bit alone and among others. Raises
-        `CalibrationError` for another shape or no numbers.
+        NaN rows stay NaN. The result of a row is the same, to the last bit, alone and in a batch. Raises
+        `CalibrationError` for a wrong shape or type.
         """
-        given = _readings(field)
-        x, y, z = (given[..., axis] - self.bias[axis] for axis in range(3))
-        out = np.empty(given.shape)
-        for axis, row in enumerate(self.matrix.tolist()):  # no product of matrices: a row is the same among others
+        readings = _validate_readings(field)
+        x, y, z = (readings[..., axis] - self.bias[axis] for axis in range(3))
+        out = np.empty(readings.shape)
+        for axis, row in enumerate(self.matrix.tolist()):  # a matrix product would depend on the number of rows
             out[..., axis] = row[0] * x + row[1] * y + row[2] * z
         return out
 
     @property
     def formula(self) -> str:
-        """Return what `apply` does, with its numbers and units, so that it can be done anywhere."""
-        unit = named(self.unit)
+        """The equation that `apply` evaluates, with its numbers and units."""
+        unit = format_unit(self.unit)
         rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
         bias = ", ".join(f"{value:.9g}" for value in self.bias)
         length = self.scale if self.strength is None else self.strength
@@ -128,26 +131,29 @@ class Calibration:
         )
 
     def __str__(self) -> str:
-        """Return all that is known, with standard deviations and units."""
-        unit, stddev = named(self.unit), self.stddev
+        """Return all numbers with standard deviations and units, the formula and the verdict."""
+        unit, stddev = format_unit(self.unit), self.stddev
         lines = [
             f"magnetometer calibration by {self.method} from {self.count} readings",
             f"scale      {self.scale:.6g} +- {stddev['scale']:.2g}{unit}",
-            f"bias       {_spread(self.bias, 'bias', stddev)}{unit}",
+            f"bias       {_format_vector(self.bias, 'bias', stddev)}{unit}",
         ]
         if self.direction is not None:
-            lines.append(f"direction  {_spread(self.direction, 'direction', stddev)} in the world")
+            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
         for axis, row in zip("xyz", self.soft_iron, strict=True):
-            values = ", ".join(_value(v, stddev.get(f"soft_iron.{axis}{k}")) for v, k in zip(row, "xyz", strict=True))
+            values = ", ".join(
+                _format_value(value, stddev.get(f"soft_iron.{axis}{column}"))
+                for value, column in zip(row, "xyz", strict=True)
+            )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
         lines.append(f"residual   {self.residual_stddev:.3g}{unit} an axis")
         return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
 
     def save(self, path: str | Path) -> None:
-        """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
+        """Write the calibration as JSON. Raises `CalibrationError` if the file cannot be written."""
         try:
             with outputs.replace_file(Path(path)) as part:
-                part.write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
+                part.write_text(json.dumps(_to_json(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()
             remedy = f"make the folder {Path(path).parent} first" if missing else "give a path that can be written"
@@ -156,46 +162,46 @@ class Calibration:
 
     @classmethod
     def load(cls, path: str | Path) -> Calibration:
-        """Return a calibration that `save` wrote. Raises `CalibrationError` for another file."""
-        data = read_bytes(str(path), FILE)
+        """Read a calibration that `save` wrote. Raises `CalibrationError` for another file."""
+        data = read_bytes(str(path), FILE_KIND)
         try:
-            entries = parse_json(data)
-            return _from_plain(entries)
+            return _from_json(parse_json(data))
         except CalibrationError as error:
             error.where = Where(str(path))
             raise
-        except (ValueError, KeyError, TypeError) as error:
-            what = f"{type(error).__name__}: {error}"
-            raise CalibrationError("calibration", what, allowed=FILE.allowed, where=Where(str(path))) from error
+        except ValueError as error:
+            raise CalibrationError(
+                "calibration", str(error), allowed=FILE_KIND.allowed, where=Where(str(path))
+            ) from error
 
 
-def _readings(field: ArrayLike) -> FloatArray:
-    """Return readings (n, 3) or (3,) as floats, masked rows as NaN; raise `CalibrationError` for another thing."""
+def _validate_readings(field: ArrayLike) -> FloatArray:
+    """Return readings (n, 3) or (3,) as floats, masked rows as NaN. Raises `CalibrationError` for other arrays."""
+    allowed = "must be numbers (n, 3) or (3,)"
     try:
         given: AnyArray = np.asarray(field)
     except (ValueError, TypeError) as error:
-        raise CalibrationError("field", str(error), allowed="must be numbers (n, 3) or (3,)") from error
+        raise CalibrationError("field", str(error), allowed=allowed) from error
     if given.dtype.kind not in "fiu":
-        raise CalibrationError("field", f"of type {given.dtype}", allowed="must be numbers (n, 3) or (3,)")
+        raise CalibrationError("field", f"of type {given.dtype}", allowed=allowed)
     if given.ndim not in (1, 2) or given.shape[-1] != 3:
         raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
     rows = np.asarray(given, dtype=np.float64)
     return np.where(np.ma.getmaskarray(np.ma.asarray(field)), math.nan, rows) if np.ma.is_masked(field) else rows
 
 
-def _value(value: float, stddev: float | None) -> str:
-    """Return a number with its standard deviation, if it has one."""
+def _format_value(value: float, stddev: float | None) -> str:
     return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
 
 
-def _spread(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
-    """Return three numbers with their standard deviations."""
-    return "(" + ", ".join(_value(v, stddev.get(f"{name}.{k}")) for v, k in zip(values, "xyz", strict=True)) + ")"
+def _format_vector(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
+    axes = zip(values, "xyz", strict=True)
+    return "(" + ", ".join(_format_value(value, stddev.get(f"{name}.{axis}")) for value, axis in axes) + ")"
 
 
-def _plain(calibration: Calibration) -> dict[str, Any]:
-    """Return a calibration as numbers, texts, lists and dictionaries."""
-    verdict, white = calibration.verdict, calibration.verdict.whiteness
+def _to_json(calibration: Calibration) -> dict[str, Any]:
+    """Return the entries of the JSON file."""
+    verdict, whiteness = calibration.verdict, calibration.verdict.whiteness
     direction = calibration.direction
     return {
         "format": FORMAT,
@@ -210,110 +216,112 @@ def _plain(calibration: Calibration) -> dict[str, Any]:
         "soft_iron": calibration.soft_iron.tolist(),
         "residual_stddev": calibration.residual_stddev,
         "names": list(calibration.names),
-        "freedom": calibration.freedom,
+        "degrees_of_freedom": calibration.degrees_of_freedom,
         "covariance": calibration.covariance.tolist(),
         "verdict": {
-            "weakest": verdict.weakest,
-            "explained": verdict.explained,
-            "whiteness": {"white": white.white, "inflation": white.inflation, "span": white.span},
+            "max_relative_stddev": verdict.max_relative_stddev,
+            "r_squared": verdict.r_squared,
+            "whiteness": {"white": whiteness.white, "inflation": whiteness.inflation, "span": whiteness.span},
             "reasons": list(verdict.reasons),
         },
     }
 
 
-def _array(values: object, shape: tuple[int, ...]) -> FloatArray:
-    """Return numbers as an array of this shape; raise `ValueError` unless they are finite ones."""
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"an array of shape {array.shape} where finite numbers {shape} stand")
-    return array
-
-
-def _number(entries: Mapping[str, Any], name: str, low: float, high: float = math.inf) -> float:
-    """Return an entry that is a finite number from `low` to `high`; raise `ValueError` for another."""
+def _parse_entry(entries: object, name: str, allowed: str = "", is_valid: Callable[[Any], bool] | None = None) -> Any:
+    """Return an entry of a JSON object. Raises `CalibrationError` if it is missing or not valid."""
+    if not isinstance(entries, Mapping) or name not in entries:
+        raise CalibrationError(f"entry {name!r}", "is missing", allowed=FILE_KIND.allowed)
     value = entries[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{name} {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} {value!r}")
-    return float(value)
-
-
-def _whole(entries: Mapping[str, Any], name: str) -> int:
-    """Return an entry that is a whole number from 1 on; raise `ValueError` for another."""
-    value = entries[name]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} {value!r}")
+    if is_valid is not None and not is_valid(value):
+        raise CalibrationError(name, value, allowed=allowed)
     return value
 
 
-def _texts(entries: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return an entry that is a list of texts; raise `ValueError` for another."""
-    value = entries[name]
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"{name} {value!r}")
-    return tuple(value)
+def _parse_array(entries: object, name: str, shape: tuple[int, ...]) -> FloatArray:
+    value, allowed = _parse_entry(entries, name), f"must be finite numbers {shape}"
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise CalibrationError(name, value, allowed=allowed) from error
+    if array.shape != shape or not np.isfinite(array).all():
+        raise CalibrationError(name, value, allowed=allowed)
+    return array
 
 
-def _soft_iron(entries: Mapping[str, Any]) -> FloatArray:
-    """Return the soft iron; raise `ValueError` unless its determinant is 1."""
-    iron = _array(entries["soft_iron"], (3, 3))
-    if not abs(float(np.linalg.det(iron)) - 1.0) <= BOUND:
-        raise ValueError(f"soft iron of determinant {np.linalg.det(iron):.6g}")
-    return iron
+def _parse_number(entries: object, name: str, low: float, high: float = sys.float_info.max) -> float:
+    allowed = f"must be a finite number from {low:g} to {high:g}"
+    return float(_parse_entry(entries, name, allowed, lambda value: is_number(value) and low <= value <= high))
 
 
-def _direction(entries: Mapping[str, Any]) -> FloatArray | None:
-    """Return the direction or None; raise `ValueError` unless its length is 1."""
-    if entries["direction"] is None:
+def _parse_count(entries: object, name: str) -> int:
+    allowed = "must be an integer from 1 up"
+    return int(_parse_entry(entries, name, allowed, lambda value: type(value) is int and value >= 1))
+
+
+def _parse_texts(entries: object, name: str) -> tuple[str, ...]:
+    def are_texts(value: object) -> bool:
+        return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+    return tuple(_parse_entry(entries, name, "must be a list of texts", are_texts))
+
+
+def _parse_direction(entries: object) -> FloatArray | None:
+    if _parse_entry(entries, "direction") is None:
         return None
-    direction = _array(entries["direction"], (3,))
-    if not abs(float(np.linalg.norm(direction)) - 1.0) <= BOUND:
-        raise ValueError(f"direction of length {np.linalg.norm(direction):.6g}")
+    direction = _parse_array(entries, "direction", (3,))
+    if not abs(float(np.linalg.norm(direction)) - 1.0) <= TOLERANCE:
+        raise CalibrationError("direction", direction.tolist(), allowed="must be a unit vector")
     return direction
 
 
-def _covariance(entries: Mapping[str, Any], names: tuple[str, ...]) -> FloatArray:
-    """Return the covariance of the names; raise `ValueError` unless it may be one of them."""
+def _parse_soft_iron(entries: object) -> FloatArray:
+    iron = _parse_array(entries, "soft_iron", (3, 3))
+    if not abs(float(np.linalg.det(iron)) - 1.0) <= TOLERANCE:
+        raise CalibrationError("soft_iron", iron.tolist(), allowed="must have the determinant 1")
+    return iron
+
+
+def _parse_covariance(entries: object, names: tuple[str, ...]) -> FloatArray:
     if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
-        raise ValueError(f"names {names}")
-    covariance = _array(entries["covariance"], (len(names), len(names)))
+        raise CalibrationError("names", list(names), allowed="must be different names of parameters, with scale")
+    covariance = _parse_array(entries, "covariance", (len(names), len(names)))
     variances = np.diag(covariance)
-    if not (variances >= 0.0).all():
-        raise ValueError("covariance with a negative variance")
-    bound = np.sqrt(np.outer(variances, variances))
-    if not ((np.abs(covariance) <= (1.0 + BOUND) * bound) & (np.abs(covariance - covariance.T) <= BOUND * bound)).all():
-        raise ValueError("covariance that is not symmetric, or larger than its variances allow")
+    bound = np.sqrt(np.outer(np.maximum(variances, 0.0), np.maximum(variances, 0.0)))
+    within = np.abs(covariance) <= (1.0 + TOLERANCE) * bound
+    symmetric = np.abs(covariance - covariance.T) <= TOLERANCE * bound
+    if not ((variances >= 0.0).all() and (within & symmetric).all()):
+        allowed = "must be symmetric, with variances >= 0 and correlations from -1 to 1"
+        raise CalibrationError("covariance", covariance.tolist(), allowed=allowed)
     return covariance
 
 
-def _verdict(entries: Mapping[str, Any]) -> Verdict:
-    """Return the verdict; raise `ValueError` for what is none."""
-    white = entries["whiteness"]
-    if not isinstance(white["white"], bool):
-        raise TypeError(f"white {white['white']!r}")
-    whiteness = Whiteness(white["white"], _number(white, "inflation", 1.0), _whole(white, "span"))
-    weakest, explained = _number(entries, "weakest", 0.0), _number(entries, "explained", -math.inf, 1.0)
-    return Verdict(weakest, explained, whiteness, _texts(entries, "reasons"))
+def _parse_verdict(entries: object) -> Verdict:
+    whiteness = _parse_entry(entries, "whiteness")
+    white = _parse_entry(whiteness, "white", "must be true or false", lambda value: isinstance(value, bool))
+    return Verdict(
+        _parse_number(entries, "max_relative_stddev", 0.0),
+        _parse_number(entries, "r_squared", -sys.float_info.max, 1.0),
+        Whiteness(white, _parse_number(whiteness, "inflation", 1.0), _parse_count(whiteness, "span")),
+        _parse_texts(entries, "reasons"),
+    )
 
 
-def _from_plain(entries: Mapping[str, Any]) -> Calibration:
-    """Return the calibration of what `_plain` gave; raise `ValueError`, `KeyError`, `TypeError` for other things."""
-    if entries["format"] != FORMAT:
-        raise CalibrationError("format", entries["format"], allowed=f"must be {FORMAT}")
-    names, unit = _texts(entries, "names"), checked_unit(entries["unit"])
+def _from_json(entries: object) -> Calibration:
+    """Return the calibration from the entries of a JSON file. Raises `CalibrationError` for invalid entries."""
+    _parse_entry(entries, "format", f"must be {FORMAT}", lambda value: value == FORMAT)
+    names = _parse_texts(entries, "names")
     return Calibration(
-        method=str(entries["method"]),
-        scale=_number(entries, "scale", SMALLEST),
-        direction=_direction(entries),
-        bias=_array(entries["bias"], (3,)),
-        soft_iron=_soft_iron(entries),
-        covariance=_covariance(entries, names),
+        method=str(_parse_entry(entries, "method")),
+        scale=_parse_number(entries, "scale", math.ulp(0.0)),
+        direction=_parse_direction(entries),
+        bias=_parse_array(entries, "bias", (3,)),
+        soft_iron=_parse_soft_iron(entries),
+        covariance=_parse_covariance(entries, names),
         names=names,
-        freedom=_whole(entries, "freedom"),
-        residual_stddev=_number(entries, "residual_stddev", 0.0),
-        count=_whole(entries, "count"),
-        unit=unit,
-        strength=checked_positive("strength", entries["strength"]),
-        verdict=_verdict(entries["verdict"]),
+        degrees_of_freedom=_parse_count(entries, "degrees_of_freedom"),
+        residual_stddev=_parse_number(entries, "residual_stddev", 0.0),
+        count=_parse_count(entries, "count"),
+        unit=validate_unit(_parse_entry(entries, "unit")),
+        strength=validate_positive("strength", _parse_entry(entries, "strength")),
+        verdict=_parse_verdict(_parse_entry(entries, "verdict")),
     )

@@ -1,12 +1,12 @@
-"""Units of a magnetic field, and the mistake of one unit for another.
+"""Units of a magnetic field, and the detection of a wrong unit.
 
     field (T) = value * UNITS[unit]
 
-The earth's field is between 22 and 67 microtesla everywhere on its surface (World Magnetic Model); a sensor's gain may
-be off, so that a fitted strength of 10 to 150 microtesla is believed. Tesla, gauss and nanotesla lie 1e3, 1e4, 1e5 and
-1e9 apart: a fit in a wrong unit falls out of this span, and the error names the units in which it would not.
-Where the strength is known, the fit has to be within a factor of 3 of it. Unit None: any numbers, checked against a
-known strength only.
+The earth's field is 22 to 67 microtesla everywhere on its surface (World Magnetic Model). The gain of a sensor may be
+wrong, so that fitted strengths of 10 to 150 microtesla are plausible. Tesla, gauss, microtesla and nanotesla differ by
+factors of 1e2 to 1e9: a strength in a wrong unit is outside this range, and the error names the units for which it is
+inside. If the strength is known, the fit must be within a factor of 3 of it. The unit None means any numbers; only a
+known strength is checked.
 """
 
 from __future__ import annotations
@@ -19,34 +19,29 @@ from navsense.errors import CalibrationError
 from navsense.factors.arguments import UNITS
 from navsense.typing import AnyArray
 
-WEAKEST_FIELD, STRONGEST_FIELD = 10e-6, 150e-6
-"""Tesla: what a sensor in the earth's field may be found to see."""
+MIN_FIELD, MAX_FIELD = 10e-6, 150e-6
+"""Plausible strengths of the earth's field as a sensor measures it (T)."""
 
 ROUNDING = 1e-9
-"""What a bound may be missed by for having been multiplied."""
+"""Relative tolerance on these limits, for values that were converted."""
 
-NORMALISED = 0.05
-"""What readings are off length 1 that somebody has divided by theirs."""
+UNIT_VECTOR_TOLERANCE = 0.05
+"""Largest difference between 1 and the length of readings that were normalised."""
 
-WITHIN = 3.0
-"""Factor between a known strength and the one that the sensor is found to see."""
+MAX_STRENGTH_RATIO = 3.0
+"""Largest ratio between a known strength and the fitted one."""
 
 
-def checked_unit(unit: str | None) -> str | None:
-    """Return the unit; raise `CalibrationError` for one that is not known."""
+def validate_unit(unit: str | None) -> str | None:
+    """Return the unit. Raises `CalibrationError` for an unknown one."""
     if unit is not None and not (isinstance(unit, str) and unit in UNITS):
         allowed = f"must be one of {', '.join(UNITS)}, or None for numbers without one"
         raise CalibrationError("unit", unit, allowed=allowed)
     return unit
 
 
-def named(unit: str | None) -> str:
-    """Return a unit as text stands after a number: " uT", or nothing where there is none."""
-    return "" if unit is None else f" {unit}"
-
-
-def checked_positive(what: str, value: object) -> float | None:
-    """Return a number above 0 as a float, None for None; raise `CalibrationError` for another thing."""
+def validate_positive(what: str, value: object) -> float | None:
+    """Return a finite number above 0 as a float, or None for None. Raises `CalibrationError` for other values."""
     if value is None:
         return None
     given: AnyArray = np.asarray(value)
@@ -58,51 +53,55 @@ def checked_positive(what: str, value: object) -> float | None:
     return number
 
 
-def checked_strength(strength: float | None, unit: str | None) -> float | None:
-    """Return the known strength (in `unit`); raise `CalibrationError` unless it is a field that the earth may have."""
-    number = checked_positive("strength", strength)
-    if number is not None and unit is not None and not believable(number * UNITS[unit]):
-        raise CalibrationError(
-            f"strength ({unit})", f"{number:.6g}", allowed=_span(unit), remedy=_instead(number, unit)
-        )
+def validate_strength(strength: float | None, unit: str | None) -> float | None:
+    """Return the known strength in `unit`. Raises `CalibrationError` unless it is plausible for the earth's field."""
+    number = validate_positive("strength", strength)
+    if number is not None and unit is not None:
+        _check_plausible(f"strength ({unit})", number, f"{number:.6g}", unit)
     return number
 
 
 def check_scale(scale: float, unit: str | None, strength: float | None) -> None:
-    """Raise `CalibrationError` where a fitted scale (in `unit`) cannot be the earth's field seen by this sensor."""
+    """Raise `CalibrationError` if a fitted scale in `unit` is not plausible, or far from the known strength."""
     what = f"strength of the field ({unit})" if unit else "strength of the field"
-    if unit is not None and not believable(scale * UNITS[unit]):
-        raise CalibrationError(what, f"{scale:.4g}", allowed=_span(unit), remedy=_instead(scale, unit))
-    if strength is not None and not strength / WITHIN <= scale <= strength * WITHIN:
+    if unit is not None:
+        _check_plausible(what, scale, f"{scale:.4g}", unit)
+    if strength is not None and not strength / MAX_STRENGTH_RATIO <= scale <= strength * MAX_STRENGTH_RATIO:
         raise CalibrationError(
             what,
             f"{scale:.4g}",
-            allowed=f"must be within a factor of {WITHIN:g} of the known strength, {strength:.4g}",
-            remedy="check the known strength and its unit, the sensor's range setting and what magnets are near",
+            allowed=f"must be within a factor of {MAX_STRENGTH_RATIO:g} of the known strength, {strength:.4g}",
+            remedy="check the known strength and its unit, the sensor's range setting, and magnets nearby",
         )
 
 
-def believable(tesla: float) -> bool:
-    """Tell whether a sensor may see the earth's field so strong (T)."""
-    return WEAKEST_FIELD * (1.0 - ROUNDING) <= tesla <= STRONGEST_FIELD * (1.0 + ROUNDING)
+def _check_plausible(what: str, value: float, text: str, unit: str) -> None:
+    """Raise `CalibrationError` with the likely unit if a strength in `unit` is not plausible."""
+    if is_plausible_strength(value * UNITS[unit]):
+        return
+    low, high = MIN_FIELD / UNITS[unit], MAX_FIELD / UNITS[unit]
+    units = plausible_units(value)
+    if abs(value - 1.0) <= UNIT_VECTOR_TOLERANCE:
+        remedy = 'the numbers look like unit vectors: give unit=None; if they are gauss, unit="G"'
+    elif units:
+        options = " or ".join(f'unit="{name}"' for name in units)
+        remedy = f"the numbers look like {' or '.join(units)}: give {options}"
+    else:
+        remedy = f"no usual unit makes this the earth's field: check that the numbers are {unit}, or give unit=None"
+    allowed = f"must be from {low:g} to {high:g}, as the earth's field is"
+    raise CalibrationError(what, text, allowed=allowed, remedy=remedy)
 
 
-def likely(value: float) -> tuple[str, ...]:
-    """Return the units in which a value would be the earth's field."""
-    return tuple(unit for unit, factor in UNITS.items() if believable(value * factor))
+def format_unit(unit: str | None) -> str:
+    """Return a unit as text after a number: " uT", or nothing for None."""
+    return "" if unit is None else f" {unit}"
 
 
-def _span(unit: str) -> str:
-    """Say what a strength may be, in the unit."""
-    low, high = WEAKEST_FIELD / UNITS[unit], STRONGEST_FIELD / UNITS[unit]
-    return f"must be from {low:g} to {high:g}, as the earth's field is"
+def is_plausible_strength(tesla: float) -> bool:
+    """Return True if a sensor can measure this strength (T) in the earth's field."""
+    return MIN_FIELD * (1.0 - ROUNDING) <= tesla <= MAX_FIELD * (1.0 + ROUNDING)
 
 
-def _instead(value: float, unit: str) -> str:
-    """Say which unit the numbers are likely to have."""
-    units = likely(value)
-    if abs(value - 1.0) <= NORMALISED:
-        return 'the numbers look like unit vectors: say unit=None; if they are gauss, unit="G"'
-    if units:
-        return f"the numbers look like {' or '.join(units)}: say " + " or ".join(f'unit="{name}"' for name in units)
-    return f"no usual unit makes this the earth's field: check that the numbers are {unit}, or give unit=None"
+def plausible_units(value: float) -> tuple[str, ...]:
+    """Return the units in which a value is a plausible strength of the earth's field."""
+    return tuple(unit for unit, factor in UNITS.items() if is_plausible_strength(value * factor))

@@ -68,8 +68,8 @@ def calibrate(
     Without --attitude, the calibration fits an ellipsoid to the readings. With it, the calibration compares the
     readings with the field at each attitude. Exit code 0: the verdict is ok; 1: poor; 2: calibration is impossible.
     """
-    from navsense.calibration.files import calibrated, check_output, in_options, read
-    from navsense.calibration.picture import draw, draw_refused
+    from navsense.calibration.load import calibrate_samples, check_output, read, use_option_names
+    from navsense.calibration.picture import draw, draw_readings
     from navsense.figures import SUFFIXES, require_matplotlib
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
@@ -82,16 +82,16 @@ def calibrate(
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
     print_notes(samples.notes)
     try:
-        result, notes = calibrated(
+        result, notes = calibrate_samples(
             samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
         )
     except CalibrationError as error:
         if picture and len(samples.field):
-            draw_refused(picture, samples.field, str(error), unit=samples.unit)
+            draw_readings(picture, samples.field, str(error), unit=samples.unit)
             click.echo(f"wrote {picture}: the readings without calibration")
         raise
     print_notes(notes)
-    click.echo(in_options(str(result)))
+    click.echo(use_option_names(str(result)))
     if output:
         result.save(output)
         click.echo(f"wrote {output}")

@@ -1,15 +1,25 @@
-"""Magnetometer factors: GTSAM's MagFactor family for Python, one at a time, a million at once, or inside a graph."""
+"""Magnetometer factors with the API of GTSAM's MagFactor family: single factors, large batches, and graph factors.
+
+factor = ns.factors.MagFactor1(key, measured, scale, direction, bias, model)    # gtsam.MagFactor1's arguments
+error = factor.evaluateError(nRb)                                               # (3,), predicted - measured
+graph.push_back(factor.to_gtsam())
+"""
 
 from navsense.factors import blocks
 from navsense.factors.arguments import FactorWarning
 from navsense.factors.base import Factor
 from navsense.factors.geomagnetic import LocalField, declination_inclination, direction, local_field
-from navsense.factors.iron import MagSoftIronFactor, MagSoftIronFactor3
+from navsense.factors.mag_factors import (
+    MagFactor,
+    MagFactor1,
+    MagFactor2,
+    MagFactor3,
+    MagPoseFactorPose2,
+    MagPoseFactorPose3,
+)
 from navsense.factors.magnitude import MagnitudeFactor, MagnitudePrior, MagnitudeSoftIronFactor
-from navsense.factors.poses import MagPoseFactorPose2, MagPoseFactorPose3
 from navsense.factors.reduced import ReducedMagFactor2, ReducedMagFactor3
-from navsense.factors.rotations import MagFactor, MagFactor1
-from navsense.factors.unknowns import MagFactor2, MagFactor3
+from navsense.factors.soft_iron import MagSoftIronFactor, MagSoftIronFactor3
 
 __all__ = [
     "Factor",

@@ -1,7 +1,7 @@
-"""What a factor is given: keys, numbers and directions, each checked once, by name.
+"""Validation of the arguments of one factor: keys, numbers, vectors and directions.
 
-GTSAM takes NaN, a direction of length zero and numbers of mixed units in silence. Here the first two are errors and the
-third is a warning. Units are the caller's, one unit for the field, the bias and the measurement of a factor.
+GTSAM accepts NaN, a direction of length zero and numbers of different units. Here the first two raise `FactorError`;
+the third gives a `FactorWarning`. Any unit is allowed; field, bias and measurement of a factor must have the same one.
 """
 
 from __future__ import annotations
@@ -16,47 +16,46 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from navsense.errors import FactorError
-from navsense.factors.library import is_gtsam
+from navsense.factors.gtsam_support import is_gtsam
 from navsense.typing import AnyArray, FloatArray
 
 Numbers: TypeAlias = tuple[float, ...]
 """The finite floats of one argument, row by row."""
 
-APART = 300.0
-"""How many times a field and what is measured of it may differ before two units are likelier than an odd field."""
+MAX_STRENGTH_RATIO = 300.0
+"""Ratio between field and measurement beyond which different units are more likely than an unusual field."""
 
 UNITS = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
-"""Tesla in one of each unit."""
+"""Size of each unit in tesla."""
 
-_EARTH = 50e-6
+_EARTH_FIELD = 50e-6
 _PACKAGE = __name__.partition(".")[0]
 
 
 class FactorWarning(UserWarning):
-    """A factor that can be made but hardly meant, such as a field in nT beside a measurement in tesla."""
+    """A factor is valid but probably wrong, for example with a field in nT and a measurement in tesla."""
 
 
-def key(what: str, value: object) -> int:
-    """Return a key, an integer from 0 to 2^64 - 1."""
+def validate_keys(values: Sequence[object]) -> list[int]:
+    """Return the keys of a factor as integers, all different."""
+    keys = [_validate_key("key" if len(values) == 1 else f"key{i}", value) for i, value in enumerate(values, 1)]
+    if len(set(keys)) < len(keys):
+        raise FactorError("keys", keys, allowed="must differ: each names one unknown")
+    return keys
+
+
+def _validate_key(what: str, value: object) -> int:
     try:
-        number = -1 if isinstance(value, bool | np.bool_) else operator.index(cast("Any", value))
+        key = -1 if isinstance(value, bool | np.bool_) else operator.index(cast("Any", value))
     except TypeError:
-        number = -1
-    if not 0 <= number < 2**64:
+        key = -1
+    if not 0 <= key < 2**64:
         raise FactorError(what, value, allowed="must be an integer from 0 to 2^64 - 1, such as gtsam.symbol('r', 0)")
-    return number
-
-
-def keys(values: Sequence[object]) -> list[int]:
-    """Return the keys of a factor, no two of them alike."""
-    found = [key("key" if len(values) == 1 else f"key{i}", value) for i, value in enumerate(values, 1)]
-    if len(set(found)) < len(found):
-        raise FactorError("keys", found, allowed="must differ: each names one unknown")
-    return found
+    return key
 
 
 def array(what: str, value: object, shapes: Sequence[tuple[int, ...]], allowed: str) -> AnyArray:
-    """Return finite float64 numbers of one of the shapes."""
+    """Return an array of finite float64 numbers with one of the shapes."""
     try:
         given = np.asarray(value)
     except ValueError as cause:  # rows of unequal length
@@ -72,12 +71,12 @@ def array(what: str, value: object, shapes: Sequence[tuple[int, ...]], allowed: 
 
 
 def all_finite(numbers: FloatArray) -> bool:
-    """Tell whether all numbers are finite; their squares' sum tells it of few numbers in less time."""
+    """Return True if all numbers are finite. The sum of squares is the faster test for a few numbers."""
     return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 
 def number(what: str, value: object) -> float:
-    """Return one finite number: a float, an integer or an array without axes."""
+    """Return one finite number from a float, an integer or an array without axes."""
     if type(value) is not float:
         value = float(array(what, value, [()], "must be one number"))
     if not math.isfinite(value):
@@ -89,21 +88,21 @@ def vector(what: str, value: object, n: int) -> Numbers:
     """Return n finite numbers from an array (n,) or a sequence."""
     if not (type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (n,)):
         value = array(what, value, [(n,)], f"must be {n} numbers, an array ({n},)")
-    return finite(what, tuple(value.tolist()))
+    return check_finite(what, tuple(value.tolist()))
 
 
-def finite(what: str, numbers: Numbers) -> Numbers:
-    """Return the numbers; raise FactorError where one is not finite."""
+def check_finite(what: str, numbers: Numbers) -> Numbers:
+    """Return the numbers unchanged. Raises `FactorError` if one is not finite."""
     if math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers)):
         return numbers
     raise FactorError(what, numbers, allowed="must be finite")
 
 
 def direction(what: str, value: object, n: int = 3) -> Numbers:
-    """Return a unit vector of n numbers: a gtsam.Unit3 as it is, a vector of any length but zero at length 1."""
+    """Return a unit vector of n numbers from a gtsam.Unit3 or a vector of any length above 0."""
     if n == 3 and is_gtsam(value, "Unit3"):
         numbers = tuple(cast("Any", value).point3().tolist())
-        if abs(math.hypot(*numbers) - 1.0) <= 1e-6:  # what GTSAM made of zeros or NaN is no direction
+        if abs(math.hypot(*numbers) - 1.0) <= 1e-6:  # GTSAM makes a Unit3 of zeros and of NaN too
             return numbers
         raise FactorError(what, numbers, allowed="must have a length", remedy="check the vector it was made of")
     numbers = vector(what, value, n)
@@ -115,29 +114,37 @@ def direction(what: str, value: object, n: int = 3) -> Numbers:
     return tuple(part / length for part in numbers)
 
 
-def unit_of(strength: float) -> str:
-    """Return the unit in which a field of this strength is likest the earth's."""
-    return min(UNITS, key=lambda unit: abs(math.log10(strength * UNITS[unit] / _EARTH)))
+def positive_number(what: str, value: object) -> float:
+    """Return one finite number above 0."""
+    checked = number(what, value)
+    if checked <= 0.0:
+        raise FactorError(what, checked, allowed="must be > 0")
+    return checked
 
 
-def warn_of_units(name: str, scale: float, measured: Numbers, bias: Numbers) -> None:
-    """Warn where the known field and the measurement less its bias look like two different units."""
+def likely_unit(strength: float) -> str:
+    """Return the unit that brings a field strength closest to the earth's field."""
+    return min(UNITS, key=lambda unit: abs(math.log10(strength * UNITS[unit] / _EARTH_FIELD)))
+
+
+def warn_if_units_differ(name: str, scale: float, measured: Numbers, bias: Numbers) -> None:
+    """Issue a `FactorWarning` if the field `scale` and the vector measured - bias seem to have different units."""
     field = abs(scale)
-    reading = math.hypot(*(part - fixed for part, fixed in zip(measured, bias, strict=True)))
-    if field == 0.0 or reading == 0.0 or 1.0 / APART <= field / reading <= APART:
+    reading = math.hypot(*(part - offset for part, offset in zip(measured, bias, strict=True)))
+    if field == 0.0 or reading == 0.0 or 1.0 / MAX_STRENGTH_RATIO <= field / reading <= MAX_STRENGTH_RATIO:
         return
-    theirs, ours = unit_of(field), unit_of(reading)
-    likely = f"; the scale looks like {theirs}, the measurement like {ours}" if theirs != ours else ""
+    field_unit, reading_unit = likely_unit(field), likely_unit(reading)
+    guess = f"; the scale looks like {field_unit}, the measurement like {reading_unit}"
     warnings.warn(
-        f"{name}: scale is {field:.6g} and measured less bias {reading:.6g} long{likely}; "
-        "give scale, bias, measured and sigma in one unit",
+        f"{name}: scale is {field:.6g} and measured less bias {reading:.6g} long"
+        f"{guess if field_unit != reading_unit else ''}; give scale, bias, measured and sigma in one unit",
         FactorWarning,
-        stacklevel=_outside(),
+        stacklevel=_caller_stacklevel(),
     )
 
 
-def _outside() -> int:
-    """Return the `stacklevel`, for the caller's warning, of the line outside this package that led to it."""
+def _caller_stacklevel() -> int:
+    """Return the `stacklevel` with which a warning names the first caller outside this package."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         frame, level = frame.f_back, level + 1

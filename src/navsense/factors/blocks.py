@@ -1,15 +1,19 @@
-"""Residuals and Jacobians of many measurements in one call: the factors' own arithmetic in compiled loops.
+"""Residuals and Jacobians of many measurements in one call, in compiled loops.
 
-    e_i = R_bn,i (s d_n) + b - m_i              and its derivatives, as in `model`, a row of the arrays a measurement
+    e_i = R_bn,i (s d_n) + b - m_i              and its derivatives as in `geometry`, one row per measurement
 
-What belongs to one measurement has a leading axis of n rows; what all of them share has none. Either way round: a
-million attitudes and one field, or one field and one bias, the unknowns of a million measurements. Rotations are R_nb,
-body to navigation frame, as quaternions w x y z (n, 4), matrices (n, 3, 3) or GTSAM's Rot3, yaws rad (n,) or Rot2,
-directions vectors of any length or Unit3. Units are the caller's; a `FactorWarning` says where two are likely.
+An argument with a leading axis has one row per measurement. An argument without it is shared by all. Both ways work: a
+million attitudes with one field, or one field and one bias as the unknowns of a million measurements. Rotations are
+R_nb, body to navigation frame: quaternions w x y z (n, 4), matrices (n, 3, 3) or GTSAM's Rot3. Yaws are numbers (n,)
+in rad or Rot2. Directions are vectors of any length or Unit3. Any unit is allowed; a `FactorWarning` says if two units
+are likely.
 
-The loops make no temporaries and no row depends on another, so that a record may be cut anywhere. An earlier result
-handed back as `out` is filled anew and nothing is allocated: fresh memory takes longer than the arithmetic.
-Every function raises `FactorError` for a wrong shape, for numbers that are not finite and for what is no rotation.
+    block = ns.factors.blocks.mag_factor1(attitudes, readings, 50e-6, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0))
+    block.residual, block.jacobians[0]    # (n, 3), (n, 3, 3)
+
+The loops allocate no temporary arrays and rows are independent: you can split a record anywhere. Pass an earlier result
+as `out` to reuse its arrays, because allocation takes longer than the arithmetic.
+Every function raises `FactorError` for a wrong shape, for numbers that are not finite and for invalid rotations.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.factors._rows import Block, Rows, identities, matrix, room
-from navsense.factors.arguments import warn_of_units
-from navsense.factors.model import tangent_basis
+from navsense.factors.arguments import warn_if_units_differ
+from navsense.factors.batch_arguments import BatchArguments, Block, allocate_block, identities, rotation_row
+from navsense.factors.geometry import tangent_basis
 from navsense.kernels import kernel
 from navsense.typing import FloatArray
 
@@ -36,13 +40,13 @@ __all__ = [
     "mag_pose_factor_pose3",
 ]
 
-FIRST = 32
-"""Rows that are asked for their units: a mistake of units is in all of them."""
+UNIT_CHECK_ROWS = 32
+"""Rows that are checked for their unit: all rows of an array have the same one."""
 
 
 @kernel
 def _unit(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return a vector at length 1 as the single factors do, however short or long it is; NaN where it is none."""
+    """Return a vector divided by its length, as the single factors do; NaN for a zero or infinite vector."""
     largest = max(abs(x), abs(y), abs(z))
     if not 0.0 < largest < math.inf:
         return math.nan, math.nan, math.nan
@@ -52,7 +56,7 @@ def _unit(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _yaw(
+def _yaw_residuals(
     theta: FloatArray,
     measured: FloatArray,
     scale: FloatArray,
@@ -62,9 +66,9 @@ def _yaw(
     e: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write residuals (n, 2 or 3) and Jacobians, the yaw the last column; return the first row that is no number."""
+    """Write residuals (n, 2 or 3) and Jacobians (yaw last). Return the first row that is not finite, or -1."""
     rows, last = e.shape[1], h.shape[2] - 1
-    own = int(theta.shape[0] > 1), int(measured.shape[0] > 1), int(bias.shape[0] > 1)
+    angles, measurements, biases = int(theta.shape[0] > 1), int(measured.shape[0] > 1), int(bias.shape[0] > 1)
     scales, directions = int(scale.shape[0] > 1), int(direction.shape[0] > 1)
     x, y, z = 0.0, 0.0, 0.0
     ms, mc = math.sin(mount[0]), math.cos(mount[0])
@@ -73,8 +77,8 @@ def _yaw(
             j, s = i * directions, scale[i * scales, 0]
             x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2] if rows == 3 else 0.0)
             x, y, z = s * x, s * y, s * z
-        j, k = i * own[1], i * own[2]
-        sine, cosine = math.sin(theta[i * own[0], 0]), math.cos(theta[i * own[0], 0])
+        j, k = i * measurements, i * biases
+        sine, cosine = math.sin(theta[i * angles, 0]), math.cos(theta[i * angles, 0])
         qx, qy = cosine * x + sine * y, cosine * y - sine * x
         dx, dy, dz = bias[k, 0] - measured[j, 0], bias[k, 1] - measured[j, 1], 0.0
         e[i, 0], e[i, 1] = qx + (mc * dx - ms * dy), qy + (ms * dx + mc * dy)
@@ -90,7 +94,7 @@ def _yaw(
 
 
 @kernel
-def _attitude(
+def _attitude_residuals(
     rotation: FloatArray,
     measured: FloatArray,
     scale: FloatArray,
@@ -100,7 +104,7 @@ def _attitude(
     e: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write residuals (n, 3) and Jacobians (n, 3, 3 or 6); return the first row that is no number."""
+    """Write residuals (n, 3) and Jacobians (n, 3, 3 or 6). Return the first row that is not finite, or -1."""
     rotations, measurements, biases = int(rotation.shape[0] > 1), int(measured.shape[0] > 1), int(bias.shape[0] > 1)
     scales, directions = int(scale.shape[0] > 1), int(direction.shape[0] > 1)
     mounted, pose = mount.shape[0] > 0, h.shape[2] == 6
@@ -110,12 +114,12 @@ def _attitude(
             j, s = i * directions, scale[i * scales, 0]
             x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
             x, y, z = s * x, s * y, s * z
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
         j, k = i * measurements, i * biases
         qx, qy, qz = r00 * x + r10 * y + r20 * z, r01 * x + r11 * y + r21 * z, r02 * x + r12 * y + r22 * z
         dx, dy, dz = bias[k, 0] - measured[j, 0], bias[k, 1] - measured[j, 1], bias[k, 2] - measured[j, 2]
         if mounted:
-            r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(mount, 0)
+            r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(mount, 0)
             dx, dy, dz = r00 * dx + r01 * dy + r02 * dz, r10 * dx + r11 * dy + r12 * dz, r20 * dx + r21 * dy + r22 * dz
         e[i, 0], e[i, 1], e[i, 2] = qx + dx, qy + dy, qz + dz
         if not abs(e[i, 0]) + abs(e[i, 1]) + abs(e[i, 2]) < math.inf:
@@ -132,15 +136,15 @@ def _attitude(
 
 
 @kernel
-def _field(
+def _field_residuals(
     field: FloatArray, bias: FloatArray, measured: FloatArray, rotation: FloatArray, e: FloatArray, h: FloatArray
 ) -> int:
-    """Write residuals (n, 3) and Jacobians (n, 3, 3) by the field; return the first row that is no number."""
+    """Write residuals (n, 3) and Jacobians (n, 3, 3) by the field. Return the first row that is not finite, or -1."""
     fields, biases = int(field.shape[0] > 1), int(bias.shape[0] > 1)
     rotations, measurements = int(rotation.shape[0] > 1), int(measured.shape[0] > 1)
     for i in range(e.shape[0]):
         j, k, m = i * fields, i * biases, i * measurements
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
         x, y, z = field[j, 0], field[j, 1], field[j, 2]
         e[i, 0] = r00 * x + r10 * y + r20 * z + (bias[k, 0] - measured[m, 0])
         e[i, 1] = r01 * x + r11 * y + r21 * z + (bias[k, 1] - measured[m, 1])
@@ -155,7 +159,7 @@ def _field(
 
 
 @kernel
-def _direction(
+def _direction_residuals(
     scale: FloatArray,
     direction: FloatArray,
     bias: FloatArray,
@@ -165,7 +169,7 @@ def _direction(
     by_scale: FloatArray,
     by_direction: FloatArray,
 ) -> int:
-    """Write residuals (n, 3) and Jacobians (n, 3, 1), (n, 3, 2); return the first row that is no number."""
+    """Write residuals (n, 3) and Jacobians (n, 3, 1), (n, 3, 2). Return the first row that is not finite, or -1."""
     scales, directions, biases = int(scale.shape[0] > 1), int(direction.shape[0] > 1), int(bias.shape[0] > 1)
     rotations, measurements = int(rotation.shape[0] > 1), int(measured.shape[0] > 1)
     x, y, z = 0.0, 0.0, 0.0
@@ -176,7 +180,7 @@ def _direction(
             x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
             ux, uy, uz, vx, vy, vz = tangent_basis(x, y, z)
         s, k, m = scale[i * scales, 0], i * biases, i * measurements
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
         dx, dy, dz = r00 * x + r10 * y + r20 * z, r01 * x + r11 * y + r21 * z, r02 * x + r12 * y + r22 * z
         e[i, 0] = s * dx + (bias[k, 0] - measured[m, 0])
         e[i, 1] = s * dy + (bias[k, 1] - measured[m, 1])
@@ -194,63 +198,63 @@ def _direction(
     return -1
 
 
-def _by_yaw(
+def _yaw_block(
     name: str, width: int, columns: int, given: tuple[Any, ...], mount: Any, jacobians: bool, out: Block | None
 ) -> Block:
-    """Return the block of a factor whose unknown turns about z alone."""
-    rows = Rows()
-    theta, measured, scale, direction, bias = given
-    arrays = (
-        rows.angle("theta", theta),
-        rows.take("measured", measured, width),
-        rows.take("scale", scale, 1),
-        rows.direction("direction", direction, width),
-        rows.take("bias", bias, width),
-    )
-    mounts = Rows()
-    turned = mounts.of_all("rotation_bs", mounts.angle("rotation_bs", mount))[0]
-    rows.given["rotation_bs"] = turned[None]
-    block = room(out, rows.count, width, (columns,), jacobians=jacobians)
-    rows.refuse(_yaw(*arrays, turned, block.residual, _slot(block, 0, columns)))
-    _warn_of_units(name, rows)
+    """Return the block of a factor on a rotation about z."""
+    arguments, mount_argument = BatchArguments(), BatchArguments()
+    theta, *known = given
+    arrays = (arguments.angle("theta", theta), *_known_rows(arguments, width, *known))
+    mount_angle = mount_argument.angle("rotation_bs", mount)[0]
+    mount_argument.check_shared("rotation_bs")
+    arguments.rows["rotation_bs"] = mount_angle[None]
+    block = allocate_block(out, arguments.count, width, (columns,), jacobians=jacobians)
+    arguments.raise_for_row(_yaw_residuals(*arrays, mount_angle, block.residual, _jacobian(block, 0, columns)))
+    _warn_if_units_differ(name, arguments)
     return block
 
 
-def _by_attitude(
+def _attitude_block(
     name: str, columns: int, given: tuple[Any, ...], mount: Any, jacobians: bool, out: Block | None
 ) -> Block:
-    """Return the block of a factor whose unknown is an attitude."""
-    rows = Rows()
-    rotation, measured, scale, direction, bias = given
-    arrays = (
-        rows.rotation("rotation_nb", rotation),
-        rows.take("measured", measured, 3),
-        rows.take("scale", scale, 1),
-        rows.direction("direction", direction, 3),
-        rows.take("bias", bias, 3),
-    )
-    mounts = Rows()
-    mounted = np.empty((0, 4))
+    """Return the block of a factor on an attitude."""
+    arguments, mount_argument = BatchArguments(), BatchArguments()
+    rotation, *known = given
+    arrays = (arguments.rotation("rotation_nb", rotation), *_known_rows(arguments, 3, *known))
+    mount_rotation = np.empty((0, 4))
     if mount is not None:
-        mounted = mounts.of_all("rotation_bs", mounts.rotation("rotation_bs", mount))
-    block = room(out, rows.count, 3, (columns,), jacobians=jacobians)
-    rows.refuse(_attitude(*arrays, mounted, block.residual, _slot(block, 0, columns)))
-    _warn_of_units(name, rows)
+        mount_rotation = mount_argument.rotation("rotation_bs", mount)
+        mount_argument.check_shared("rotation_bs")
+    block = allocate_block(out, arguments.count, 3, (columns,), jacobians=jacobians)
+    arguments.raise_for_row(_attitude_residuals(*arrays, mount_rotation, block.residual, _jacobian(block, 0, columns)))
+    _warn_if_units_differ(name, arguments)
     return block
 
 
-def _warn_of_units(name: str, rows: Rows) -> None:
-    """Warn as the single factors do, of the measurement of middle length among the first ones."""
-    measured, scale, bias = (rows.given[what][:FIRST] for what in ("measured", "scale", "bias"))
+def _known_rows(
+    arguments: BatchArguments, width: int, measured: Any, scale: Any, direction: Any, bias: Any
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the rows of measurement, scale, direction and bias."""
+    return (
+        arguments.vectors("measured", measured, width),
+        arguments.vectors("scale", scale, 1),
+        arguments.direction("direction", direction, width),
+        arguments.vectors("bias", bias, width),
+    )
+
+
+def _warn_if_units_differ(name: str, arguments: BatchArguments) -> None:
+    """Check the units of the median field and the median reading of the first rows."""
+    measured, scale, bias = (arguments.rows[what][:UNIT_CHECK_ROWS] for what in ("measured", "scale", "bias"))
     if min(len(measured), len(scale), len(bias)) == 0:
         return
     reading = np.sort(np.sqrt(((measured - bias) ** 2).sum(axis=1)))
     field = np.sort(np.abs(scale[:, 0]))
-    warn_of_units(name, float(field[field.size // 2]), (float(reading[reading.size // 2]),), (0.0,))
+    warn_if_units_differ(name, float(field[field.size // 2]), (float(reading[reading.size // 2]),), (0.0,))
 
 
-def _slot(block: Block, index: int, columns: int) -> FloatArray:
-    """Return a Jacobian to be written, empty where none is asked for."""
+def _jacobian(block: Block, index: int, columns: int) -> FloatArray:
+    """Return the array of a Jacobian, an empty one if the caller wants no Jacobians."""
     return block.jacobians[index] if block.jacobians else np.empty((0, block.residual.shape[1], columns))
 
 
@@ -264,11 +268,12 @@ def mag_factor(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 3) of `MagFactor` and their Jacobian (n, 3, 1) by the yaw `theta` (n,) rad.
+    """Return residuals (n, 3) of `MagFactor` and their Jacobian (n, 3, 1) by the yaw.
 
-    `measured`, `direction`, `bias` are (n, 3), `scale` is (n,), each without the leading axis where it is shared.
+    theta: yaw (n,), rad. measured: readings (n, 3), body frame. scale: strength of the field (n,). direction: of the
+    field (n, 3), navigation frame. bias: (n, 3), body frame. A shared argument has no leading axis.
     """
-    return _by_yaw("mag_factor", 3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
+    return _yaw_block("mag_factor", 3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
 
 
 def mag_factor1(
@@ -281,11 +286,11 @@ def mag_factor1(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 3) of `MagFactor1` and their Jacobian (n, 3, 3) by `rotation_nb` (n, 4) or (n, 3, 3).
+    """Return residuals (n, 3) of `MagFactor1` and their Jacobian (n, 3, 3) by the attitude.
 
-    `measured`, `direction`, `bias` are (n, 3), `scale` is (n,), each without the leading axis where it is shared.
+    rotation_nb: (n, 4) w x y z or (n, 3, 3), body to navigation frame. The other arguments are those of `mag_factor`.
     """
-    return _by_attitude("mag_factor1", 3, (rotation_nb, measured, scale, direction, bias), None, jacobians, out)
+    return _attitude_block("mag_factor1", 3, (rotation_nb, measured, scale, direction, bias), None, jacobians, out)
 
 
 def mag_factor2(
@@ -297,17 +302,20 @@ def mag_factor2(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 3) of `MagFactor2` and their Jacobians (n, 3, 3) by `field_n` and `bias`, both (n, 3)."""
-    rows = Rows()
+    """Return residuals (n, 3) of `MagFactor2` and their Jacobians (n, 3, 3) by field and bias.
+
+    field_n: (n, 3), navigation frame. bias, measured: (n, 3), body frame. rotation_nb: (n, 4) w x y z or (n, 3, 3).
+    """
+    arguments = BatchArguments()
     arrays = (
-        rows.take("field_n", field_n, 3),
-        rows.take("bias", bias, 3),
-        rows.take("measured", measured, 3),
-        rows.rotation("rotation_nb", rotation_nb),
+        arguments.vectors("field_n", field_n, 3),
+        arguments.vectors("bias", bias, 3),
+        arguments.vectors("measured", measured, 3),
+        arguments.rotation("rotation_nb", rotation_nb),
     )
-    block = room(out, rows.count, 3, (3,), jacobians=jacobians)
-    rows.refuse(_field(*arrays, block.residual, _slot(block, 0, 3)))
-    return Block(block.residual, (*block.jacobians, identities(rows.count))) if jacobians else block
+    block = allocate_block(out, arguments.count, 3, (3,), jacobians=jacobians)
+    arguments.raise_for_row(_field_residuals(*arrays, block.residual, _jacobian(block, 0, 3)))
+    return Block(block.residual, (*block.jacobians, identities(arguments.count))) if jacobians else block
 
 
 def mag_factor3(
@@ -320,21 +328,23 @@ def mag_factor3(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 3) of `MagFactor3` and their Jacobians (n, 3, 1), (n, 3, 2), (n, 3, 3).
+    """Return residuals (n, 3) of `MagFactor3` and their Jacobians by scale, direction and bias.
 
-    By `scale` (n,), by `direction` (n, 3) in GTSAM's tangent basis, by `bias` (n, 3).
+    The Jacobians are (n, 3, 1), (n, 3, 2) in GTSAM's tangent basis, and (n, 3, 3). The arguments are those of
+    `mag_factor` and `mag_factor2`.
     """
-    rows = Rows()
+    arguments = BatchArguments()
     arrays = (
-        rows.take("scale", scale, 1),
-        rows.direction("direction", direction, 3),
-        rows.take("bias", bias, 3),
-        rows.take("measured", measured, 3),
-        rows.rotation("rotation_nb", rotation_nb),
+        arguments.vectors("scale", scale, 1),
+        arguments.direction("direction", direction, 3),
+        arguments.vectors("bias", bias, 3),
+        arguments.vectors("measured", measured, 3),
+        arguments.rotation("rotation_nb", rotation_nb),
     )
-    block = room(out, rows.count, 3, (1, 2), jacobians=jacobians)
-    rows.refuse(_direction(*arrays, block.residual, _slot(block, 0, 1), _slot(block, 1, 2)))
-    return Block(block.residual, (*block.jacobians, identities(rows.count))) if jacobians else block
+    block = allocate_block(out, arguments.count, 3, (1, 2), jacobians=jacobians)
+    by_scale, by_direction = _jacobian(block, 0, 1), _jacobian(block, 1, 2)
+    arguments.raise_for_row(_direction_residuals(*arrays, block.residual, by_scale, by_direction))
+    return Block(block.residual, (*block.jacobians, identities(arguments.count))) if jacobians else block
 
 
 def mag_pose_factor_pose2(
@@ -348,13 +358,13 @@ def mag_pose_factor_pose2(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 2), body frame, of `MagPoseFactorPose2`, their Jacobian (n, 2, 3) by x, y and `theta` (rad).
+    """Return residuals (n, 2), body frame, of `MagPoseFactorPose2` and their Jacobian (n, 2, 3) by x, y and yaw.
 
-    `measured`, `direction`, `bias` are (n, 2), `scale` is (n,), each without the leading axis where it is shared;
-    `rotation_bs` (rad) takes the sensor's axes to the body's. The position plays no part.
+    theta: yaw (n,), rad. measured, bias: (n, 2), sensor frame. scale: (n,). direction: (n, 2), navigation frame.
+    rotation_bs: angle from sensor to body coordinates, rad, one for all. The position has no effect.
     """
     given = (theta, measured, scale, direction, bias)
-    return _by_yaw("mag_pose_factor_pose2", 2, 3, given, rotation_bs, jacobians, out)
+    return _yaw_block("mag_pose_factor_pose2", 2, 3, given, rotation_bs, jacobians, out)
 
 
 def mag_pose_factor_pose3(
@@ -368,9 +378,10 @@ def mag_pose_factor_pose3(
     jacobians: bool = True,
     out: Block | None = None,
 ) -> Block:
-    """Return residuals (n, 3), body frame, of `MagPoseFactorPose3`, their Jacobian (n, 3, 6), rotation before position.
+    """Return residuals (n, 3), body frame, of `MagPoseFactorPose3` and their Jacobian (n, 3, 6), rotation first.
 
-    As `mag_factor1`; `rotation_bs` (4,) or (3, 3) takes the sensor's axes to the body's. The position plays no part.
+    rotation_bs: (4,) w x y z or (3, 3), sensor to body coordinates, one for all. The position has no effect. The other
+    arguments are those of `mag_factor1`, with measured and bias in the sensor frame.
     """
     given = (rotation_nb, measured, scale, direction, bias)
-    return _by_attitude("mag_pose_factor_pose3", 6, given, rotation_bs, jacobians, out)
+    return _attitude_block("mag_pose_factor_pose3", 6, given, rotation_bs, jacobians, out)

@@ -1,11 +1,11 @@
-"""The earth's field as the factors want it: declination and inclination to a direction and back, by place and date.
+"""Direction and strength of the earth's field at a place and date, as the factors need them.
 
     NED   d = (cos I cos D, cos I sin D, sin I)         D east of north, I below the horizontal
     ENU   d = (cos I sin D, cos I cos D, -sin I)
     D = atan2(east, north),   I = atan2(down, sqrt(north^2 + east^2))
 
-Angles in rad. D is 0 where the field is vertical and has none. The direction and the factors' rotations R_nb must be of
-one and the same navigation frame. Source of D, I and the field itself: NOAA's World Magnetic Model (`environment`).
+Angles are in rad. A vertical field has no declination; D is 0. The direction and the rotations R_nb of the factors must
+have the same navigation frame. Source of the field: NOAA's World Magnetic Model (`environment`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from numpy.typing import ArrayLike
 
 from navsense.environment.magnetic import field_ned
 from navsense.errors import FactorError, FieldError
-from navsense.factors._rows import numbers
 from navsense.factors.arguments import number
+from navsense.factors.batch_arguments import numbers
 from navsense.typing import FloatArray
 
-_ORDER = {"NED": ((0, 1, 2), 1.0), "ENU": ((1, 0, 2), -1.0)}
-"""Where north, east and down stand in a vector of the frame, and the sign of its third part against down."""
+_FRAMES = {"NED": ((0, 1, 2), 1.0), "ENU": ((1, 0, 2), -1.0)}
+"""Frame -> positions of north, east and down in a vector, and the sign of its third component against down."""
 
 
 class LocalField(NamedTuple):
-    """The field at a place: strength T, unit direction (3,) in `frame`, declination and inclination rad."""
+    """The field at a place: strength (T), unit direction (3,) in `frame`, declination and inclination (rad)."""
 
     strength: float
     direction: FloatArray
@@ -38,16 +38,18 @@ class LocalField(NamedTuple):
 
     @property
     def field(self) -> FloatArray:
-        """Return the field (3,) T in the navigation frame."""
+        """The field (3,) in T, navigation frame."""
         return self.strength * self.direction
 
 
 def direction(declination: ArrayLike, inclination: ArrayLike, frame: str = "NED") -> FloatArray:
-    """Return unit directions (..., 3) of the field in `frame`, "NED" or "ENU", from angles (...) rad.
+    """Return unit directions (..., 3) of the field from angles (...) in rad. `frame` is "NED" or "ENU".
+
+        ns.factors.direction(0.05, 1.1, frame="ENU")    # declination east of north, inclination below the horizontal
 
     Raises `FactorError` for another frame, angles that are not finite, |D| > pi and |I| > pi/2.
     """
-    order, sign = _order(frame)
+    order, sign = _frame_axes(frame)
     east_of_north = _angle("declination (rad)", declination, math.pi, "pi")
     below = _angle("inclination (rad)", inclination, math.pi / 2.0, "pi/2")
     level = np.cos(below)
@@ -56,17 +58,17 @@ def direction(declination: ArrayLike, inclination: ArrayLike, frame: str = "NED"
 
 
 def declination_inclination(field: ArrayLike, frame: str = "NED") -> tuple[FloatArray, FloatArray]:
-    """Return declination and inclination (...) rad of fields or directions (..., 3) of any length, in `frame`.
+    """Return declination and inclination (...) in rad of fields or directions (..., 3) in `frame`.
 
     Raises `FactorError` for another frame and for vectors that are zero or not finite.
     """
-    order, sign = _order(frame)
+    order, sign = _frame_axes(frame)
     vectors = numbers("field", field)
     if vectors.shape[-1:] != (3,):
         raise FactorError("shape of field", vectors.shape, allowed="must be (3,) or (..., 3)")
     if not (np.isfinite(vectors).all() and vectors.any(axis=-1).all()):
         raise FactorError("field", vectors.tolist(), allowed="must be finite and not zero: it gives a direction")
-    vectors = vectors + 0.0  # no zero has a sign, which would turn a vertical field's declination about
+    vectors = vectors + 0.0  # -0.0 becomes 0.0, for which the declination of a vertical field is 0
     north, east, down = vectors[..., order[0]], vectors[..., order[1]], sign * vectors[..., 2]
     return np.arctan2(east, north), np.arctan2(down, np.hypot(north, east))
 
@@ -79,12 +81,15 @@ def local_field(
     frame: str = "NED",
     model: str = "WMM2025",
 ) -> LocalField:
-    """Return the field of the World Magnetic Model at a place (rad, rad, m above the WGS-84 ellipsoid) and date.
+    """Return the field of the World Magnetic Model at a place and date.
 
-    `date` is a decimal year or a day. Raises `FieldError` for an unknown model, a date that it does not hold at and
-    what is no place, `FactorError` for another frame than "NED" and "ENU" and for what is no finite number.
+        field = ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU")
+
+    latitude, longitude: rad. altitude: m above the WGS-84 ellipsoid. date: decimal year or day. frame: "NED" or "ENU".
+    Raises `FieldError` for an unknown model, a date outside its validity and an impossible place, `FactorError` for
+    another frame and for numbers that are not finite.
     """
-    order, sign = _order(frame)
+    order, sign = _frame_axes(frame)
     year = decimal_year(date) if isinstance(date, dt.date) else number("date (decimal year)", date)
     names = ("latitude (rad)", "longitude (rad)", "altitude (m)")
     place = [np.array([number(*each)]) for each in zip(names, (latitude, longitude, altitude), strict=True)]
@@ -104,20 +109,19 @@ def local_field(
 
 
 def decimal_year(day: dt.date) -> float:
-    """Return the decimal year of a day's beginning."""
+    """Return the decimal year at the start of a day."""
     length = (dt.date(day.year + 1, 1, 1) - dt.date(day.year, 1, 1)).days
     return day.year + (day.timetuple().tm_yday - 1) / length
 
 
-def _order(frame: str) -> tuple[tuple[int, int, int], float]:
-    """Return a frame's order of axes and sign."""
-    if not isinstance(frame, str) or frame not in _ORDER:
+def _frame_axes(frame: str) -> tuple[tuple[int, int, int], float]:
+    if not isinstance(frame, str) or frame not in _FRAMES:
         raise FactorError("frame", frame, allowed='must be "NED" or "ENU"')
-    return _ORDER[frame]
+    return _FRAMES[frame]
 
 
 def _angle(name: str, value: ArrayLike, limit: float, text: str) -> FloatArray:
-    """Return angles that are finite and within a limit."""
+    """Return angles. Raises `FactorError` unless they are finite and at most `limit`, which is printed as `text`."""
     angle = numbers(name, value)
     if not np.all(np.abs(angle) <= limit):
         allowed = f"must be from -{text} to {text}"

@@ -1,18 +1,19 @@
-"""Factors on the length of the field alone: the attitude is not needed, the strength at the place is.
+"""Factors on the length of the field. They need the field strength at the place, but no attitude.
 
     e = |m - b| - s                    MagnitudeFactor            bias b unknown
     e = |S^-1 (m - b)| - s             MagnitudeSoftIronFactor    soft iron S and bias b unknown
-    e = |n_M| - s                      MagnitudePrior             of a field n_M that MagFactor2 has unknown
+    e = |n_M| - s                      MagnitudePrior             on a field n_M that is an unknown of MagFactor2
 
-S is symmetric, six numbers xx xy xz yy yz zz: a rotation within it would not show in a length. With v = S^-1 (m - b),
-u = v / |v| and w = S^-1 u the derivatives are de/db = -w' and de/dS = -w v', symmetric parts added; they are zero where
-v is, as in GTSAM's `VectorNormFactor`, which the prior is equal to. Where the strength is unknown too, give any: S
-takes the scale. The noise of one axis, sigma, lengthens a field by sigma^2 / s on average, 0.05 nT for 50 nT in 50 uT;
-`calibration.ellipsoid` undoes that, these factors do not.
-Source of calibrating by the length alone: Gebre-Egziabher, Elkaim, Powell, Parkinson, A non-linear, two-step estimation
-algorithm for calibrating solid-state strapdown magnetometers.
+S is symmetric, six numbers xx xy xz yy yz zz: a length does not depend on a rotation in S. With v = S^-1 (m - b),
+u = v / |v| and w = S^-1 u, the derivatives are de/db = -w' and de/dS = -w v', symmetric entries added. They are zero at
+v = 0, as in GTSAM's `VectorNormFactor`, which equals the prior. If the strength is unknown, use any strength: S then
+holds the scale. Noise of sigma per axis lengthens a field by sigma^2 / s on average, for example 0.05 nT for 50 nT in
+50 uT. `calibration.ellipsoid` corrects that, these factors do not.
+
+Source: Gebre-Egziabher, Elkaim, Powell, Parkinson, A non-linear, two-step estimation algorithm for calibrating
+solid-state strapdown magnetometers.
 """
-# ruff: noqa: N802, N803 - GTSAM's names
+# ruff: noqa: N802, N803 - names of GTSAM
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ from typing import Any, final
 import numpy as np
 
 from navsense.errors import FactorError
-from navsense.factors.arguments import Numbers, number, vector, warn_of_units
+from navsense.factors.arguments import Numbers, positive_number, vector, warn_if_units_differ
 from navsense.factors.base import Factor
-from navsense.factors.variables import points
+from navsense.factors.variables import vector_unknown
 from navsense.typing import FloatArray
 
 _ORIGIN = (0.0, 0.0, 0.0)
@@ -35,31 +36,31 @@ _ORIGIN = (0.0, 0.0, 0.0)
 class MagnitudeFactor(Factor):
     """The bias from one measurement, attitude unknown: the readings less the bias lie on a sphere."""
 
-    variables = (points("bias", 3),)
+    variables = (vector_unknown("bias", 3),)
 
     def __init__(self, key: int, measured: object, strength: object, model: object = None) -> None:
-        """Keep the measurement and the field's strength.
+        """Store the measurement and the field strength.
 
-        key: of the bias (3,). measured: reading (3,), sensor frame. strength: of the field, in the reading's unit.
-        model: noise of one row, see `noise_of`. Raises FactorError for shapes and numbers that are not possible.
+        key: of the bias (3,). measured: reading (3,), sensor frame. strength: of the field, in the unit of the reading.
+        model: noise with one row, see `make_noise`. Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._measured = vector("measured", measured, 3)
-        self._strength = _positive(strength)
-        warn_of_units("MagnitudeFactor", self._strength, self._measured, _ORIGIN)
+        self._strength = positive_number("strength", strength)
+        warn_if_units_differ("MagnitudeFactor", self._strength, self._measured, _ORIGIN)
         super().__init__((key,), 1, model)
 
     def evaluateError(self, bias: object, H: FloatArray | None = None) -> FloatArray:
-        """Return e (1,) at a bias (3,); fill H (1, 3) where it is given."""
+        """Return e (1,) at a bias (3,). If H (1, 3) is given, fill it."""
         return self._evaluate((bias,), (H,))
 
-    def _less(self, bias: Numbers) -> Numbers:
+    def _subtract_bias(self, bias: Numbers) -> Numbers:
         return tuple(m - b for m, b in zip(self._measured, bias, strict=True))
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
-        return (math.hypot(*self._less(values[0])) - self._strength,)
+        return (math.hypot(*self._subtract_bias(values[0])) - self._strength,)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Numbers]]:
-        return ((tuple(-part for part in _unit(self._less(values[0]))),),)
+        return ((tuple(-part for part in _unit(self._subtract_bias(values[0]))),),)
 
     def _data(self) -> Numbers:
         return (*self._measured, self._strength)
@@ -69,23 +70,23 @@ class MagnitudeFactor(Factor):
 class MagnitudeSoftIronFactor(Factor):
     """Soft iron and bias from one measurement, attitude unknown: the readings lie on an ellipsoid."""
 
-    variables = (points("softIron", 6), points("bias", 3))
+    variables = (vector_unknown("softIron", 6), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: object, strength: object, model: object = None) -> None:
-        """Keep the measurement and the field's strength; keys of soft iron (6,) and bias, else as `MagnitudeFactor`."""
+        """Store the measurement and the field strength. key1 is of the soft iron (6,), key2 of the bias (3,)."""
         self._measured = vector("measured", measured, 3)
-        self._strength = _positive(strength)
-        warn_of_units("MagnitudeSoftIronFactor", self._strength, self._measured, _ORIGIN)
+        self._strength = positive_number("strength", strength)
+        warn_if_units_differ("MagnitudeSoftIronFactor", self._strength, self._measured, _ORIGIN)
         super().__init__((key1, key2), 1, model)
 
     def evaluateError(
         self, softIron: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
     ) -> FloatArray:
-        """Return e (1,) at soft iron xx xy xz yy yz zz and a bias (3,); fill H1 (1, 6) and H2 (1, 3) where given."""
+        """Return e (1,) at soft iron xx xy xz yy yz zz and a bias (3,). Fill H1 (1, 6) and H2 (1, 3) if given."""
         return self._evaluate((softIron, bias), (H1, H2))
 
     def _field(self, iron: Numbers, bias: Numbers) -> tuple[FloatArray, FloatArray]:
-        """Return the inverse of the soft iron and the field in the sensor's axes."""
+        """Return S^-1 and the field S^-1 (m - b) in the sensor frame."""
         xx, xy, xz, yy, yz, zz = iron
         matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         try:
@@ -104,9 +105,9 @@ class MagnitudeSoftIronFactor(Factor):
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         inverse, v = self._field(*values)
         w = inverse @ np.array(_unit(tuple(v.tolist())))
-        both = np.outer(w, v)
-        both = both + both.T - np.diag(np.diag(both))
-        return -both[np.triu_indices(3)][None], -w[None]
+        product = np.outer(w, v)
+        symmetric = product + product.T - np.diag(np.diag(product))
+        return -symmetric[np.triu_indices(3)][None], -w[None]
 
     def _data(self) -> Numbers:
         return (*self._measured, self._strength)
@@ -114,17 +115,17 @@ class MagnitudeSoftIronFactor(Factor):
 
 @final
 class MagnitudePrior(Factor):
-    """The strength of an unknown field, from a map or a model of it: what `MagFactor2` alone does not know."""
+    """The known strength of an unknown field, from a map or a field model, as a prior for `MagFactor2`."""
 
-    variables = (points("nM", 3),)
+    variables = (vector_unknown("nM", 3),)
 
     def __init__(self, key: int, strength: object, model: object = None) -> None:
-        """Keep the strength; key of the field n_M (3,), `model` the noise of one row, see `noise_of`."""
-        self._strength = _positive(strength)
+        """Store the strength. key: of the field n_M (3,). model: noise with one row, see `make_noise`."""
+        self._strength = positive_number("strength", strength)
         super().__init__((key,), 1, model)
 
     def evaluateError(self, nM: object, H: FloatArray | None = None) -> FloatArray:
-        """Return e (1,) at a field (3,); fill H (1, 3) where it is given."""
+        """Return e (1,) at a field (3,). If H (1, 3) is given, fill it."""
         return self._evaluate((nM,), (H,))
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
@@ -138,18 +139,11 @@ class MagnitudePrior(Factor):
 
     def _native(self, library: Any, model: Any) -> Any:
         make = vars(library).get("VectorNormFactor3")
-        # without a noise model GTSAM's ends the process when it is printed
+        # without a noise model, GTSAM ends the process when it prints the factor
         return make and make(self._keys[0], self._strength, model or library.noiseModel.Unit.Create(1))
 
 
-def _positive(strength: object) -> float:
-    value = number("strength", strength)
-    if value <= 0.0:
-        raise FactorError("strength", value, allowed="must be > 0")
-    return value
-
-
 def _unit(v: Numbers) -> Numbers:
-    """Return v at length 1, zeros where it has none."""
+    """Return v / |v|, zeros for a vector of length zero."""
     length = math.hypot(*v)
     return tuple(part / length for part in v) if length > 0.0 else _ORIGIN

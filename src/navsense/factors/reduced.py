@@ -1,16 +1,29 @@
-"""One factor for any number of measurements of a field and a bias: the sums of `_statistics` in six rows.
+"""Factors that hold any number of measurements of a field and a bias in six rows.
 
     sum_i |m_i - R_nb,i^-1 n_M - b|^2_W / 2 = |A x - y|^2 / 2 + constant            x = (n_M, b),  A (6, 6),  y (6,)
 
-Exact for every field and bias, at the optimum and away from it, as long as all measurements share one Gaussian noise:
-a robust loss weighs each by its own residual, so it needs the single factors. The noise is in the six rows already.
-`constant` is what no field and bias undoes; GTSAM's error of a graph with the single factors is that of a graph with
-this one and `constant`. It moves no optimum, marginal or increment.
+The equation is exact at every field and bias if all measurements have the same Gaussian noise. A robust loss weights
+each measurement by its own residual: it needs one factor per measurement. A and y include the noise. `constant` is the
+error at the optimum. The error of a graph with one factor per measurement is the error of a graph with a reduced
+factor, plus `constant`. The constant changes no optimum, marginal or increment.
 
-A factor does not change: `updated` returns one that holds more measurements. A running robot adds a factor of each new
-batch to iSAM2, or takes its last one out and puts the updated one in; both are the same sum.
+A factor is immutable: `with_measurements` returns a factor with more measurements. To use it with iSAM2, add one factor
+per batch, or replace the last factor by the new one. Both give the same sum.
+
+**Normal equations.** With J_i = [R_i' 1], R_i = R_nb of measurement i, and W the inverse covariance of one measurement:
+
+    E(x) = 1/2 sum_i (J_i x - m_i)' W (J_i x - m_i) = 1/2 x' L x - g' x + c
+    L = | sum R W R'   (sum R) W |    g = | sum R W m |    c = 1/2 sum m' W m
+        | W (sum R)'   N W       |        | W sum m   |
+
+22 sums hold L, g and c. Measurements are added in blocks of 64. The block sums are added with compensation of rounding
+errors (Neumaier 1974). The sums of a million measurements are therefore as exact as those of a few, and they do not
+depend on how the record is split into updates, to the last bit.
+
+With the eigenvalues L = V D V', the rows are A = D^1/2 V' and y = D^-1/2 V' g: E = 1/2 |A x - y|^2 + constant. Each
+direction without information, D = 0, is a row of zeros. constant = c - 1/2 |y|^2.
 """
-# ruff: noqa: N802, N803 - GTSAM's names
+# ruff: noqa: N802, N803 - names of GTSAM
 
 from __future__ import annotations
 
@@ -23,128 +36,249 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.errors import FactorError
-from navsense.factors._rows import Rows
-from navsense.factors._statistics import Statistics
 from navsense.factors.arguments import Numbers
 from navsense.factors.base import Factor
-from navsense.factors.library import gtsam_for, is_noise
-from navsense.factors.model import tangent
-from navsense.factors.noise import Noise, noise_of
-from navsense.factors.variables import double, points, unit3
-from navsense.typing import FloatArray
+from navsense.factors.batch_arguments import BatchArguments, rotation_row
+from navsense.factors.geometry import tangent
+from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
+from navsense.factors.noise import FactorNoise, make_noise
+from navsense.factors.variables import double, unit3, vector_unknown
+from navsense.kernels import kernel
+from navsense.typing import FloatArray, Vectors
 
 ROWS = 6
+SUMS = 22
+BLOCK = 64
+"""Measurements that are added without compensation before their sum is added with it."""
 
-ROUNDED = 1e-6
-"""Share of the field and bias that rounding in the sums may move the least error by: beyond it there is no optimum."""
+ROUNDING = 64.0 * np.finfo(np.float64).eps
+"""Relative rounding error of the sums. Eigenvalues below this share of the largest one count as zero."""
+
+MAX_ROUNDING_ERROR = 1e-6
+"""Largest relative error of the optimum due to rounding of the sums. Above it, the optimum is undefined."""
 
 
-class _Reduced(Factor):
-    """What both factors share: the measurements' sums and the six rows."""
+@kernel
+def _add_measurements(
+    sums: FloatArray, count: int, rotation: FloatArray, measured: Vectors, weight: FloatArray, row: FloatArray
+) -> int:
+    """Add measurements to sums (3, 22): totals, rounding errors, open block. Return the first invalid row, or -1.
+
+    The sums already hold `count` measurements. `row` (22,) is a work array.
+    """
+    w00, w01, w02, w11, w12, w22 = weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2]
+    step = int(rotation.shape[0] > 1)
+    for i in range(measured.shape[0]):
+        r = rotation_row(rotation, i * step)
+        x, y, z = measured[i, 0], measured[i, 1], measured[i, 2]
+        wx, wy, wz = w00 * x + w01 * y + w02 * z, w01 * x + w11 * y + w12 * z, w02 * x + w12 * y + w22 * z
+        a00, a01, a02 = (
+            r[0] * w00 + r[1] * w01 + r[2] * w02,
+            r[0] * w01 + r[1] * w11 + r[2] * w12,
+            r[0] * w02 + r[1] * w12 + r[2] * w22,
+        )
+        a10, a11, a12 = (
+            r[3] * w00 + r[4] * w01 + r[5] * w02,
+            r[3] * w01 + r[4] * w11 + r[5] * w12,
+            r[3] * w02 + r[4] * w12 + r[5] * w22,
+        )
+        a20, a21, a22 = (
+            r[6] * w00 + r[7] * w01 + r[8] * w02,
+            r[6] * w01 + r[7] * w11 + r[8] * w12,
+            r[6] * w02 + r[7] * w12 + r[8] * w22,
+        )
+        row[0] = a00 * r[0] + a01 * r[1] + a02 * r[2]
+        row[1] = a00 * r[3] + a01 * r[4] + a02 * r[5]
+        row[2] = a00 * r[6] + a01 * r[7] + a02 * r[8]
+        row[3] = a10 * r[3] + a11 * r[4] + a12 * r[5]
+        row[4] = a10 * r[6] + a11 * r[7] + a12 * r[8]
+        row[5] = a20 * r[6] + a21 * r[7] + a22 * r[8]
+        row[6], row[7], row[8] = r[0], r[1], r[2]
+        row[9], row[10], row[11] = r[3], r[4], r[5]
+        row[12], row[13], row[14] = r[6], r[7], r[8]
+        row[15] = r[0] * wx + r[1] * wy + r[2] * wz
+        row[16] = r[3] * wx + r[4] * wy + r[5] * wz
+        row[17] = r[6] * wx + r[7] * wy + r[8] * wz
+        row[18], row[19], row[20] = x, y, z
+        row[21] = x * wx + y * wy + z * wz
+        if not row[21] < np.inf:
+            return i
+        for j in range(SUMS):
+            sums[2, j] += row[j]
+        if (count + i + 1) % BLOCK == 0:
+            _close_block(sums)
+    return -1
+
+
+@kernel
+def _close_block(sums: FloatArray) -> None:
+    """Add the open block to the totals, and its rounding error to the rounding errors."""
+    for j in range(SUMS):
+        total, part = sums[0, j], sums[2, j]
+        after = total + part
+        if abs(total) >= abs(part):
+            sums[1, j] += (total - after) + part
+        else:
+            sums[1, j] += (part - after) + total
+        sums[0, j], sums[2, j] = after, 0.0
+
+
+class NormalEquations:
+    """Normal equations of measurements with the inverse covariance `weight` (3, 3), and their six rows."""
+
+    def __init__(self, weight: FloatArray) -> None:
+        """Start without measurements."""
+        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
+        self.count = 0
+        self._sums = np.zeros((3, SUMS))
+
+    def with_measurements(self, measured: ArrayLike, nRb: Any) -> NormalEquations:
+        """Return a copy with further readings (n, 3), at attitudes in any form that `BatchArguments.rotation` reads."""
+        arguments = BatchArguments()
+        readings, rotation = arguments.vectors("measured", measured, 3), arguments.rotation("nRb", nRb)
+        if arguments.count == 0 or len(readings) < arguments.count:
+            allowed = f"must be {max(arguments.count, 1)}, those of nRb"
+            raise FactorError("rows of measured", len(readings), allowed=allowed)
+        other = NormalEquations(self.weight)
+        other.count, other._sums = self.count + len(readings), self._sums.copy()
+        row = _add_measurements(other._sums, self.count, rotation, readings, self.weight, np.empty(SUMS))
+        arguments.raise_for_row(row)
+        return other
+
+    def quadratic(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return L (6, 6), g (6,) and c."""
+        sums = self._sums.copy()
+        _close_block(sums)
+        s, w = sums[0] + sums[1], self.weight
+        information, g = np.empty((6, 6)), np.empty(6)
+        information[:3, :3] = s[[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3)
+        information[:3, 3:] = s[6:15].reshape(3, 3) @ w
+        information[3:, :3] = information[:3, 3:].T
+        information[3:, 3:] = self.count * w
+        g[:3], g[3:] = s[15:18], w @ s[18:21]
+        return information, g, 0.5 * float(s[21])
+
+    def rows(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return A (6, 6), y (6,) and the constant."""
+        information, g, c = self.quadratic()
+        values, vectors = np.linalg.eigh(information)
+        is_observed = values > ROUNDING * max(float(values[-1]), 0.0)
+        root = np.sqrt(np.where(is_observed, values, 0.0))
+        y = np.where(is_observed, vectors.T @ g, 0.0) / np.where(is_observed, root, 1.0)
+        return root[:, None] * vectors.T, y, max(c - 0.5 * float(y @ y), 0.0)
+
+
+class _ReducedFactor(Factor):
+    """Normal equations and six rows of both factors."""
 
     def __init__(self, keys: Sequence[object], measured: ArrayLike, nRb: Any, model: object) -> None:
-        noise = noise_of(model, 3)
-        self._measurement_noise = noise
-        self._hold(_summed(Statistics(_weight(noise)), measured, nRb))
+        self._measurement_noise = make_noise(model, 3)
+        self._set_equations(
+            NormalEquations(_inverse_covariance(self._measurement_noise)).with_measurements(measured, nRb)
+        )
         super().__init__(keys, ROWS, 1.0)
 
     @property
     def count(self) -> int:
-        """Return the number of measurements."""
-        return self._statistics.count
+        """The number of measurements."""
+        return self._equations.count
 
     @property
     def constant(self) -> float:
-        """Return the error that the best field and bias leave, which `error` does not hold."""
+        """The error at the best field and bias, which `error` does not include."""
         return self._constant
 
-    def updated(self, measured: ArrayLike, nRb: Any) -> Self:
+    def with_measurements(self, measured: ArrayLike, nRb: Any) -> Self:
         """Return a factor on the same keys with further measurements (n, 3) at attitudes (n, 4) or (n, 3, 3)."""
         other = copy.copy(self)
-        other._hold(_summed(self._statistics.copy(), measured, nRb))  # noqa: SLF001 - a copy of its own
+        other._set_equations(self._equations.with_measurements(measured, nRb))  # noqa: SLF001 - its own copy
         return other
 
     def cloneWithNewNoiseModel(self, model: object) -> Self:
-        """Raise FactorError: the noise is in the sums."""
+        """Raise `FactorError`: the sums include the noise."""
         remedy = "make the factor of the measurements again, with that model"
         raise FactorError("noise model of a reduced factor", "cannot be exchanged", remedy=remedy)
 
-    def _hold(self, statistics: Statistics) -> None:
-        self._statistics = statistics
-        self._matrix, self._right, self._constant = statistics.rows()
+    def _set_equations(self, equations: NormalEquations) -> None:
+        self._equations = equations
+        self._matrix, self._right, self._constant = equations.rows()
 
-    def _solution(self) -> FloatArray:
-        """Return the field and bias (6,) of the least error.
+    def _solve(self) -> FloatArray:
+        """Return the field and bias (6,) at the minimum.
 
-        Sums have the square of the readings' condition number, and are rounded to some 64 units in the last place.
+        The condition number of the sums is the square of that of A; their relative rounding error is `ROUNDING`.
         """
-        parts = np.linalg.svd(self._matrix, compute_uv=False)
-        if not parts[-1] ** 2 * ROUNDED > 64.0 * np.finfo(np.float64).eps * parts[0] ** 2:
+        singular_values = np.linalg.svd(self._matrix, compute_uv=False)
+        if not singular_values[-1] ** 2 * MAX_ROUNDING_ERROR > ROUNDING * singular_values[0] ** 2:
             raise FactorError(
                 f"attitudes of {self.count} measurements",
-                "do not tell the field from the bias",
+                "do not separate the field from the bias",
                 allowed="must turn about two axes or more, by more than a ten-thousandth of a radian",
                 remedy="turn the sensor about another axis, or give the field or the bias a prior",
             )
         solution: FloatArray = np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
         return solution
 
-    def _at(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
+    def _rows_at(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
         difference: FloatArray = self._matrix @ np.array([*field, *bias]) - self._right
         return difference
 
     def _data(self) -> Numbers:
-        information, right, constant = self._statistics.quadratic()
-        parts = np.concatenate((information.ravel(), right, [constant])) / self.count
-        return (float(self.count), *parts.tolist())
+        information, g, c = self._equations.quadratic()
+        means = np.concatenate((information.ravel(), g, [c])) / self.count
+        return (float(self.count), *means.tolist())
 
     def _lines(self) -> str:
-        return f"measurements: {self.count}, each of\n{self._measurement_noise.text()}"
+        return f"measurements: {self.count}, each of\n{self._measurement_noise.describe()}"
 
 
 @final
-class ReducedMagFactor2(_Reduced):
-    """N measurements of `MagFactor2` in one factor: field n_M and bias unknown, attitudes known."""
+class ReducedMagFactor2(_ReducedFactor):
+    """N measurements of `MagFactor2` in one factor: field n_M and bias unknown, attitudes known.
 
-    variables = (points("nM", 3), points("bias", 3))
+    factor = ns.factors.ReducedMagFactor2(0, 1, readings, attitudes, 50e-9)    # (n, 3) T, (n, 4) w x y z
+    field, bias = factor.optimum()
+    """
+
+    variables = (vector_unknown("nM", 3), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements.
 
         key1, key2: of the field (3,) in the navigation frame and of the bias (3,). measured: readings (n, 3), sensor
         frame. nRb: attitudes, quaternions w x y z (n, 4), matrices (n, 3, 3), a list of gtsam.Rot3, or one for all.
-        model: noise of one measurement, Gaussian, see `noise_of`. Raises FactorError for shapes and numbers that are
-        not possible, for no measurement and for a robust model.
+        model: Gaussian noise of one measurement, see `make_noise`. Raises `FactorError` for a wrong shape, an invalid
+        number, no measurement and a robust model.
         """
         super().__init__((key1, key2), measured, nRb, model)
 
     def evaluateError(
         self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
     ) -> FloatArray:
-        """Return the six rows at a field and a bias; fill H1 (6, 3) and H2 (6, 3) where they are given."""
+        """Return the six rows at a field and a bias. Fill H1 (6, 3) and H2 (6, 3) if given."""
         return self._evaluate((nM, bias), (H1, H2))
 
     def optimum(self) -> tuple[FloatArray, FloatArray]:
-        """Return the field (3,) and the bias (3,) of the least error. Raises FactorError where many have it."""
-        solution = self._solution()
+        """Return the field (3,) and the bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
+        solution = self._solve()
         return solution[:3], solution[3:]
 
     def _residual(self, *values: Numbers) -> FloatArray:
         field, bias = values
-        return self._at(field, bias)
+        return self._rows_at(field, bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         return self._matrix[:, :3], self._matrix[:, 3:]
 
 
 @final
-class ReducedMagFactor3(_Reduced):
+class ReducedMagFactor3(_ReducedFactor):
     """N measurements of `MagFactor3` in one factor: scale, direction and bias unknown, attitudes known."""
 
-    variables = (double("scale"), unit3("direction"), points("bias", 3))
+    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, key3: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
-        """Sum the measurements; keys of scale, direction and bias, all else as in `ReducedMagFactor2`."""
+        """Sum the measurements. The keys are of scale, direction and bias; see `ReducedMagFactor2` for the rest."""
         super().__init__((key1, key2, key3), measured, nRb, model)
 
     def evaluateError(
@@ -156,12 +290,12 @@ class ReducedMagFactor3(_Reduced):
         H2: FloatArray | None = None,
         H3: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the six rows; fill H1 (6, 1), H2 (6, 2) in GTSAM's tangent basis and H3 (6, 3) where given."""
+        """Return the six rows. Fill H1 (6, 1), H2 (6, 2) in GTSAM's tangent basis and H3 (6, 3) if given."""
         return self._evaluate((scale, direction, bias), (H1, H2, H3))
 
     def optimum(self) -> tuple[float, FloatArray, FloatArray]:
-        """Return scale, direction (3,) and bias (3,) of the least error. Raises FactorError where many have it."""
-        solution = self._solution()
+        """Return scale, direction (3,) and bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
+        solution = self._solve()
         scale = math.sqrt(float(solution[:3] @ solution[:3]))
         if scale == 0.0:
             raise FactorError("field of the least error", [0.0, 0.0, 0.0], allowed="must not be zero: no direction")
@@ -169,7 +303,7 @@ class ReducedMagFactor3(_Reduced):
 
     def _residual(self, *values: Numbers) -> FloatArray:
         (scale,), direction, bias = values
-        return self._at([scale * part for part in direction], bias)
+        return self._rows_at([scale * part for part in direction], bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         (scale,), direction, _ = values
@@ -179,22 +313,12 @@ class ReducedMagFactor3(_Reduced):
         return by_field @ np.array(direction)[:, None], scale * (by_field @ basis), self._matrix[:, 3:]
 
 
-def _weight(noise: Noise) -> FloatArray:
-    """Return the inverse covariance (3, 3) of one measurement's noise."""
-    given = noise.given
-    if is_noise(given) and isinstance(given, gtsam_for("a noise model of GTSAM").noiseModel.Robust):
+def _inverse_covariance(noise: FactorNoise) -> FloatArray:
+    """Return the inverse covariance W (3, 3) of the noise of one measurement."""
+    model = noise.model
+    if is_gtsam_noise(model) and isinstance(model, require_gtsam("a noise model of GTSAM").noiseModel.Robust):
         remedy = "give the Gaussian noise alone, or one MagFactor2 or MagFactor3 to each measurement"
         raise FactorError("noise model", "is robust", allowed="must be Gaussian, the same for all", remedy=remedy)
-    root = np.column_stack([noise.whitened(column) for column in np.eye(3)])
+    root = np.column_stack([noise.whiten(column) for column in np.eye(3)])
     weight: FloatArray = root.T @ root
     return weight
-
-
-def _summed(statistics: Statistics, measured: ArrayLike, nRb: Any) -> Statistics:
-    """Add measurements to sums and return them."""
-    rows = Rows()
-    readings, rotation = rows.take("measured", measured, 3), rows.rotation("nRb", nRb)
-    if rows.count == 0 or len(readings) < rows.count:
-        raise FactorError("rows of measured", len(readings), allowed=f"must be {max(rows.count, 1)}, those of nRb")
-    rows.refuse(statistics.add(readings, rotation))
-    return statistics

@@ -1,0 +1,485 @@
+"""Magnetometer readings from files: recordings of navsense, ROS bags of any source, CSV.
+
+    samples = ns.calibration.read("drive.mcap", sensor="/imu/mag", attitude="/odom")
+    ns.calibration.known_attitude(samples.field, samples.rotation_ws)
+
+`rotation_ws` takes sensor coordinates to world coordinates. In a recording of navsense, the true attitude is taken at
+the true time of each reading; in a bag, the attitude at the stamp of the reading. Attitudes are interpolated with
+constant angular velocity. Rows without a valid reading or attitude are left out and counted in `notes`. An option that
+does not apply to the file is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense.calibration import _attitude, _bags, csv_columns
+from navsense.calibration.ellipsoid import ellipsoid
+from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
+from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
+from navsense.calibration.result import Calibration
+from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, plausible_units
+from navsense.errors import CalibrationError, Where
+from navsense.factors.arguments import UNITS
+from navsense.inputs import parse_decimal
+from navsense.pose import from_rpy
+from navsense.recordings.base import check_target
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset_reader import open_recording
+from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
+
+RECORDINGS = (".npz", ".parquet")
+"""Suffixes of recordings that are read as data sets of navsense."""
+
+MAX_ATTITUDE_STDDEV = 45.0
+"""Largest standard deviation of the attitude (deg)."""
+
+MAX_FAST_SHARE = 0.5
+"""Largest share of readings between attitudes that are too far apart."""
+
+MAX_NOISE_RATIO = 3.0
+"""Residuals relative to the declared noise above which there is a note."""
+
+OUTLIER_STDDEVS = 5.0
+"""Residual of an outlier in standard deviations of most readings."""
+
+MAX_IRON_ROTATION = 5.0
+"""Rotation of the field by a soft iron (deg) above which the mounting is doubtful: asymmetry of the entries of 0.17."""
+
+FUSED_NOTE = "an Imu's orientation is of use only where it was not made from this magnetometer"
+"""Note on an orientation from sensor fusion."""
+
+_STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
+_POWERS = {name: round(math.log10(factor)) for name, factor in UNITS.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Magnetometer readings of a file, with attitudes if requested.
+
+    field: (n, 3) in `unit`, sensor frame. rotation_ws: (n, 4) w x y z, sensor to world, or None. unit: None for numbers
+    without a unit. noise: standard deviation of a reading as declared in the file, in `unit`, 0 if not declared.
+    source, attitude: description of their origin. row: (n,), number of each reading in the file, from 0. time: (n,) in
+    s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table. notes: on
+    rows that were left out, and on assumptions. exact: True if the attitude is the truth of a simulation.
+    """
+
+    field: Vectors
+    rotation_ws: Quaternions | None
+    unit: str | None
+    noise: float
+    source: str
+    attitude: str
+    row: IntArray
+    time: Times | None
+    notes: tuple[str, ...] = ()
+    exact: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _FileContents:
+    """Contents of a file before invalid rows are removed: field (n, 3), attitude, declared unit and noise."""
+
+    field: FloatArray
+    time: FloatArray | None
+    attitude: _attitude.AttitudeSeries | None
+    unit: str | None
+    noise: float
+    source: str
+    notes: tuple[str, ...] = ()
+    exact: bool = False
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    sensor: str | None = None,
+    attitude: str = "none",
+    unit: str | None = None,
+    mounting: Sequence[float] | None = None,
+    run: int = 0,
+) -> Samples:
+    """Read the readings of one magnetometer in a file, and its attitude.
+
+    sensor: name of a sensor, a topic, or an unambiguous ending of one; in CSV, three columns `mx,my,mz`, or `mag1` for
+    `mag1_x,mag1_y,mag1_z`. Required if there are several. attitude: "none"; "truth" (of a recording of navsense, or the
+    attitude columns of a CSV); name of an IMU; topic of type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`,
+    ...; `/tf` or `/tf:FRAME`; four columns `qw,qx,qy,qz`. unit: of the numbers, or "none". Default: the unit in the
+    file, else tesla. mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
+    run: number of a run in a recording, from 0.
+
+        samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")
+
+    Raises `CalibrationError`, `SinkError`.
+    """
+    path = Path(path)
+    mounting_quaternion = _mounting_quaternion(mounting)
+    suffix = path.suffix.lower()
+    _check_options(path, attitude, mounting, run)
+    if _bags.is_bag(path):
+        contents = _read_bag(path, sensor, attitude, mounting_quaternion)
+    elif suffix in RECORDINGS:
+        contents = _read_recording(path, sensor, attitude, mounting_quaternion, run)
+    elif suffix in csv_columns.SUFFIXES:
+        contents = _read_table(path, sensor, attitude, mounting_quaternion)
+    else:
+        suffixes = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *csv_columns.SUFFIXES))
+        allowed = f"must be one of {suffixes}, or a ROS 2 bag's folder"
+        raise CalibrationError("suffix", path.suffix, where=Where(str(path)), allowed=allowed)
+    return _select_valid_rows(path, contents, unit)
+
+
+def parse_strength(text: str, unit: str | None) -> float:
+    """Return a strength such as `48.3uT` in the unit of the readings; the number itself if either has no unit.
+
+    Raises `CalibrationError` for an invalid number, an unknown unit and an implausible strength.
+    """
+    number, own_unit = _split_unit(text)
+    given, value = own_unit or unit, parse_decimal(number)
+    if value is None or (given is not None and given not in UNITS):
+        raise CalibrationError("strength", text, allowed=f"must be a number, or one with a unit of {', '.join(UNITS)}")
+    if given is None:
+        return value
+    exact = Decimal(number.strip())
+    if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
+        low, high = (f"{limit / UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
+        guess = " or ".join(f"{number.strip()}{name}" for name in plausible_units(value))
+        remedy = f"is {guess} meant?" if guess else ""
+        if not own_unit:
+            remedy = f"give it with its unit, as {guess or '48.3uT'}: the readings are in {unit}"
+        allowed = f"must be from {low} to {high} {given}, as the earth's field is"
+        raise CalibrationError("strength", text, allowed=allowed, remedy=remedy)
+    return float(exact.scaleb(_POWERS[given] - _POWERS[unit or given]))
+
+
+def _split_unit(text: str) -> tuple[str, str]:
+    """Return number and unit of a strength. Either can be empty."""
+    parts = _STRENGTH.fullmatch(text.strip().replace("µ", "u").replace("μ", "u"))
+    return (parts[1], parts[2]) if parts else ("", "")
+
+
+def calibrate_samples(
+    samples: Samples, *, strength: str | None, soft_iron: bool, attitude_stddev: float | None
+) -> tuple[Calibration, tuple[str, ...]]:
+    """Return calibration and notes of `navsense calibrate`. Errors name the options of the command.
+
+    attitude_stddev is in degrees. Readings without a unit are calibrated to the unit of `strength`. Raises
+    `CalibrationError`.
+    """
+    value = None if strength is None else parse_strength(strength, samples.unit)
+    target_unit = _split_unit(strength)[1] if strength is not None and samples.unit is None else ""
+    known, stddev = None if target_unit else value, _attitude_stddev(attitude_stddev, samples)
+    try:
+        if samples.rotation_ws is None:
+            result = ellipsoid(samples.field, unit=samples.unit, strength=known, soft_iron=soft_iron)
+        else:
+            result = known_attitude(
+                samples.field,
+                samples.rotation_ws,
+                unit=samples.unit,
+                strength=known,
+                soft_iron=soft_iron,
+                attitude_stddev=stddev,
+            )
+    except CalibrationError as error:
+        error.what, error.allowed, error.remedy = map(use_option_names, (error.what, error.allowed, error.remedy))
+        raise
+    notes = (*noise_notes(samples, result), *rotation_notes(result))
+    if target_unit:
+        notes = (*notes, f"the readings have no unit; the calibrated field is in {target_unit}")
+        result = replace(result, strength=value)
+    return result, notes
+
+
+def rotation_notes(result: Calibration) -> tuple[str, ...]:
+    """Return a note on the rotation R of a soft iron S = R P, with P symmetric and positive; none without attitude.
+
+    An error of the mounting appears as such a rotation.
+    """
+    if result.direction is None:
+        return ()
+    left, _, right = np.linalg.svd(result.soft_iron)
+    rotation = left @ right
+    axis = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    length = float(np.linalg.norm(axis))
+    if length == 0.0:
+        return ()
+    angle = math.degrees(math.atan2(length, float(np.trace(rotation)) - 1.0))
+    axis_text = ", ".join(f"{value:.2f}" for value in axis / length)
+    note = f"the soft iron turns the field by {angle:.2g} deg about ({axis_text}) in the sensor"
+    if angle > MAX_IRON_ROTATION:
+        note += (
+            ", more than iron does: is the mounting right, and the attitude that of this sensor's body?"
+            " The calibrated field is turned back by the same angle"
+        )
+    return (note,)
+
+
+def use_option_names(text: str) -> str:
+    """Return a text with the names of Python arguments replaced by options of the command."""
+    text = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", text).replace("--unit None", "--unit none")
+    return re.sub(r"\bthe attitude's own attitude_stddev\b|\battitude_stddev\b", "--attitude-stddev", text)
+
+
+def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+    """Raise `CalibrationError` or `SinkError` unless a file with one of these suffixes can be written at `path`."""
+    target = Path(path)
+    if target.suffix.lower() not in suffixes:
+        raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")
+    check_target(target)
+    existed = target.exists()
+    try:
+        with target.open("ab"):
+            pass
+        if not existed:
+            target.unlink()
+    except OSError as error:
+        what, remedy = error.strerror or str(error), "choose a place that you may write to"
+        raise CalibrationError("output", what, where=Where(str(target)), remedy=remedy) from error
+
+
+def _attitude_stddev(degrees: float | None, samples: Samples) -> float:
+    """Return the standard deviation of the attitude (rad). Raises `CalibrationError` for an invalid option."""
+    if degrees is None:
+        return 0.0 if samples.exact else ATTITUDE_STDDEV
+    allowed = f"must be from 0 to {MAX_ATTITUDE_STDDEV:g} degrees"
+    if samples.rotation_ws is None:
+        allowed = "is of an attitude: name one with --attitude"
+    elif 0.0 <= degrees <= MAX_ATTITUDE_STDDEV:
+        return math.radians(degrees)
+    raise CalibrationError("--attitude-stddev", degrees, allowed=allowed)
+
+
+def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
+    """Return a note if the residuals are larger than the noise that the file declares.
+
+    It names outliers if most residuals agree with the declared noise, and a few of them are large.
+    """
+    ratio = result.residual_stddev / samples.noise if samples.noise > 0.0 else 0.0
+    if ratio <= MAX_NOISE_RATIO:
+        return ()
+    note = f"the residuals are {ratio:.3g} times the noise that the file declares, {samples.noise:.3g}"
+    note += f" {samples.unit}" if samples.unit else ""
+    residuals = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
+    usual = float(np.median(residuals)) / NORMAL_MEDIAN
+    limit = OUTLIER_STDDEVS * max(usual, samples.noise)
+    outliers = np.flatnonzero((residuals.reshape(samples.row.size, -1) > limit).any(axis=1))
+    if usual <= MAX_NOISE_RATIO * samples.noise and outliers.size:
+        note += (
+            f"; {outliers.size} of {samples.row.size} readings lie more than {OUTLIER_STDDEVS:g} times the others'"
+            f" noise off, row {samples.row[outliers[0]]} of the file first: outliers,"
+            " leave them out and calibrate again"
+        )
+    return (note,)
+
+
+def _check_options(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
+    """Raise `CalibrationError` for an option that does not apply."""
+    where = Where(str(path))
+    if mounting is not None and attitude == "none":
+        raise CalibrationError("mounting", where=where, allowed="is of an attitude: name one with --attitude")
+    if run != 0 and (_bags.is_bag(path) or path.suffix.lower() not in RECORDINGS):
+        allowed = f"must be 0: only recordings of navsense ({', '.join(RECORDINGS)}) hold several runs"
+        raise CalibrationError("run", run, where=where, allowed=allowed)
+
+
+def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
+    """Return the quaternion (4,) of a mounting: roll, pitch, yaw (rad)."""
+    if mounting is None:
+        return None
+    angles = [float(angle) for angle in mounting]
+    if len(angles) != 3 or not all(math.isfinite(angle) for angle in angles):
+        raise CalibrationError("mounting", str(mounting), allowed="must be roll, pitch and yaw")
+    return np.array(from_rpy(*angles))
+
+
+def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) -> Samples:
+    """Return the rows with a valid reading and, if requested, a valid attitude."""
+    notes = list(contents.notes)
+    keep: BoolArray = np.asarray(np.isfinite(contents.field).all(axis=1))
+    if not keep.all():
+        notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings are invalid and are left out")
+    rotation = None
+    if contents.attitude is not None:
+        notes += [*contents.attitude.notes, *_missing_attitude_notes(path, contents.attitude, keep)]
+        keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
+        rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
+    if unit and contents.unit and unit != contents.unit:
+        notes.append(f"the file says {contents.unit}; taken as {unit}, as asked")
+    field: Vectors = np.ascontiguousarray(contents.field[keep])
+    unit = unit or contents.unit or "T"
+    return Samples(
+        field=field,
+        rotation_ws=rotation,
+        unit=None if unit == "none" else unit,
+        noise=contents.noise,
+        source=f"{field.shape[0]} readings, {contents.source}",
+        attitude="none" if contents.attitude is None else contents.attitude.source,
+        row=np.flatnonzero(keep),
+        time=None if contents.time is None else np.ascontiguousarray(contents.time[keep]),
+        notes=tuple(notes),
+        exact=contents.exact,
+    )
+
+
+def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep: BoolArray) -> list[str]:
+    """Return notes on readings (n,) without attitude.
+
+    Raises `CalibrationError` if all readings lack one, or if most are between attitudes that are too far apart: the
+    others may then be wrong by whole turns.
+    """
+    angle = f"{math.degrees(_attitude.MAX_ROTATION):.3g} deg"
+    problems = {
+        _attitude.NO_SAMPLE_NEAR: (
+            "have no attitude near them",
+            "check that both were stamped by one clock, and both recorded",
+        ),
+        _attitude.FAST_ROTATION: (
+            f"lie between two attitudes that are more than {angle} apart",
+            "turn slower, or record the attitude more often",
+        ),
+    }
+    counts = {status: int(np.count_nonzero(keep & (attitude.status == status))) for status in problems}
+    total = np.count_nonzero(keep)
+    if total and (sum(counts.values()) == total or counts[_attitude.FAST_ROTATION] > MAX_FAST_SHARE * total):
+        problem, remedy = problems[max(counts, key=lambda status: counts[status])]
+        raise CalibrationError(
+            f"{sum(counts.values())} of {total} readings have no attitude at their instants",
+            attitude.source,
+            where=Where(str(path)),
+            allowed=f"{max(counts.values())} of them {problem}",
+            remedy=remedy,
+        )
+    return [
+        f"{counts[status]} of {keep.size} readings {problem} and are left out"
+        + f"; {remedy}" * (status == _attitude.FAST_ROTATION)
+        for status, (problem, remedy) in problems.items()
+        if counts[status]
+    ]
+
+
+def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
+    with _bags.opened(path) as bag:
+        topic, series, field = _bags.field_of(bag, name)
+        rotation = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
+    return _FileContents(
+        field,
+        series.stamp / _bags.SECOND,
+        rotation,
+        unit="T" if topic.type == _bags.MAGNETIC else None,
+        noise=_bags.declared(series),
+        source=f"{topic.name} ({topic.type})",
+        notes=(FUSED_NOTE,) if rotation is not None and _bags.IMU in rotation.source else (),
+        exact=attitude == "truth",
+    )
+
+
+def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
+    table = csv_columns.read_csv(path, names, attitude)
+    series = None
+    if table.attitude is not None:
+        source = f"columns {', '.join(table.columns[3:])}"
+        rotation = _bags.unit(table.attitude, source, Where(str(path)))
+        status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
+        note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
+        notes = (note,) if mounting is None else ()
+        rotation = rotation if mounting is None else _attitude.multiply_quaternions(rotation, mounting)
+        series = _attitude.AttitudeSeries(rotation, status, source, notes)
+    return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
+
+
+def _read_recording(
+    path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int
+) -> _FileContents:
+    dataset = open_recording(path)
+    where = Where(str(path))
+    sensor = _select_magnetometer(dataset, name, where)
+    reading, head = dataset[sensor], dataset.metadata["sensors"][sensor]
+    field = reading["field"]
+    usable = reading.valid & reading.emitted
+    runs = field.shape[0] if field.ndim == 3 else 1
+    if not 0 <= run < runs:
+        allowed = f"must be from 0 to {runs - 1}" if runs > 1 else "must be 0: it holds one run"
+        raise CalibrationError("run", run, where=where, allowed=allowed)
+    if field.ndim == 3:
+        field, usable = field[run], usable[run]
+    field = np.where(usable[:, None], field, math.nan)
+    noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
+    rotation = None
+    if attitude != "none":
+        rotation = _attitude_from_recording(dataset, sensor, attitude, mounting, run, where)
+    source = f"{sensor} (magnetometer)"
+    return _FileContents(field, np.asarray(reading.time), rotation, "T", noise, source, exact=attitude == "truth")
+
+
+def _select_magnetometer(dataset: Dataset, name: str | None, where: Where) -> str:
+    """Return the full name of the magnetometer with this name, or of the only one."""
+    names = [sensor for sensor, reading in dataset.items() if reading.type == "magnetometer"]
+    listed = ", ".join(names) or "none: it holds " + (", ".join(dataset) or "nothing")
+    if name is not None and (full_name := _match_sensor_name(name, names)):
+        return full_name
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None and names:
+        remedy = f"name one with --sensor {names[0]}"
+        raise CalibrationError(f"several magnetometers: {listed}", where=where, remedy=remedy)
+    what, value = ("no magnetometer in this recording", None) if name is None else ("magnetometer", name)
+    raise CalibrationError(what, value, where=where, allowed=f"must be one of {listed}")
+
+
+def _match_sensor_name(name: str, names: Sequence[str]) -> str:
+    """Return the full name of a sensor for a full name or an unambiguous ending, else an empty text."""
+    matches = [full_name for full_name in names if full_name.endswith(f"::{name}")]
+    if name in names:
+        return name
+    return matches[0] if len(matches) == 1 else ""
+
+
+def _attitude_from_recording(
+    dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
+) -> _attitude.AttitudeSeries:
+    """Return the attitude of a recorded sensor from the truth of its link, or from an IMU on the link."""
+    heads: Mapping[str, Any] = dataset.metadata["sensors"]
+    link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
+    rotation_bs = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor, where)
+    time = dataset[sensor].time
+    if attitude == "truth":
+        if link not in dataset.truth:
+            remedy = "record with truth, or name an IMU with --attitude"
+            raise CalibrationError("no truth of the link in this recording", link, where=where, remedy=remedy)
+        truth = dataset.truth[link]
+        rotation, status = _attitude.interpolate_attitudes(truth.time, truth.orientation, time)
+        source = f"truth of {link}, through the sensor's mounting"
+        return _attitude.AttitudeSeries(_attitude.multiply_quaternions(rotation, rotation_bs), status, source)
+    imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
+    attitude = _match_sensor_name(attitude, imus) or attitude
+    if attitude not in imus:
+        allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'there is none'}"
+        raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
+    if heads[attitude].get("link") != link:
+        allowed = f"must be on the magnetometer's link, {link}"
+        raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
+    rotation_bi = _recorded_mounting(heads[attitude], attitude, where)
+    rotation_is = _attitude.multiply_quaternions(_attitude.invert_quaternions(rotation_bi), rotation_bs)
+    reading = dataset[attitude]
+    orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
+    rotation, status = _attitude.interpolate_attitudes(reading.time, orientation, time)
+    rotation = _attitude.multiply_quaternions(rotation, rotation_is)
+    return _attitude.AttitudeSeries(rotation, status, f"orientation of {attitude}")
+
+
+def _recorded_mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
+    """Return the quaternion (4,) from a sensor to its link in a recording."""
+    if "mounting" not in head:
+        remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 where it is aligned with its link"
+        raise CalibrationError("the recording does not say how the sensor is mounted", name, where=where, remedy=remedy)
+    return np.array(head["mounting"], dtype=np.float64)
