@@ -1,4 +1,4 @@
-"""Worlds and slabs made by hand: what sinks are given in the tests."""
+"""Worlds and slabs made by hand: what writers are given in the tests."""
 
 from __future__ import annotations
 

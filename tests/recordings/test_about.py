@@ -20,7 +20,7 @@ import navsense as ns
 from navsense import report
 from navsense.clock import Latency
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
@@ -152,7 +152,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (open_recording, read_summary):
-        with pytest.raises(SinkError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
+        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
             read(bag)
 
 

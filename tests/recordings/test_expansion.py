@@ -59,8 +59,8 @@ def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
 
 def archive(made: ModuleType, path: Path, rows: int) -> Path:
     """Write a recording, and one with a time of many zeros in it."""
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(made.slab(0))
     with np.load(path) as arrays:
         kept = dict(arrays)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
@@ -90,8 +90,8 @@ def test_archives(made: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 def test_tables(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(made.slab(0))
     table = pq.read_table(path)
     row = table.slice(0, 1)
     many = pa.table(

@@ -16,7 +16,7 @@ from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import format_schema
 from navsense.recordings import chunk_order
 from navsense.recordings.alignment import align_columns
@@ -224,7 +224,7 @@ def test_disorder_that_does_not_fit_into_memory(
     check_alike(tmp_path / "near.mcap", recorded)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
     path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
-    with pytest.raises(SinkError, match=r"strewn\.mcap .* mcap sort"):
+    with pytest.raises(RecordingError, match=r"strewn\.mcap .* mcap sort"):
         read(path)
 
 
@@ -313,6 +313,6 @@ def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
     assert readings["p"].time.size == 3
     assert left == ["topic /m of sensor_msgs/msg/MagneticField: nothing that is read"]
     if own == DEFINITIONS["of itself"]:
-        with open_messages(path) as source, pytest.raises(SinkError, match="contains itself") as error:
+        with open_messages(path) as source, pytest.raises(RecordingError, match="contains itself") as error:
             source.channels[1].parse_type()
         assert "recursion" not in str(error.value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from navsense import outputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import (
     RecordingHeader,
     RecordingWriter,
@@ -65,14 +65,16 @@ WRITERS: Mapping[str, WriterFactory] = {
 
 
 def check_name(path: Path) -> None:
-    """Raise `SinkError` where a path names nothing, or has a suffix with nothing before it."""
+    """Raise `RecordingError` where a path names nothing, or has a suffix with nothing before it."""
     if not path.name or path.name.lower() in WRITERS:
         allowed = "must have something before its suffix" if path.name else "must be a file's"
-        raise SinkError("name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}")
+        raise RecordingError(
+            "name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}"
+        )
 
 
 def find_writer(path: str | os.PathLike[str], world: World | None = None) -> WriterFactory:
-    """Return what writes to `path`, by its suffix; raise `SinkError` where nothing can. Touches no file.
+    """Return what writes to `path`, by its suffix; raise `RecordingError` where nothing can. Touches no file.
 
     Of a `world` it is asked too whether it has the instrument that a device's log is of.
     """
@@ -87,7 +89,7 @@ def find_writer(path: str | os.PathLike[str], world: World | None = None) -> Wri
     if opener is None and ADDRESS_PATTERN.fullmatch(str(target)):
         parse_address(target)
     if opener is None:
-        raise SinkError(
+        raise RecordingError(
             "no recording has this suffix",
             target.suffix or target.name,
             allowed="known are " + ", ".join(WRITERS),
@@ -119,5 +121,5 @@ def data_path(path: str | os.PathLike[str]) -> Path:
 
 
 def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
-    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where it cannot be opened."""
+    """Return a writer that writes to `path`, by its suffix. Raise `RecordingError` where it cannot be opened."""
     return find_writer(path)(Path(path), header)

@@ -1,4 +1,4 @@
-"""Sinks whose file appears when it is whole: the work is done in a thread, which no interrupt can cut in two."""
+"""Writers whose file appears when it is whole: the work is done in a thread, which no interrupt can cut in two."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class AtomicWriter(WriterBase):
     """Writes slabs to one file by somebody's work."""
 
     def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
-        """Begin the work. Raise `SinkError` where the system does not allow it."""
+        """Begin the work. Raise `RecordingError` where the system does not allow it."""
         self._path = path
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-sink")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-writer")
         self._closed = False
         files: list[PendingFile] = []
 
@@ -90,7 +90,10 @@ class AtomicWriter(WriterBase):
                 self._thread.shutdown(wait=False)
 
     def close(self) -> None:
-        """Write what is left, and give the file its name. Raise `SinkError` where that cannot be, or failed before."""
+        """Write what is left, and give the file its name.
+
+        Raise `RecordingError` where that cannot be, or failed before.
+        """
         self._finish(self._file.finish)
 
     def salvage(self) -> None:

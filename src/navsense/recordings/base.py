@@ -1,4 +1,4 @@
-"""What a sink is, what it must know before the first reading, and the errors of files."""
+"""What a writer is, what it must know before the first reading, and the errors of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, Self, TypeAlias
 
 from navsense import inputs, outputs
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.series import TimeSlice
@@ -30,7 +30,7 @@ class RecordingHeader:
     `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
     the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
     hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. `topics` are those
-    of the recording that this one is made from, if there is one. Raises `SinkError` for an unknown distribution.
+    of the recording that this one is made from, if there is one. Raises `RecordingError` for an unknown distribution.
     """
 
     world: World
@@ -46,7 +46,7 @@ class RecordingHeader:
         """Reject an unknown ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
-            raise SinkError("distribution of ROS", self.ros, allowed=allowed)
+            raise RecordingError("distribution of ROS", self.ros, allowed=allowed)
 
     def allocate_topics(self) -> TopicNames:
         """Return the topics of everything in the recording."""
@@ -91,7 +91,7 @@ class RecordingWriter(Protocol):
     """Where slabs go, in order of time; a context that closes it, or ends it after an error."""
 
     def __enter__(self) -> Self:
-        """Return this sink."""
+        """Return this writer."""
         ...
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -99,11 +99,14 @@ class RecordingWriter(Protocol):
         ...
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take one slab. Raise `SinkError` where it cannot be kept."""
+        """Take one slab. Raise `RecordingError` where it cannot be kept."""
         ...
 
     def close(self) -> None:
-        """Finish the recording; nothing may be written afterwards. Raise `SinkError` where it cannot be finished."""
+        """Finish the recording; nothing may be written afterwards.
+
+        Raise `RecordingError` where it cannot be finished.
+        """
         ...
 
     def abort(self) -> None:
@@ -112,10 +115,10 @@ class RecordingWriter(Protocol):
 
 
 class WriterBase(ABC):
-    """How a sink that is a context ends: closed, or after an error elsewhere with what the format can keep."""
+    """How a writer that is a context ends: closed, or after an error elsewhere with what the format can keep."""
 
     def __enter__(self) -> Self:
-        """Return this sink."""
+        """Return this writer."""
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -136,9 +139,9 @@ class WriterBase(ABC):
         """End with what can be kept of the slabs that came before an error."""
 
 
-def closed_error(path: Path | str) -> SinkError:
+def closed_error(path: Path | str) -> RecordingError:
     """Return the error of a recording that takes nothing more."""
-    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+    return RecordingError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
 @contextlib.contextmanager
@@ -185,7 +188,7 @@ def format_runs(recording: RecordingHeader) -> str:
     return json.dumps([int(run) for run in recording.runs])
 
 
-def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
+def os_error(path: Path, error: OSError, doing: str = "write") -> RecordingError:
     """Return an operating-system error as one of ours, with its remedy."""
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
@@ -208,13 +211,13 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
         remedy = recovery_command(path) or remedy
-    return SinkError(what, where=Where(str(path)), remedy=remedy)
+    return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
-def no_thread_error(where: Where) -> SinkError:
+def no_thread_error(where: Where) -> RecordingError:
     """Return the error of a recording if the system cannot start its thread."""
     what = "cannot be written: the system cannot start another thread"
-    return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
+    return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
 FOLDER_SUFFIXES = (".csv", ".euroc", ".db3")
@@ -240,14 +243,17 @@ def recovery_command(path: Path) -> str:
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raises `SinkError` for another type, an empty path (the current folder), and a null character."""
+    """Return a path.
+
+    Raises `RecordingError` for another type, an empty path (the current folder), and a null character.
+    """
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
-        raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
+        raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if not os.fspath(path):
-        raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
+        raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):
-        raise SinkError("path of a recording", repr(path), allowed="must not contain a null character")
+        raise RecordingError("path of a recording", repr(path), allowed="must not contain a null character")
     return Path(os.fsdecode(path))
 
 
@@ -266,34 +272,34 @@ def is_recovered(path: Path) -> bool:
 
 
 def check_target(path: Path) -> None:
-    """Raise `SinkError` if `path` cannot be a new file: it is a directory, a pipe or an input, or has no directory."""
+    """Raise `RecordingError` if `path` cannot be a new file: a directory, a pipe, an input, or without a directory."""
     outputs.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()  # raises for a link to itself
         if path.is_dir():
-            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file in it")
+            raise RecordingError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
-            raise SinkError(
+            raise RecordingError(
                 "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"
             )
         if not path.parent.is_dir():
-            raise SinkError(
+            raise RecordingError(
                 "the directory does not exist", str(path.parent), where=Where(str(path)), remedy="create it first"
             )
     except (OSError, ValueError) as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
 def open_for_reading(path: Path) -> BinaryIO:
-    """Return a file opened for reading. Raises `SinkError` if that fails or the file is special (`inputs`)."""
+    """Return a file opened for reading. Raises `RecordingError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
-            raise SinkError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
+            raise RecordingError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
         raise os_error(path, error, "read") from error
     except ValueError as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error

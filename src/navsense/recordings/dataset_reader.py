@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import csv_tables, euroc, message_reader, metadata, parquet_reader
 from navsense.recordings.base import open_for_reading, os_error, recovery_command, to_path
 from navsense.recordings.dataset import Dataset, collect
@@ -30,14 +30,15 @@ def open_recording(path: str | os.PathLike[str]) -> Dataset:
     """Return the readings and truth of a recording of any format.
 
     Those of `.npz`, `.parquet` and a folder of CSV are bit for bit what they were; messages hold what `docs` say of
-    them, one run, and no row that was dropped. Raise `SinkError` for what is no recording, is damaged or was cut off.
+    them, one run, and no row that was dropped.
+    Raise `RecordingError` for what is no recording, is damaged or was cut off.
     """
     path = to_path(path)
     if message_reader.is_message_recording(path):
         return _read_messages(path)
     if device_suffix(path):
         remedy = "read it with navsense.devices, or see what it holds with: navsense info"
-        raise SinkError("is what an instrument sends, and no recording", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("is what an instrument sends, and no recording", where=Where(str(path)), remedy=remedy)
     if path.suffix.lower() in (".csv", ".euroc") or path.is_dir():
         return _read_folder(path)
     if path.suffix.lower() == ".parquet":
@@ -67,7 +68,7 @@ def _read_folder(path: Path) -> Dataset:
     if not folder.is_dir() and recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     if not folder.is_dir():
-        raise SinkError(
+        raise RecordingError(
             "is no recording",
             path.suffix,
             allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
@@ -79,14 +80,14 @@ def _read_folder(path: Path) -> Dataset:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
-    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `SinkError`."""
+    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `RecordingError`."""
     with open_for_reading(path) as file:
         try:
             _check_archive(file)
             metadata.check_expansion(path, inputs.archive_expansion_problem(file))
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
-        except SinkError:
+        except RecordingError:
             raise
         except zipfile.BadZipFile as error:
             remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""

@@ -29,7 +29,7 @@ class GazeboWriter(McapWriterBase):
     """Writes slabs to one MCAP file of Gazebo's messages."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and all definitions. Raise `SinkError` where that cannot be."""
+        """Open the file and write its head and all definitions. Raise `RecordingError` where that cannot be."""
         check_header(path, recording)
         self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
         self._channels = {name: number for number, name in enumerate(self._sensors)}

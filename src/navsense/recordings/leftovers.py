@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from navsense import inputs, outputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.outputs import HiddenFolder
 from navsense.recordings import csv_tables, npz, records
 from navsense.recordings.base import (
@@ -127,7 +127,7 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
 def remove_leftover(leftover: Leftover) -> bool:
     """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
-    Raises `SinkError` if a live process writes to it.
+    Raises `RecordingError` if a live process writes to it.
     """
     part = outputs.hidden_path(leftover.target)
     if not outputs.is_hidden_folder(part):
@@ -141,7 +141,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    removed.
+    Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """
     path = to_path(path)
@@ -164,9 +165,9 @@ def _is_ros1_bag(path: Path) -> bool:
 
 
 def _check_output(out: Path, suffix: str) -> None:
-    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
     if out.suffix.lower() != suffix:
-        raise SinkError(
+        raise RecordingError(
             f"the recovered recording has the format {suffix}",
             out.suffix or out.name,
             allowed=f"its name must end in {suffix}",
@@ -185,7 +186,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
     with outputs.lock_leftover(left.target) as part:
         if left.suffix not in RECOVERABLE_FORMATS:
             remedy = f"remove it with: navsense recover --remove {left.path}"
-            raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
+            raise RecordingError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
             _check_output(target, left.suffix)
         try:

@@ -77,7 +77,7 @@ class ConversionLosses:
     def __init__(self, recording: RecordingHeader, target: Path, *, has_origin: bool = True) -> None:
         """Start with nothing; `placed` false where the recording does not say how its world stands on earth.
 
-        Raises `SinkError` where a device's log is not of one of its sensors.
+        Raises `RecordingError` where a device's log is not of one of its sensors.
         """
         self._suffix, self._has_origin = format_suffix(target), has_origin
         self._sensors = {sensor.name: sensor for sensor in recording.world.sensors}

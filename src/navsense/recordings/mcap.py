@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
 from navsense.kernels import kernel
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
@@ -127,10 +127,10 @@ def _fill_record_headers(
 
 
 def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP file") -> None:
-    """Raise `SinkError` where the format, which is called `what`, cannot hold the recording."""
+    """Raise `RecordingError` where the format, which is called `what`, cannot hold the recording."""
     where = Where(str(path))
     if len(recording.runs) != 1:
-        raise SinkError(
+        raise RecordingError(
             f"{what} holds one run",
             len(recording.runs),
             where=where,
@@ -139,7 +139,7 @@ def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP fi
     # A live run has no end of its own; its stamps are checked as they come.
     last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
     if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
-        raise SinkError(
+        raise RecordingError(
             f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
             recording.epoch if recording.epoch < 0 else last,
             allowed=f"a recording holds 0 to {MAX_STAMP_SECONDS}",
@@ -194,7 +194,7 @@ class McapWriter(McapWriterBase):
     """Writes slabs to one MCAP file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and `/tf_static`. Raise `SinkError` where that cannot be."""
+        """Open the file and write its head and `/tf_static`. Raise `RecordingError` where that cannot be."""
         check_header(path, recording)
         self._builder = MessageBuilder(recording)
         self._file = McapFileWriter(path)
@@ -232,7 +232,7 @@ class McapWriter(McapWriterBase):
             self._pending.append(self._file.schemas[number])
         number = len(self._writers)
         if number > 65535:
-            raise SinkError("too many topics for one MCAP file", number, allowed="at most 65536")
+            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
         qos = LATCHED_QOS_PROFILE if channel.latched else ""
         record = records.encode_channel(number, self._schemas[kind], channel.topic, {"offered_qos_profiles": qos})
         self._file.channels[number] = record

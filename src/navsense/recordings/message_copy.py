@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.repack import ShapeCache
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
@@ -113,7 +113,7 @@ class McapTarget:
             return
         number = self._numbers[channel] = len(self._numbers)
         if number > 65535:
-            raise SinkError("too many topics for one MCAP file", number, allowed="at most 65536")
+            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
         schema, form = channel.definition, channel.schema_encoding
         if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
             schema, form = channel.parse_type().ros2_text.encode(), "ros2msg"
@@ -168,7 +168,9 @@ class McapBagTarget:
     def add_channel(self, channel: MessageChannel) -> None:
         """Add a channel."""
         if not channel.is_ros:
-            raise SinkError(f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR")
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR"
+            )
         self._mcap.add_channel(channel)
         self._counts.setdefault(channel, 0)
 
@@ -195,13 +197,13 @@ class McapBagTarget:
 
 
 def check_time(target: Path, message: OutputMessage, limit: int = ROS2_TIME_LIMIT) -> None:
-    """Raise `SinkError` for a message of a time (ns) that a bag does not take: from `last` on."""
+    """Raise `RecordingError` for a message of a time (ns) that a bag does not take: from `last` on."""
     if message.log_time >= limit:
         whose = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
         seconds, rest = divmod(limit, NANOSECONDS_PER_SECOND)
         allowed = f"must be below {seconds}{f'.{rest:09d}' if rest else ''} in a bag of {whose}"
         what = f"time of a message on topic {message.channel.topic}, in seconds"
-        raise SinkError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
+        raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
 
 
 def bag_mcap_path(folder: Path) -> Path:
@@ -210,12 +212,12 @@ def bag_mcap_path(folder: Path) -> Path:
 
 
 def check_mcap_folder(path: Path) -> None:
-    """Raise `SinkError` where a folder cannot be made or replaced: something else is there."""
+    """Raise `RecordingError` where a folder cannot be made or replaced: something else is there."""
     try:
         ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
         if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
             remedy = "choose another name, or move away what is there"
-            raise SinkError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
+            raise RecordingError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
     except OSError as error:
         raise os_error(path, error) from error
 
@@ -281,7 +283,9 @@ class RosbagTarget:
         if channel in self._connections:
             return
         if not channel.is_ros:
-            raise SinkError(f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone")
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone"
+            )
         kind = channel.parse_type()
         key = (channel.topic, kind.md5 if self._is_ros1 else kind.rihs01)
         if key not in self._known:
@@ -319,7 +323,7 @@ class RosbagTarget:
             self._first_open_chunk = release_chunk_index(self._writer, self._first_open_chunk)
 
     def _check_stamp(self, message: OutputMessage) -> None:
-        """Raise `SinkError` for a time below 0, which ROS 1 does not support."""
+        """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
         line, log, _, data = message
         if log < 0:
             raise negative_stamp_error(self._target, GLOBAL_TIME, log)
@@ -355,7 +359,7 @@ def _qos_profiles(channel: MessageChannel) -> Any:
 
 
 def check_message_target(target: Path) -> None:
-    """Raise `SinkError` where a recording of messages cannot be at `target`."""
+    """Raise `RecordingError` where a recording of messages cannot be at `target`."""
     suffix = target.suffix.lower()
     if suffix == "":
         check_mcap_folder(target)
@@ -382,7 +386,7 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
     except NavsenseError as error:
         if error.where is not None and folder in Path(error.where.path).parents:
             error.where = Where(str(target), error.where.line)
-        if isinstance(error, SinkError):
+        if isinstance(error, RecordingError):
             error.rescue = ""
         raise
     except OSError as error:
@@ -435,7 +439,7 @@ class Transcoder:
         self._counts: dict[MessageChannel, int] = {}
 
     def transcode(self, batch: Sequence[RawMessage]) -> list[OutputMessage]:
-        """Return messages in this encoding, in their order. Raises `SinkError` for one that is not of its type."""
+        """Return messages in this encoding, in their order. Raises `RecordingError` for one that is not of its type."""
         groups: dict[MessageChannel, list[int]] = {}
         for place, item in enumerate(batch):
             groups.setdefault(item.channel, []).append(place)
@@ -463,7 +467,7 @@ class Transcoder:
         try:
             return [raw[: len(raw) - later] for raw in self._shapes[channel].convert(messages, first)]
         except ValueError as error:
-            raise SinkError(f"topic {channel.topic} of {channel.type}: {error}") from error
+            raise RecordingError(f"topic {channel.topic} of {channel.type}: {error}") from error
 
 
 def _unsupported_reason(target: MessageTarget, channel: MessageChannel) -> str:
@@ -490,7 +494,7 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
                 made.add_channel(line)
         if foreign and len(foreign) == len(reader.channels):
             whys = "; ".join(dict.fromkeys(foreign.values()))
-            raise SinkError("nothing in it can be carried", whys, where=reader.where)
+            raise RecordingError("nothing in it can be carried", whys, where=reader.where)
         encoder = Transcoder(made.encoding)
         for batch in split_batches(reader):
             kept = [item for item in batch if item.channel not in foreign]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from navsense import inputs, outputs
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings import record_scan, records
 from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error, storage_path
 from navsense.recordings.chunk_order import Segment, SegmentMessages, list_segments, read_segment, read_windows
@@ -30,7 +30,7 @@ from navsense.recordings.rosbag import BAG_METADATA_FILE
 from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import AnyArray, IntArray
 
-BAG = inputs.FileKind("bag", SinkError, "must be a bag of ROS")
+BAG = inputs.FileKind("bag", RecordingError, "must be a bag of ROS")
 
 CDR, ROS1 = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""
@@ -96,13 +96,13 @@ class MessageChannel:
         return self.encoding in (CDR, ROS1) and self.schema_encoding in DEFINITION_LANGUAGES
 
     def parse_type(self) -> TypeDefinition:
-        """Return the type. Raises `SinkError` where its definition is missing or is none."""
+        """Return the type. Raises `RecordingError` where its definition is missing or is none."""
         try:
             return parse_definition(
                 self.type, self.definition.decode(errors="replace"), DEFINITION_LANGUAGES[self.schema_encoding]
             )
         except ValueError as error:
-            raise SinkError(f"topic {self.topic}: {error}") from error
+            raise RecordingError(f"topic {self.topic}: {error}") from error
 
 
 class RawMessage(NamedTuple):
@@ -210,11 +210,11 @@ class MessageReader(Protocol):
         ...
 
 
-def truncated_error(path: Path) -> SinkError:
+def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
     if outputs.is_being_written(path):
         return outputs.reader_error(path)
-    return SinkError("the recording was cut off", where=Where(str(path)), remedy=outputs.recovery_remedy(path))
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=outputs.recovery_remedy(path))
 
 
 @dataclass(eq=False)
@@ -234,7 +234,7 @@ class McapReader:
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
-        """Read what the file says of its contents. Raises `SinkError` where it is none, or was cut off."""
+        """Read what the file says of its contents. Raises `RecordingError` where it is none, or was cut off."""
         self.where = Where(str(self.path))
         size = self.file.seek(0, os.SEEK_END)
         self.profile, start = read_profile(self.file, self.path, size)
@@ -506,7 +506,10 @@ def is_message_recording(path: Path) -> bool:
 
 @contextmanager
 def open_messages(path: Path) -> Iterator[MessageReader]:
-    """Yield a recording of messages. Raises `SinkError` for what is none, was cut off, is damaged, cannot be read."""
+    """Yield a recording of messages.
+
+    Raises `RecordingError` for what is none, was cut off, is damaged, cannot be read.
+    """
     where = Where(str(path))
     try:
         if path.suffix.lower() == ".mcap" and not path.is_dir():
@@ -519,16 +522,16 @@ def open_messages(path: Path) -> Iterator[MessageReader]:
         raise
     except (records.DamagedError, struct.error) as error:
         remedy = outputs.recovery_remedy(path)
-        raise SinkError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
+        raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
             raise os_error(path, error, "read") from error
-        raise SinkError(f"is no bag that can be read: {error}", where=where) from error
+        raise RecordingError(f"is no bag that can be read: {error}", where=where) from error
 
 
 @contextmanager
 def _open_bag(path: Path) -> Iterator[MessageReader]:
-    """Yield a bag. What rosbags says of a damaged one becomes a `SinkError`; what comes from outside stays."""
+    """Yield a bag. What rosbags says of a damaged one becomes a `RecordingError`; what comes from outside stays."""
     from rosbags.rosbag1 import Reader as OldReader
     from rosbags.rosbag2 import Reader
 
@@ -536,7 +539,7 @@ def _open_bag(path: Path) -> Iterator[MessageReader]:
     folder = path if old else ros2_bag_folder(path)
     if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
         remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
-        raise SinkError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
     inputs.add_input(folder)
     if not folder.is_dir():
         open_for_reading(folder).close()
@@ -587,7 +590,7 @@ class ErrorMappingReader:
 
 @contextmanager
 def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
-    """Make whatever rosbags says of a damaged bag a `SinkError`."""
+    """Make whatever rosbags says of a damaged bag a `RecordingError`."""
     try:
         yield
     except NavsenseError:
@@ -595,7 +598,7 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             raise
-        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+        raise RecordingError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:
@@ -617,5 +620,7 @@ def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
     try:
         found = inputs.parse_json(text)
     except ValueError as error:
-        raise SinkError(f"the recording is damaged: its world cannot be read: {error}", where=reader.where) from error
+        raise RecordingError(
+            f"the recording is damaged: its world cannot be read: {error}", where=reader.where
+        ) from error
     return found if isinstance(found, dict) else None

@@ -20,14 +20,14 @@ from typing import IO, Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
 from navsense.recordings.base import RecordingHeader, WriterBase, check_target, closed_error, os_error
 from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray
 
-_STATE_KIND = inputs.FileKind("unfinished recording", SinkError, "must hold a file state.json")
+_STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -48,7 +48,7 @@ class DiskArray:
         """Add rows; `array` has its run axes in front."""
         moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
         if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
-            raise SinkError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
+            raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
         # Opened anew each time: a world may have more arrays than a process may have files.
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
@@ -81,7 +81,7 @@ class NpzWriter(WriterBase):
     """Writes slabs to one NumPy archive."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the working directory beside `path`. Raise `SinkError` where that cannot be."""
+        """Make the working directory beside `path`. Raise `RecordingError` where that cannot be."""
         check_target(path)
         check_keys(path, recording)
         self._path = path
@@ -168,7 +168,7 @@ class NpzWriter(WriterBase):
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
             if key in RESERVED_NAMES:
-                raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
+                raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
         kept: Mapping[str, AnyArray] = reading.ideal if self._recording.truth else {}
         hidden: Mapping[str, AnyArray] = reading.errors if self._recording.truth else {}
@@ -296,7 +296,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
 
 
 def check_keys(path: Path, recording: RecordingHeader) -> None:
-    """Raise `SinkError` where two arrays of a recording would have one key: a name may hold a slash."""
+    """Raise `RecordingError` where two arrays of a recording would have one key: a name may hold a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recording):
         other = owners.setdefault(key, owner)
@@ -304,9 +304,9 @@ def check_keys(path: Path, recording: RecordingHeader) -> None:
             raise collision_error(path, key, owner, other)
 
 
-def collision_error(path: Path, key: str, owner: str, other: str) -> SinkError:
+def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
     """Return the error of a key that two arrays would have."""
-    return SinkError(
+    return RecordingError(
         f"{owner} and {other} would have one key",
         key,
         where=Where(str(path)),

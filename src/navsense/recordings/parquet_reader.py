@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
 from navsense.recordings.base import open_for_reading
@@ -40,7 +40,7 @@ SeriesName: TypeAlias = tuple[str, str]
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `SinkError`."""
+    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `RecordingError`."""
     pa = import_pyarrow(path)
     with open_for_reading(path) as file:
         try:
@@ -49,7 +49,7 @@ def open_table(path: Path) -> Iterator[Any]:
                 size = 8 * table.metadata.num_rows * table.metadata.num_columns
                 metadata.check_expansion(path, expansion_problem(size, path.stat().st_size))
                 yield table
-        except SinkError:
+        except RecordingError:
             raise
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
@@ -214,7 +214,7 @@ def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[in
 def read(path: Path) -> tuple[dict[str, Reading], dict[str, Truth], dict[str, Any], Current | None]:
     """Return the readings, the truth, the text and the current of a recording, bit for bit.
 
-    Raise `SinkError` where it is none.
+    Raise `RecordingError` where it is none.
     """
     with open_table(path) as table:
         about = read_metadata(table)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs, messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import current as currents
 from navsense.messages import fault
 from navsense.messages import truth as truths
@@ -363,7 +363,10 @@ class ReadingAssembler:
     """A recording of messages as readings: the head of the recording, its slabs, and what is left out of them."""
 
     def __init__(self, reader: MessageReader) -> None:
-        """Tell what is on which topic. Raises `SinkError` where the recording does not say it, and holds no message."""
+        """Tell what is on which topic.
+
+        Raises `RecordingError` where the recording does not say it, and holds no message.
+        """
         self._reader = reader
         layout = parse_stored_world(reader)
         try:
@@ -378,7 +381,7 @@ class ReadingAssembler:
             )
             seed, asked = int(reader.metadata.get("seed", 0)), float(reader.metadata.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
-            raise SinkError(f"the recording is damaged: {error}", where=reader.where) from error
+            raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, dataset is not None)
         self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
         self._buffers: dict[str, TopicBuffer] = {}
@@ -467,7 +470,7 @@ class ReadingAssembler:
         )
 
     def iter_slices(self) -> Iterator[TimeSlice]:
-        """Yield all that the recording holds, in windows of bounded size. Raises `SinkError`."""
+        """Yield all that the recording holds, in windows of bounded size. Raises `RecordingError`."""
         size = 0
         for lots in self._reader.read_batches(self._buffers):
             for lot in lots:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.errors import MotionError, SinkError, Where
+from navsense.errors import MotionError, RecordingError, Where
 from navsense.messages import truth
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
@@ -81,7 +81,7 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
         )
         time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
         return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
-    except SinkError as error:
+    except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
     except MotionError as error:

@@ -15,7 +15,7 @@ import numpy as np
 from navsense import inputs, outputs
 from navsense.devices.encoders import FORMATS
 from navsense.devices.logs import summarise_log
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import csv_tables, euroc, message_reader, parquet_reader, records
 from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error, storage_path, to_path
 from navsense.recordings.dataset_reader import open_archive, open_recording, read_metadata, read_times
@@ -108,7 +108,7 @@ def format_faults(value: str) -> str:
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
-    """Return what a recording of any format holds; raise `SinkError` if it is none or was cut off.
+    """Return what a recording of any format holds; raise `RecordingError` if it is none or was cut off.
 
     A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
     folder of CSV or EuRoC by itself, or as it was recorded.
@@ -129,7 +129,7 @@ def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
         else readers.get(suffix, _read_tables if path.is_dir() else None)
     )
     if reader is None:
-        raise SinkError(
+        raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
             allowed="known are " + ", ".join(readers),
@@ -197,7 +197,7 @@ def _read_mcap(path: Path) -> RecordingSummary:
             else:
                 _scan_records(file, start, size - tail, contents)
         except (records.DamagedError, struct.error, ValueError, OverflowError, MemoryError) as error:
-            raise SinkError(
+            raise RecordingError(
                 f"the recording is damaged: {error}",
                 where=Where(str(path)),
                 remedy=outputs.recovery_remedy(path),
@@ -325,7 +325,7 @@ def _read_device_log(path: Path) -> RecordingSummary:
         data = file.read()
     try:
         log = summarise_log(device_suffix(path), data)
-    except SinkError as error:
+    except RecordingError as error:
         error.where = Where(str(path))
         raise
     meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}

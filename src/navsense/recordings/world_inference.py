@@ -388,7 +388,7 @@ def _make_generic_spec(channel: MessageChannel, lengths: Mapping[str, int]) -> S
 
 
 def infer_world(reader: MessageReader) -> World:
-    """Return the world of a recording of messages that does not say it. Raises `SinkError`."""
+    """Return the world of a recording of messages that does not say it. Raises `RecordingError`."""
     guess = WorldInference(reader)
     guess.read()
     return guess.build_world()
