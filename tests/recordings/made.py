@@ -18,7 +18,7 @@ from navsense.clock import Clock
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading, TimeSlice, Truth

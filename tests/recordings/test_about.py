@@ -25,7 +25,7 @@ from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Adcp, Dvl, Imu, Magnetometer, NavSat, TrackMode
 from navsense.sensors.doppler import MessageDialect

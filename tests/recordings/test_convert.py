@@ -34,12 +34,13 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.recordings import csv_tables, message_copy, message_reader
+from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.euroc import format_sensor_yaml
-from navsense.recordings.mcap_file_writer import McapFileWriter
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.mcap.writer import McapFileWriter
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.recordings.world_json import FORMAT_VERSION
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
@@ -191,8 +192,8 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
     known, found = open_recording(recorded / "a.npz"), open_recording(recorded / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, 30_000)
     cut = open_recording(recorded / name)
@@ -226,8 +227,8 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     """However few messages are read at a time."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, size)
     world = example_world(("imu", Imu.example_spec()))

@@ -31,10 +31,11 @@ from navsense.calibration.files import read as read_samples
 from navsense.environment.current import CurrentReplay
 from navsense.errors import NavsenseError
 from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
-from navsense.recordings import csv_tables, euroc, records
+from navsense.recordings import csv_tables, euroc
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.leftovers import recover
+from navsense.recordings.mcap import records
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
 from navsense.rosbags_limits import limit_rosbags

@@ -15,7 +15,7 @@ from mcap.reader import make_reader
 import navsense as ns
 from navsense import messages, recordings
 from navsense.errors import RecordingError
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import SENSORS
@@ -88,7 +88,7 @@ def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Pa
 
 
 def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("navsense.recordings.message_records.CHUNK_BYTES", 2000)
+    monkeypatch.setattr("navsense.recordings.mcap.writer.CHUNK_BYTES", 2000)
     part = made.reading(made.MAG, 0, 40, epoch=7)
     part = replace(part, arrivals=part.time + np.linspace(0.5, 0.1, 40))
     with recordings.open_writer(

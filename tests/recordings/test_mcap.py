@@ -20,8 +20,9 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import recordings
 from navsense.errors import RecordingError
-from navsense.recordings import mcap, records
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap import writer as mcap_writer
+from navsense.recordings.mcap.writer import McapWriter
 
 EPOCH = 1_700_000_000
 SECONDS = 3
@@ -246,7 +247,7 @@ def test_without_truth_only_readings_clock_and_transforms_are_kept(made: ModuleT
 def test_chunks_are_bounded_and_follow_one_another_in_time(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(mcap_writer, "CHUNK_BYTES", 20_000)
     path = tmp_path / "run.mcap"
     with McapWriter(path, recordings.RecordingHeader(made.world(), duration=3.0)) as writer:
         for second in range(3):
@@ -311,7 +312,7 @@ def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made:
 def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path, late = tmp_path / "run.mcap", made.slab(1)
     # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
     late.readings[made.MAG].clock_error[3] = 2.2e9
@@ -349,7 +350,7 @@ def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleT
 def test_pieces_are_the_same_file_however_small(
     made: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path = tmp_path / "run.mcap"
     with recordings.open_writer(
         path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))

@@ -30,9 +30,9 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.recordings import parquet
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.parquet_reader import run_order
-from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
 from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice

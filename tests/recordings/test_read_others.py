@@ -18,13 +18,13 @@ import navsense as ns
 from navsense.clock import Latency
 from navsense.errors import RecordingError
 from navsense.messages.schemas import format_schema
-from navsense.recordings import chunk_order
-from navsense.recordings.alignment import align_columns
-from navsense.recordings.columns import ColumnBatch, TopicBuffer
+from navsense.recordings.channels import CDR, MessageChannel
+from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.message_reader import CDR, MessageChannel, open_messages
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Imu
 from navsense.series import Reading
@@ -205,7 +205,7 @@ def test_messages_in_any_order(
     order: str,
     options: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", 6000)
+    monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", 6000)
     rows = sent(recorded)
     path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
     check_alike(path, recorded)
@@ -218,7 +218,7 @@ def test_messages_in_any_order(
 def test_disorder_that_does_not_fit_into_memory(
     made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_order, "MAX_HELD_BYTES", 150_000)
+    monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
     rows = sent(recorded)
     made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
     check_alike(tmp_path / "near.mcap", recorded)

@@ -20,9 +20,10 @@ from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
 from navsense.errors import NavsenseError, RecordingError
-from navsense.recordings import mcap, records
 from navsense.recordings.base import recovered_name
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap import writer as mcap_writer
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import format_metadata_item, format_seconds, read_summary
 
 
@@ -358,4 +359,4 @@ def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     recordings.open_writer(path, recordings.RecordingHeader(made.world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
-    assert mcap.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"
+    assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"

@@ -33,11 +33,11 @@ from navsense import recordings
 from navsense.clock import Latency
 from navsense.errors import RecordingError
 from navsense.noise.channel import Noise
-from navsense.recordings import rosbag
 from navsense.recordings.base import os_error
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag import writer as rosbag_writer
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
@@ -399,15 +399,15 @@ def test_what_is_given_up_leaves_nothing(made: ModuleType, tmp_path: Path, suffi
 def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    calls, kept = [], rosbag.PendingBag._write
+    calls, kept = [], rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         kept(bag, blocks)
 
-    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=9.0))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
@@ -425,9 +425,9 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
 def test_an_interrupt_while_it_is_begun_leaves_nothing(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    held, kept = threading.Event(), rosbag.PendingBag._write
+    held, kept = threading.Event(), rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
         signal.pthread_kill(main, signal.SIGINT)
         # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
@@ -435,7 +435,7 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
             signal.pthread_kill(main, signal.SIGUSR1)
         kept(bag, blocks)
 
-    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
@@ -480,10 +480,10 @@ def test_the_causes_that_sqlite_gives_have_their_remedies(made: ModuleType, tmp_
     for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
         error = sqlite3.OperationalError("said by SQLite")
         error.sqlite_errorcode = code
-        with pytest.raises(OSError, match="said by SQLite") as caught, rosbag.map_sqlite_errors():
+        with pytest.raises(OSError, match="said by SQLite") as caught, rosbag_writer.map_sqlite_errors():
             raise error
         assert words in str(os_error(tmp_path, OSError(caught.value.errno, os.strerror(caught.value.errno))))
-    with pytest.raises(OSError, match="another"), rosbag.map_sqlite_errors():
+    with pytest.raises(OSError, match="another"), rosbag_writer.map_sqlite_errors():
         raise sqlite3.ProgrammingError("another")
 
 

@@ -38,9 +38,9 @@ from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_json, register_type, to_json
@@ -226,7 +226,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("FIL-1")
 def test_no_writer_asks_for_the_name_of_a_class_or_module() -> None:
-    for file in RECORDINGS.glob("*.py"):
+    for file in RECORDINGS.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in ("__module__", "__qualname__"), f"{file.name}:{node.lineno}"

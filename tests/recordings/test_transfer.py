@@ -19,7 +19,7 @@ from navsense.errors import RecordingError, SimulationError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 
 BOOL = ("std_msgs/msg/Bool", b"bool data\n", b"\0\1\0\0\1")

@@ -29,10 +29,10 @@ from navsense.recordings.device_writers import (
 )
 from navsense.recordings.euroc import EurocWriter
 from navsense.recordings.gazebo import GazeboWriter
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.recordings.npz import NpzWriter
 from navsense.recordings.parquet import ParquetWriter, import_pyarrow
-from navsense.recordings.rosbag import Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
+from navsense.recordings.rosbag.writer import Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
 from navsense.world import World
 
 __all__ = [

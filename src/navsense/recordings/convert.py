@@ -18,13 +18,16 @@ from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
 from navsense.recordings.base import FOLDER_SUFFIXES, WORLD_KEY, RecordingHeader, os_error, storage_path, to_path
+from navsense.recordings.channels import ROS1
 from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.device_writers import ADDRESS_PATTERN
 from navsense.recordings.losses import MESSAGE_FORMATS, ConversionLosses, format_suffix
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
+from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import has_place, notes_about
 from navsense.series import TimeSlice
 
@@ -76,7 +79,7 @@ def convert(
             raise RecordingError("a recording is converted into a file, not an address", str(out), remedy=remedy)
         with inputs.collect_inputs():
             inputs.add_input(source)
-            inputs.add_input(message_reader.ros2_bag_folder(source))
+            inputs.add_input(ros2_bag_folder(source))
             if source.suffix.lower() in FOLDER_SUFFIXES and not source.exists():
                 inputs.add_input(storage_path(source))
             _check_target(target)
@@ -109,11 +112,7 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
     """Carry messages."""
     with message_reader.open_messages(source) as found:
         notes = notes_about(found.metadata.get(WORLD_KEY))
-        if (
-            isinstance(found, message_reader.McapReader)
-            and format_suffix(target) == ".mcap"
-            and found.profile != message_reader.ROS1
-        ):
+        if isinstance(found, McapReader) and format_suffix(target) == ".mcap" and found.profile != ROS1:
             count = found.count_messages()  # all are read: a damaged one is not handed on
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name

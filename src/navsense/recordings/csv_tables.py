@@ -30,8 +30,8 @@ from navsense.recordings import metadata
 from navsense.recordings.atomic import AtomicWriter
 from navsense.recordings.base import RecordingHeader, closed_error, os_error
 from navsense.recordings.dataset import Dataset
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
-from navsense.recordings.records import DamagedError
 from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 

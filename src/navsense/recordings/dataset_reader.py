@@ -19,9 +19,9 @@ from navsense.recordings import csv_tables, euroc, message_reader, metadata, par
 from navsense.recordings.base import open_for_reading, os_error, recovery_command, to_path
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.device_writers import device_suffix
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.typing import AnyArray, FloatArray
 

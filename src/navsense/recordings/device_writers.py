@@ -36,7 +36,7 @@ from navsense.recordings.base import (
     os_error,
     write_all,
 )
-from navsense.recordings.mcap import check_header
+from navsense.recordings.mcap.writer import check_header
 from navsense.recordings.tcp_server import TcpServer
 from navsense.series import Reading, TimeSlice
 from navsense.world import MountedSensor, World

@@ -13,11 +13,18 @@ import numpy as np
 
 from navsense import messages
 from navsense.messages.descriptors import encode_descriptor_set
-from navsense.recordings import records
 from navsense.recordings.base import RecordingHeader, add_path_to_errors
-from navsense.recordings.mcap import WORLD_METADATA, check_header, encode_run_metadata, encode_world_metadata
-from navsense.recordings.mcap_file_writer import McapFileWriter, McapWriterBase
-from navsense.recordings.message_records import MessageRecord, chunk_messages
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.mcap.writer import (
+    McapFileWriter,
+    McapWriterBase,
+    MessageRecord,
+    check_header,
+    chunk_messages,
+    encode_run_metadata,
+    encode_world_metadata,
+)
 from navsense.recordings.topic_names import TopicNames
 from navsense.series import Reading, TimeSlice, to_nanoseconds
 

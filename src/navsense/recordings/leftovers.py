@@ -21,7 +21,7 @@ from pathlib import Path
 from navsense import inputs, outputs
 from navsense.errors import RecordingError, Where
 from navsense.outputs import HiddenFolder
-from navsense.recordings import csv_tables, npz, records
+from navsense.recordings import csv_tables, npz
 from navsense.recordings.base import (
     FOLDER_SUFFIXES,
     is_recovered,
@@ -31,12 +31,13 @@ from navsense.recordings.base import (
     storage_path,
     to_path,
 )
-from navsense.recordings.mcap_recovery import RecoveryResult, recover_mcap
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.recovery import RecoveryResult, recover_mcap
 from navsense.recordings.message_copy import check_message_target, copy_messages
-from navsense.recordings.message_reader import map_bag_errors
 from navsense.recordings.npz import write_archive
-from navsense.recordings.truncated_bags import MAGIC as BAG_MAGIC
-from navsense.recordings.truncated_bags import TruncatedBagReader, TruncatedDatabaseReader
+from navsense.recordings.rosbag.reader import map_bag_errors
+from navsense.recordings.rosbag.recovery import MAGIC as BAG_MAGIC
+from navsense.recordings.rosbag.recovery import TruncatedBagReader, TruncatedDatabaseReader
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""

@@ -17,22 +17,13 @@ from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.repack import ShapeCache
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.outputs import HiddenFolder
-from navsense.recordings import records
 from navsense.recordings.base import ROS_KEY, WORLD_KEY, check_target, os_error, storage_path
-from navsense.recordings.mcap import LATCHED_QOS_PROFILE, WORLD_METADATA
-from navsense.recordings.mcap_file_writer import McapFileWriter
-from navsense.recordings.message_reader import (
-    BATCH_BYTES,
-    CDR,
-    QOS_KEY,
-    ROS1,
-    MessageChannel,
-    MessageReader,
-    RawMessage,
-)
-from navsense.recordings.message_records import MessageRecord, chunk_messages
-from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
-from navsense.recordings.rosbag import (
+from navsense.recordings.channels import BATCH_BYTES, CDR, QOS_KEY, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapFileWriter, MessageRecord, chunk_messages
+from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
+from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     check_bag_folder,
     latched_qos,

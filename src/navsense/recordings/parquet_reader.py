@@ -16,7 +16,8 @@ from navsense.errors import RecordingError
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
 from navsense.recordings.base import open_for_reading
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.parquet import (
     CURRENT_COMPONENTS,
     NUMBER_COLUMNS,
@@ -27,7 +28,6 @@ from navsense.recordings.parquet import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.records import DamagedError
 from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.typing import AnyArray, FloatArray, IntArray
 

@@ -28,19 +28,20 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
-from navsense.recordings.alignment import align_columns
 from navsense.recordings.base import RecordingHeader
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import (
     OWN_TYPE_PREFIX,
     Arrays,
     ColumnBatch,
     TopicBuffer,
+    align_columns,
     has_same_type,
     is_readable,
     join_columns,
 )
-from navsense.recordings.message_reader import MessageChannel, MessageReader, parse_stored_world
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json

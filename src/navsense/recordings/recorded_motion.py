@@ -23,10 +23,10 @@ from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
 from navsense.recordings import csv_tables, message_reader, static_transforms
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.message_reader import MessageChannel, MessageReader
 from navsense.typing import AnyArray
 
 RECORDINGS = (".mcap", ".bag", ".db3", ".npz", ".parquet", ".euroc", ".csv")

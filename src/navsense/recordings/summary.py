@@ -16,15 +16,16 @@ from navsense import inputs, outputs
 from navsense.devices.encoders import FORMATS
 from navsense.devices.logs import summarise_log
 from navsense.errors import RecordingError, Where
-from navsense.recordings import csv_tables, euroc, message_reader, parquet_reader, records
+from navsense.recordings import csv_tables, euroc, message_reader, parquet_reader
 from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error, storage_path, to_path
 from navsense.recordings.dataset_reader import open_archive, open_recording, read_metadata, read_times
 from navsense.recordings.device_writers import device_suffix
-from navsense.recordings.mcap import WORLD_METADATA
-from navsense.recordings.mcap_recovery import read_profile
-from navsense.recordings.message_reader import BAG, map_bag_errors
-from navsense.recordings.ros1_metadata import is_metadata, read_ros1_metadata
-from navsense.recordings.rosbag import BAG_METADATA_FILE
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import read_profile, truncated_error
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.rosbag.metadata import is_metadata, read_ros1_metadata
+from navsense.recordings.rosbag.reader import BAG, map_bag_errors
+from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
 from navsense.recordings.world_json import notes_about
 from navsense.rosbags_limits import limit_rosbags
 from navsense.series import to_nanoseconds
@@ -189,7 +190,7 @@ def _read_mcap(path: Path) -> RecordingSummary:
         file.seek(max(start, size - tail))
         ending = file.read(tail)
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
-            raise message_reader.truncated_error(path)
+            raise truncated_error(path)
         try:
             summary = records.FOOTER_BODY.unpack_from(ending, records.PREFIX.size)[0]
             if summary:

@@ -24,8 +24,8 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
+from navsense.recordings.channels import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
 from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
-from navsense.recordings.message_reader import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor

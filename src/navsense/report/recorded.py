@@ -18,8 +18,8 @@ from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
 from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.series import Current, Reading, Truth
 from navsense.world import MountedSensor, Note, World
 

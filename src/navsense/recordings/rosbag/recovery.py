@@ -13,9 +13,7 @@ from typing import BinaryIO
 from navsense import inputs
 from navsense.errors import RecordingError, Where
 from navsense.inputs import expansion_problem
-from navsense.recordings import records
-from navsense.recordings.message_reader import (
-    BAG,
+from navsense.recordings.channels import (
     CDR,
     DEFAULT_WORLD_NAME,
     LATCHED_DURABILITIES,
@@ -25,8 +23,10 @@ from navsense.recordings.message_reader import (
     RawMessage,
     batch_messages,
 )
-from navsense.recordings.ros1_metadata import METADATA_TOPIC, parse_metadata
-from navsense.recordings.rosbag import PENDING_METADATA_FILE, map_sqlite_errors
+from navsense.recordings.mcap import records
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
+from navsense.recordings.rosbag.reader import BAG
+from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
 
 MAGIC = b"#ROSBAG V2.0\n"
 """First bytes of a ROS 1 bag."""

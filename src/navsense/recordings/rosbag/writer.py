@@ -26,9 +26,9 @@ from navsense.messages.schemas import HUMBLE
 from navsense.outputs import HiddenFolder
 from navsense.recordings.atomic import AtomicWriter
 from navsense.recordings.base import WORLD_KEY, RecordingHeader, check_target, closed_error, os_error, storage_path
-from navsense.recordings.mcap import check_header, format_world, run_metadata
+from navsense.recordings.mcap.writer import check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
-from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
+from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 from navsense.series import TimeSlice
 from navsense.typing import ByteArray
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rosbags.interfaces import Connection, Qos
     from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import Writer as Writer2
+
 
 BAG_METADATA_FILE = "metadata.yaml"
 """What a folder needs to be a bag of ROS 2."""

@@ -11,12 +11,10 @@ from typing import BinaryIO
 from navsense import inputs, outputs
 from navsense.errors import RecordingError, Where
 from navsense.outputs import HiddenFolder
-from navsense.recordings import records
 from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, storage_path, to_path
-from navsense.recordings.mcap_file_writer import McapFileWriter, MessageIndex, build_message_indexes
-
-NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""What to say of a NumPy archive or a Parquet table that is not whole."""
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import read_profile
+from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_indexes
 
 LOOSE_BYTES = 2_000_000
 """Messages that stand outside chunks are gathered into chunks of about this size."""
@@ -150,24 +148,6 @@ class _McapRecovery:
             self.out.channels[number] = whole
             self.out.message_counts.setdefault(number, 0)
         return index.build_indexes()
-
-
-def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
-    """Return an MCAP file's profile and the offset behind its head. Raise `RecordingError` where it is no MCAP file."""
-    where = Where(str(path))
-    file.seek(0)
-    magic = file.read(len(records.MAGIC))
-    if magic != records.MAGIC:
-        other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
-    head = next(records.read_records(file, len(records.MAGIC), end), None)
-    if head is None or head.kind != records.HEADER:
-        raise RecordingError("the file ends inside its head; it holds nothing", where=where)
-    try:
-        name = records.FieldReader(head.body).read_string()
-    except records.DamagedError as error:
-        raise RecordingError(f"the file's head is damaged: {error}", where=where) from error
-    return name, head.offset + records.PREFIX.size + len(head.body)
 
 
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
