@@ -38,7 +38,7 @@ from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
-from navsense.rosbags_limits import limit_rosbags
+from navsense.recordings.rosbag.limits import limit_rosbags
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

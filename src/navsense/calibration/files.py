@@ -30,6 +30,7 @@ from navsense.calibration.units import STRONGEST_FIELD, WEAKEST_FIELD, believabl
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
 from navsense.inputs import parse_decimal
+from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.pose import from_rpy
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
@@ -371,7 +372,9 @@ def _from_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
     unit = "T" if topic.type == _bags.MAGNETIC else None
     notes = (FUSED,) if turns is not None and _bags.IMU in turns.said else ()
     source, exact = f"{topic.name} ({topic.type})", attitude == "truth"
-    return _Found(field, series.stamp / _bags.SECOND, turns, unit, _bags.declared(series), source, notes, exact)
+    return _Found(
+        field, series.stamp / NANOSECONDS_PER_SECOND, turns, unit, _bags.declared(series), source, notes, exact
+    )
 
 
 def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _Found:

@@ -199,8 +199,34 @@ def batch_messages(messages: Iterable[RawMessage], topics: Collection[str]) -> I
     yield build_batches()
 
 
+@dataclass(frozen=True)
+class MessageCounts:
+    """Number of messages by topic and type, and the log times (ns) of the first and the last, None without messages."""
+
+    by_topic: Mapping[tuple[str, str], int]
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of messages."""
+        return sum(self.by_topic.values())
+
+
+def join_counts(parts: Iterable[MessageCounts]) -> MessageCounts:
+    """Return the counts of several files as one."""
+    by_topic: dict[tuple[str, str], int] = {}
+    firsts, lasts = list[int](), list[int]()
+    for part in parts:
+        for key, count in part.by_topic.items():
+            by_topic[key] = by_topic.get(key, 0) + count
+        firsts += [] if part.first is None else [part.first]
+        lasts += [] if part.last is None else [part.last]
+    return MessageCounts(by_topic, min(firsts, default=None), max(lasts, default=None))
+
+
 class MessageReader(Protocol):
-    """An open recording of messages: `about` is what it says of itself, `own` where navsense wrote it."""
+    """An open recording of messages. `metadata` is the recording's own, `is_navsense` true if navsense wrote it."""
 
     where: Where
     channels: list[MessageChannel]
@@ -213,4 +239,12 @@ class MessageReader(Protocol):
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in the same order, in batches of bounded size."""
+        ...
+
+
+class CompleteReader(MessageReader, Protocol):
+    """A reader of a complete recording, which has an index of its messages."""
+
+    def count_messages(self) -> MessageCounts:
+        """Return the counts in the index; without an index all messages are read."""
         ...

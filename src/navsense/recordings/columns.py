@@ -12,7 +12,6 @@ from navsense.errors import RecordingError
 from navsense.messages import generic
 from navsense.messages.cdr import build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
-from navsense.messages.schemas import DEFINITIONS
 from navsense.recordings.channels import ROS1, MessageBatch, MessageChannel, SizeGroup, group_by_size
 from navsense.recordings.rosbag.definitions import find_definitions
 from navsense.typing import AnyArray, BoolArray, ByteArray, IntArray
@@ -64,10 +63,8 @@ class MessageDecoder:
         self._channel = channel
         parsed = channel.parse_type().definitions
         known = find_definitions(channel.type, parsed)
-        self._definitions: Mapping[str, str] = known or DEFINITIONS
+        self._definitions = known or format_definitions(channel.type, parsed)
         self.is_known = channel.is_ros and (known is not None or channel.type.startswith(OWN_TYPE_PREFIX))
-        if channel.type.startswith(OWN_TYPE_PREFIX):
-            self._definitions = {kind: _format_definition(kind, parsed) for kind in parsed}
         self._shapes = ShapeCache(channel.type, parsed, is_ros1=channel.encoding == ROS1)
         self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
 
@@ -140,15 +137,27 @@ def _drop_empty(batch: MessageBatch) -> MessageBatch:
     )
 
 
-def _format_definition(kind: str, parsed: Definitions) -> str:
-    """Return the lines of a parsed definition."""
-    if kind in DEFINITIONS:
-        return DEFINITIONS[kind]
-    lines = []
-    for one in parsed[kind]:
-        count = "" if one.length is None else "[]" if one.length < 0 else f"[{one.length}]"
-        lines.append(f"{one.type.replace('/msg/', '/')}{count} {one.name}")
-    return "\n".join(lines)
+def format_definitions(message_type: str, parsed: Definitions) -> dict[str, str]:
+    """Return the lines of the parsed definitions of a type and of the types in it."""
+    found: dict[str, str] = {}
+    pending = [message_type]
+    while pending:
+        kind = pending.pop()
+        if kind in found or kind not in parsed:
+            continue
+        lines = []
+        for one in parsed[kind]:
+            count = "" if one.length is None else "[]" if one.length < 0 else f"[{one.length}]"
+            lines.append(f"{one.type.replace('/msg/', '/')}{count} {one.name}")
+            pending.append(one.type)
+        found[kind] = "\n".join(lines)
+    return found
+
+
+def read_first_stamps(rows: AnyArray) -> IntArray | int:
+    """Return the stamps (n,) ns of decoded messages; 0 for a type without stamp."""
+    path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
+    return read_stamps(rows, path) if path else 0
 
 
 @dataclass(eq=False)
@@ -187,8 +196,7 @@ class TopicBuffer:
             return
         stamp, found = np.zeros(count, dtype=np.int64), Arrays()
         for _, places, rows in self._decoder.decode_groups(batch.size_groups):
-            path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
-            stamp[places] = read_stamps(rows, path) if path else 0
+            stamp[places] = read_first_stamps(rows)
             for name, array in self.extract(rows).items():
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")

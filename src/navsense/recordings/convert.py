@@ -113,7 +113,7 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
     with message_reader.open_messages(source) as found:
         notes = notes_about(found.metadata.get(WORLD_KEY))
         if isinstance(found, McapReader) and format_suffix(target) == ".mcap" and found.profile != ROS1:
-            count = found.count_messages()  # all are read: a damaged one is not handed on
+            count = found.count_messages(from_data=True).total  # all are read: a damaged one is not handed on
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from navsense import inputs, outputs
 from navsense.errors import RecordingError, Where
@@ -24,6 +25,7 @@ from navsense.outputs import HiddenFolder
 from navsense.recordings import csv_tables, npz
 from navsense.recordings.base import (
     FOLDER_SUFFIXES,
+    WORLD_KEY,
     is_recovered,
     open_for_reading,
     os_error,
@@ -38,6 +40,9 @@ from navsense.recordings.npz import write_archive
 from navsense.recordings.rosbag.reader import map_bag_errors
 from navsense.recordings.rosbag.recovery import MAGIC as BAG_MAGIC
 from navsense.recordings.rosbag.recovery import TruncatedBagReader, TruncatedDatabaseReader
+from navsense.recordings.world_json import notes_about
+
+_METADATA = inputs.FileKind("metadata", RecordingError, "must be a JSON object")
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""
@@ -210,20 +215,20 @@ def _save_recording(folder: Path, left: Leftover, out: Path) -> RecoveryResult:
             count, _ = copy_messages(source, out)
         finally:
             source.close()
-        return RecoveryResult(str(out), count, 0, 0, complete=False)
+        notes = notes_about(source.metadata.get(WORLD_KEY))
+        return RecoveryResult(str(out), count, 0, 0, complete=False, notes=notes)
     work = HiddenFolder(storage_path(out))
     try:
         made = work.folder / work.target.name
         with map_bag_errors(left.path):
-            count = (
-                _save_arrays(folder, made)
-                if left.suffix == ".npz"
-                else _save_tables(folder / csv_tables.CONTENT_FOLDER, made)
-            )
+            save = _save_arrays if left.suffix == ".npz" else _save_tables
+            count, metadata = save(folder, made)
         work.commit(made)
     finally:
         work.release()
-    return RecoveryResult(str(out), count, 0, 0, complete=False, unit="rows")
+    return RecoveryResult(
+        str(out), count, 0, 0, complete=False, unit="rows", notes=notes_about(metadata.get(WORLD_KEY))
+    )
 
 
 def _recover_bag(path: Path, out: Path) -> RecoveryResult:
@@ -231,19 +236,24 @@ def _recover_bag(path: Path, out: Path) -> RecoveryResult:
     with open_for_reading(path) as file, map_bag_errors(path):
         source = TruncatedBagReader(path, file)
         count, _ = copy_messages(source, out)
-    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, complete=False)
+    notes = notes_about(source.metadata.get(WORLD_KEY))
+    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, complete=False, notes=notes)
 
 
-def _save_arrays(folder: Path, output: Path) -> int:
-    """Write the archive of the arrays in a hidden folder; return the rows of all sensors."""
+def _save_arrays(folder: Path, output: Path) -> tuple[int, Mapping[str, Any]]:
+    """Write the archive of the arrays in a hidden folder; return the rows of all sensors, and the metadata."""
     columns, text = npz.read_unfinished_columns(folder)
     write_archive(output, columns, text)
-    sensors = inputs.parse_json(text)["sensors"]
-    return sum(columns[f"{name}/time"].count for name in sensors)
+    metadata = inputs.parse_json(text)
+    return sum(columns[f"{name}/time"].count for name in metadata["sensors"]), metadata
 
 
-def _save_tables(old: Path, output: Path) -> int:
-    """Write the tables of a hidden folder without their incomplete last lines; return the rows of all series."""
+def _save_tables(folder: Path, output: Path) -> tuple[int, Mapping[str, Any]]:
+    """Write the tables of a hidden folder without their incomplete last lines.
+
+    Return the rows of all series, and the metadata.
+    """
+    old = folder / csv_tables.CONTENT_FOLDER
     shutil.copytree(old, output, ignore=shutil.ignore_patterns("*.new"))
     files = sorted(output.rglob("*.csv"))
     counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
@@ -256,7 +266,8 @@ def _save_tables(old: Path, output: Path) -> int:
                 companions.add(companion)
     for file, count in counts.items():
         os.truncate(file, sum(map(len, islice(_complete_lines(file), count))))
-    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+    rows = sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+    return rows, inputs.parse_json(inputs.read_bytes(str(old / csv_tables.METADATA_FILE), _METADATA))
 
 
 def _complete_lines(file: Path) -> Iterator[bytes]:

@@ -11,13 +11,12 @@ from typing import Any
 from navsense import inputs, outputs
 from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error
-from navsense.recordings.channels import MessageReader
+from navsense.recordings.channels import CompleteReader, MessageReader
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import (
     McapReader,
 )
-from navsense.recordings.rosbag.reader import _open_bag, is_ros2_bag
-from navsense.rosbags_limits import limit_rosbags
+from navsense.recordings.rosbag.reader import is_ros2_bag, open_bag
 
 
 def is_message_recording(path: Path) -> bool:
@@ -26,10 +25,10 @@ def is_message_recording(path: Path) -> bool:
 
 
 @contextmanager
-def open_messages(path: Path) -> Iterator[MessageReader]:
-    """Yield a recording of messages.
+def open_messages(path: Path) -> Iterator[CompleteReader]:
+    """Yield a reader of a recording of messages.
 
-    Raises `RecordingError` for what is none, was cut off, is damaged, cannot be read.
+    Raises `RecordingError` for another file, a truncated or damaged recording, and a file that cannot be read.
     """
     where = Where(str(path))
     try:
@@ -37,8 +36,8 @@ def open_messages(path: Path) -> Iterator[MessageReader]:
             with open_for_reading(path) as file:
                 yield McapReader(path, file)
             return
-        with limit_rosbags(), _open_bag(path) as source:
-            yield source
+        with open_bag(path) as reader:
+            yield reader
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from navsense.errors import MotionError, RecordingError, Where
-from navsense.messages import truth
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
@@ -27,6 +27,7 @@ from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, MessageQuantities
 from navsense.typing import AnyArray
 
 RECORDINGS = (".mcap", ".bag", ".db3", ".npz", ".parquet", ".euroc", ".csv")
@@ -36,24 +37,9 @@ _NAMED_PATTERN = re.compile(
 )
 
 
-def _extract_odometry(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.pose.position"], "orientation": read_quaternions(rows, "pose.pose.orientation")}
-
-
-def _extract_pose(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.position"], "orientation": read_quaternions(rows, "pose.orientation")}
-
-
-def _extract_transform(rows: AnyArray) -> Arrays:
-    return {"position": rows["transform.translation"], "orientation": read_quaternions(rows, "transform.rotation")}
-
-
-POSE_EXTRACTORS = {
-    truth.ODOMETRY_TYPE: _extract_odometry,
-    "geometry_msgs/msg/PoseStamped": _extract_pose,
-    "geometry_msgs/msg/TransformStamped": _extract_transform,
-}
-"""Types of messages that hold a pose, and what takes it out of them."""
+def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:
+    position, orientation = paths.position or "", paths.orientation or ""
+    return {"position": rows[position], "orientation": read_quaternions(rows, orientation)}
 
 
 def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
@@ -125,7 +111,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
     """Return the poses of a topic."""
     with message_reader.open_messages(file) as source:
         line = _select_channel(source, file, name)
-        column = TopicBuffer(line, POSE_EXTRACTORS[line.type])
+        column = TopicBuffer(line, partial(_extract_pose, paths=QUANTITIES[line.type]))
         if not column.is_known:
             what = f"topic {line.topic}: {line.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
@@ -142,7 +128,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
     """Return the topic of poses that is meant: of a model's truth, else the only one."""
-    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_EXTRACTORS}
+    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_TYPES}
     if name:
         topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
         return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]

@@ -28,6 +28,7 @@ from navsense.recordings.channels import (
     ChannelKey,
     MessageBatch,
     MessageChannel,
+    MessageCounts,
     RawMessage,
     SizeGroup,
     join_small_batches,
@@ -360,6 +361,7 @@ class McapReader:
     _all_channels: list[MessageChannel] = field(default_factory=list)
     _channel_places: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
+    _statistics: bytes = b""
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
@@ -376,23 +378,44 @@ class McapReader:
         summary = records.FOOTER_BODY.unpack_from(ending, records.PREFIX.size)[0]
         if not (summary and self._read_summary(summary)):
             self._schemas, self._channels, self._all_channels, self.metadata = {}, {}, [], {}
+            self._statistics = b""
             for raw in self._read_data_records():
                 self._add_definition(raw.kind, raw.body)
         self.channels = list(dict.fromkeys(self._channels.values()))
         self.is_navsense = bool(self.metadata)
 
-    def count_messages(self) -> int:
-        """Return how many messages there are, by reading all of them."""
-        return sum(self._load_segment(piece)[0].log_time.size for piece in list_segments(self.file, self._span))
+    def count_messages(self, *, from_data: bool = False) -> MessageCounts:
+        """Return the counts in the summary; without a summary, or with `from_data`, all messages are read."""
+        counts = dict.fromkeys(((one.topic, one.type) for one in self._channels.values()), 0)
+        if self._statistics and not from_data:
+            reader = records.FieldReader(self._statistics)
+            total = reader.read_int(8)
+            reader.read(18)
+            first, last = reader.read_int(8), reader.read_int(8)
+            table = records.FieldReader(reader.read(reader.read_int(4)))
+            while table.offset < len(table.body):
+                channel, count = self._channels[table.read_int(2)], table.read_int(8)
+                counts[channel.topic, channel.type] += count
+            return MessageCounts(counts, first, last) if total else MessageCounts(counts)
+        times = []
+        for segment in list_segments(self.file, self._span):
+            messages, places = self._load_segment(segment)
+            for place, count in zip(*(one.tolist() for one in np.unique(places, return_counts=True)), strict=True):
+                key = self._all_channels[place].topic, self._all_channels[place].type
+                counts[key] = counts.get(key, 0) + count
+            if places.size:
+                times += [int(messages.log_time.min()), int(messages.log_time.max())]
+        return MessageCounts(counts, min(times, default=None), max(times, default=None))
 
     def _read_summary(self, summary: int) -> bool:
         """Note what the summary says; tell whether it has all channels of the file's messages, and their schemas."""
         used: set[int] = set()
-        told = list(self._read_summary_records(summary))
-        for raw in sorted(told, key=lambda one: one.kind != records.SCHEMA):
+        found = list(self._read_summary_records(summary))
+        for raw in sorted(found, key=lambda one: one.kind != records.SCHEMA):
             self._add_definition(raw.kind, raw.body)
             used |= records.list_channels(raw)
-        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in told if raw.kind == records.CHANNEL} - {0}
+            self._statistics = raw.body if raw.kind == records.STATISTICS else self._statistics
+        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in found if raw.kind == records.CHANNEL} - {0}
         return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
 
     def _read_summary_records(self, summary: int) -> Iterator[records.RawRecord]:
