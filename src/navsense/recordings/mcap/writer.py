@@ -40,6 +40,7 @@ from navsense.recordings.base import (
     requested_duration,
     write_all,
 )
+from navsense.recordings.channels import CDR, QOS_KEY, ROS1, MessageChannel, MessageReader, RawMessage
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.lz4_rows import (
     BLOCK_OVERHEAD,
@@ -647,3 +648,70 @@ class McapWriter(McapWriterBase):
             at = channel.write_records(out, at, block)
         yield out[:at].data
         yield memoryview(FRAME_END)
+
+
+class McapTarget:
+    """An MCAP file, profile of ROS 2."""
+
+    encoding = CDR
+
+    def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
+        """Make the file in the hidden folder, by the name that it will have."""
+        self.output = folder / target.name
+        self.file = McapFileWriter(self.output, final_path=target)
+        self._numbers: dict[MessageChannel, int] = {}
+        self._schemas: dict[tuple[str, bytes], int] = {}
+        self._counts: list[int] = []
+        self._pending: list[bytes] = []
+        about = {key: value for key, value in reader.metadata.items() if key != WORLD_KEY}
+        named = [
+            ("navsense", about),
+            (WORLD_METADATA, {key: v for key, v in reader.metadata.items() if key == WORLD_KEY}),
+        ]
+        for name, values in named:
+            if values:
+                record = records.encode_record(records.METADATA, records.encode_text(name), records.encode_map(values))
+                self.file.add_metadata(record, name)
+
+    def add_channel(self, channel: MessageChannel) -> None:
+        """Add a channel."""
+        if channel in self._numbers:
+            return
+        number = self._numbers[channel] = len(self._numbers)
+        if number > 65535:
+            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
+        schema, form = channel.definition, channel.schema_encoding
+        if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
+            schema, form = channel.parse_type().ros2_text.encode(), "ros2msg"
+        encoding = CDR if channel.encoding == ROS1 else channel.encoding
+        known = self._schemas.setdefault((channel.type, schema), len(self._schemas) + 1)
+        if known not in self.file.schemas:
+            self.file.schemas[known] = records.encode_schema(known, channel.type, schema, form)
+            self._pending.append(self.file.schemas[known])
+        quality = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
+        record = records.encode_channel(number, known, channel.topic, {QOS_KEY: quality}, encoding)
+        self.file.channels[number] = record
+        self.file.message_counts[number] = 0
+        self._counts.append(0)
+        self._pending.append(record)
+
+    def write(self, batch: Sequence[RawMessage]) -> None:
+        """Write messages in chunks, definitions that are new before them."""
+        if self._pending:
+            self.file.write_chunks([(b"".join(self._pending), [])])
+            self._pending.clear()
+        found = []
+        for line, log, time, data in batch:
+            number = self._numbers[line]
+            found.append(MessageRecord(number, self._counts[number], log, time, data))
+            self._counts[number] += 1
+        self.file.write_chunks(chunk_messages(found))
+
+    def close(self) -> None:
+        """Write the summary."""
+        self.write(())
+        self.file.finish()
+
+    def abort(self) -> None:
+        """Let go of the file."""
+        self.file.release()

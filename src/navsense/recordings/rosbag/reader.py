@@ -26,9 +26,9 @@ from navsense.recordings.channels import (
 from navsense.recordings.mcap.reader import (
     McapReader,
 )
+from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
 from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
-from navsense.recordings.rosbag.limits import limit_rosbags
 
 BAG = inputs.FileKind("bag", RecordingError, "must be a bag of ROS")
 
