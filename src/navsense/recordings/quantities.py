@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from navsense import inputs
 from navsense.errors import FieldError, RecordingError, Where
 from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import ChannelKey, MessageChannel, MessageReader
@@ -65,6 +66,9 @@ ATTITUDE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.orientati
 FIELD_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.field is not None)
 POSE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.position is not None)
 VELOCITY_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.velocity is not None)
+
+
+_VELOCITY_FILE = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,7 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
     Without `topic` the recording must have one topic that holds a velocity. Raises `FieldError`.
     """
     where = Where(str(path))
+    inputs.check_bag(path, _VELOCITY_FILE)
     try:
         with open_messages(path) as reader:
             types = {one.topic: one.type for one in reader.channels}
@@ -166,7 +171,7 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
             message_type = types[topic]
             found = read_values(reader, topic, message_type, QUANTITIES[message_type].velocity or "", "xyz")
     except RecordingError as error:
-        allowed = error.allowed or "must be a ROS bag that can be read"
+        allowed = error.allowed or _VELOCITY_FILE.allowed
         raise FieldError(error.what, error.value, allowed=allowed, where=where, remedy=error.remedy) from error
     times = found.stamp if "Stamped" in message_type else found.log_time
     begin = int(times[0]) if start is None else round(start * 1e9)
