@@ -13,9 +13,7 @@ from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error
 from navsense.recordings.channels import CompleteReader, MessageReader
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.reader import (
-    McapReader,
-)
+from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.reader import is_ros2_bag, open_bag
 
 

@@ -23,9 +23,7 @@ from navsense.recordings.channels import (
     batch_messages,
     join_counts,
 )
-from navsense.recordings.mcap.reader import (
-    McapReader,
-)
+from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
 from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
