@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
+    from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
     from navsense.sdf import load
     from navsense.simulation import record, simulate
 
@@ -35,6 +36,7 @@ _HOME = {
     "Truth": "navsense.series",
     "live": "navsense.live_run",
     "load": "navsense.sdf",
+    "open": "navsense.recordings",
     "record": "navsense.simulation",
     "simulate": "navsense.simulation",
     "with_faults": "navsense.faults",
@@ -53,6 +55,7 @@ __all__ = [
     "factors",
     "live",
     "load",
+    "open",
     "record",
     "sensors",
     "simulate",

@@ -19,7 +19,6 @@ from navsense.recordings import message_reader, reading_assembler
 from navsense.recordings.base import WORLD_KEY
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
@@ -92,7 +91,7 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
     """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
     monkeypatch.setattr(message_reader, "BATCH_BYTES", size)
-    known = open_recording(folder / "a.npz")[IMU]
+    known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
     gone = np.logical_or.reduce([(first <= at) & (at < stop) for first, stop in SPANS[lost]])
     assert acts[gone].any()
@@ -125,7 +124,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
     monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
     monkeypatch.setattr(message_reader, "BATCH_BYTES", 1)
-    known = open_recording(folder / "a.npz")[IMU]
+    known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
     gone = (span[0] <= at) & (at < span[1])
     assert gone.sum() > 3 * most
@@ -164,9 +163,9 @@ def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "c.mcap")
-    known = open_recording(tmp_path / "a.npz")
+    known = ns.open(tmp_path / "a.npz")
     for name in ("a.mcap", "a", "a.bag", "b.npz", "c.mcap"):
-        found = open_recording(tmp_path / name)
+        found = ns.open(tmp_path / name)
         assert found.make_header().world.sensors[0].latency == latency
         for full, expected in known.items():
             told, acts = found[full], expected.errors[FAULT][expected.emitted]

@@ -20,9 +20,9 @@ import pytest
 import navsense as ns
 from navsense import cli, inputs, outputs, recordings
 from navsense.errors import NavsenseError, SinkError
-from navsense.recordings.base import FOLDER_SUFFIXES, add_path_to_errors, recovered_name, storage_path
+from navsense.recordings.base import add_path_to_errors, recovered_name
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.format import format_of_name, storage_path
 from navsense.recordings.leftovers import find_leftover, list_leftovers, recover, remove_leftover
 from navsense.recordings.summary import read_summary
 
@@ -198,8 +198,8 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
         (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
         assert "is still being written by another process; wait until it ends" in str(found)
-        for read in (read_summary, open_recording, recover):
-            if read is not open_recording or name != "run.gz.mcap":
+        for read in (read_summary, ns.open, recover):
+            if read is not ns.open or name != "run.gz.mcap":
                 with pytest.raises(SinkError, match="is still being written by another process; wait until it ends"):
                     read(path)
         assert not recovered_name(path).exists()
@@ -210,7 +210,7 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     assert found.size > 1000
     assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
     if name in HIDDEN:
-        for look in (read_summary, open_recording):
+        for look in (read_summary, ns.open):
             with pytest.raises(SinkError, match=f"navsense recover {path}"):
                 look(path)
     if name == "run.parquet":
@@ -231,7 +231,7 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
 
 def check_rows(made: ModuleType, path: Path) -> None:
     """Check the recovered rows of the IMU: those of 31 slabs; for a bag, those of its complete chunks."""
-    found = open_recording(path)
+    found = ns.open(path)
     reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
     assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
     for second in range(reading.time.size // 100):
@@ -254,7 +254,7 @@ def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Pa
         lines = (copy / "made" / file).read_bytes().splitlines(keepends=True)
         (copy / "made" / file).write_bytes(b"".join(lines[: left + 1]) + lines[left + 1][:20])
     saved = recover(tmp_path / "other.csv", tmp_path / "saved.csv")
-    found = open_recording(tmp_path / "saved.csv")
+    found = ns.open(tmp_path / "saved.csv")
     assert saved.messages == 41 + 10 + 17 + 50
     assert found[made.IMU].time.size == 41
     assert found.truth["rov::base"].time.size == 17
@@ -270,7 +270,7 @@ def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) 
     sink.abort()
     os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
     recover(tmp_path / "other.npz")
-    found = open_recording(tmp_path / "other-recovered.npz")
+    found = ns.open(tmp_path / "other-recovered.npz")
     assert found[made.IMU].time.size == 33
     assert found[made.MAG].time.size == 10
 
@@ -306,7 +306,7 @@ def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tm
     (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
     saved = recover(tmp_path / "cut.bag")
     assert Path(saved.path).name == "cut-recovered.bag"
-    known, found = open_recording(tmp_path / "whole.bag"), open_recording(saved.path)
+    known, found = ns.open(tmp_path / "whole.bag"), ns.open(saved.path)
     count = found[made.IMU].time.size
     assert 0 < count < 3000
     assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
@@ -533,7 +533,7 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
     link = storage_path(path)
     target = store / storage_path(Path(f"target{name.removeprefix('run')}")).name
     link.symlink_to(target)
-    if path.suffix in FOLDER_SUFFIXES:
+    if (found := format_of_name(path)) and found.is_folder:
         target.mkdir()  # a folder must exist
     for _ in range(2):
         with recordings.open_writer(path, head(made)) as sink:
@@ -702,7 +702,7 @@ def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
             write()
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     # What an earlier call read is no input of this one.
-    open_recording("drive.mcap")
+    ns.open("drive.mcap")
     ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
 
 

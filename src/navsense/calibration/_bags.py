@@ -32,9 +32,6 @@ _BAG = inputs.FileKind("bag", CalibrationError, "must be a bag of ROS")
 SECOND = 1_000_000_000
 """Nanoseconds in a second."""
 
-SUFFIXES = (".mcap", ".bag", ".db3")
-"""Of bags; a ROS 2 bag is also a folder that holds `metadata.yaml`."""
-
 MAGNETIC = "sensor_msgs/msg/MagneticField"
 IMU = "sensor_msgs/msg/Imu"
 FIELDS: dict[str, Callable[[Any], Any]] = {
@@ -139,11 +136,6 @@ def decoder(connections: Sequence[Any], *, old: bool) -> Callable[[bytes, str], 
             for part in parts:
                 store.register(get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part))
     return store.deserialize_ros1 if old else store.deserialize_cdr
-
-
-def is_bag(path: Path) -> bool:
-    """Return whether a path is read as a bag."""
-    return path.suffix.lower() in SUFFIXES or path.is_dir()
 
 
 @contextmanager

@@ -8,16 +8,26 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self, TypeAlias
+from typing import BinaryIO, Protocol, Self
 
 from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
+from navsense.recordings.format import (
+    Capability,
+    Format,
+    find_suffix,
+    format_of_name,
+    format_of_recording,
+    list_formats,
+    list_suffixes,
+    storage_path,
+)
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.series import TimeSlice
 from navsense.world import World
@@ -164,8 +174,6 @@ ROS_KEY = "ros"
 WORLD_KEY = "layout"
 """Key of the world's JSON, see `world_json`, beside what a recording says of itself."""
 
-WriterFactory: TypeAlias = Callable[[Path, RecordingHeader], RecordingWriter]
-
 
 def get_version() -> str:
     """Return the version of navsense, "0" where it is not installed."""
@@ -217,20 +225,8 @@ def no_thread_error(where: Where) -> SinkError:
     return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
-FOLDER_SUFFIXES = (".csv", ".euroc", ".db3")
-"""Suffixes of recordings that are the folder NAME."""
-
-
-SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
-"""Suffixes of MCAP files."""
-
-RECOVERABLE_SUFFIXES = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Suffixes of recordings that can be recovered."""
-
-
-def storage_path(path: Path) -> Path:
-    """Return the file or folder of a recording with this name."""
-    return path.with_suffix("") if path.suffix.lower() in FOLDER_SUFFIXES else path
+SUFFIX = ".mcap"
+"""Suffix of MCAP files."""
 
 
 def recovery_command(path: Path) -> str:
@@ -254,8 +250,9 @@ def to_path(path: object) -> Path:
 def recovered_name(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    suffix = next((end for end in RECOVERABLE_SUFFIXES if old.name.lower().endswith(end)), "")
-    stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
+    found = format_of_name(old)
+    suffix = find_suffix(old) if found and Capability.RECOVERY in found.capabilities else ""
+    stem = old.name[: len(old.name) - len(suffix)]
     return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
 
@@ -263,6 +260,25 @@ def is_recovered(path: Path) -> bool:
     """Return True if the recovered recording of a truncated file exists and is not older."""
     saved = storage_path(recovered_name(path))
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
+
+
+def find_format(path: Path) -> Format:
+    """Return the format of an existing recording. Raises `SinkError` if it is unknown."""
+    found = format_of_recording(path)
+    if found:
+        return found
+    if path.is_dir():
+        files = " or ".join(file for one in list_formats() for file in one.folder_files)
+        remedy = f"name a file in it, or a folder that holds {files}"
+        raise SinkError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
+    if not path.exists() and recovery_command(path):
+        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+    raise SinkError(
+        "no recording has this suffix",
+        path.suffix or path.name,
+        allowed="known are " + ", ".join(list_suffixes()),
+        where=Where(str(path)),
+    )
 
 
 def check_target(path: Path) -> None:

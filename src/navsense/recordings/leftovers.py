@@ -23,14 +23,13 @@ from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder
 from navsense.recordings import csv_tables, npz, records
 from navsense.recordings.base import (
-    FOLDER_SUFFIXES,
     is_recovered,
     open_for_reading,
     os_error,
     recovered_name,
-    storage_path,
     to_path,
 )
+from navsense.recordings.format import Capability, format_of_name, storage_path
 from navsense.recordings.mcap_recovery import RecoveryResult, recover_mcap
 from navsense.recordings.message_copy import check_message_target, copy_messages
 from navsense.recordings.message_reader import map_bag_errors
@@ -40,9 +39,6 @@ from navsense.recordings.truncated_bags import TruncatedBagReader, TruncatedData
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""
-
-RECOVERABLE_FORMATS = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Formats that can be recovered."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,15 @@ class Leftover:
             saved = storage_path(recovered_name(self.path))
             return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
-        if self.suffix in RECOVERABLE_FORMATS:
+        if self.is_recoverable:
             return f"{left}; recover it with: navsense recover {self.path}"
         return f"{left}; {self.reason}; remove it with: navsense recover --remove {self.path}"
+
+    @property
+    def is_recoverable(self) -> bool:
+        """True if the format of the recording is known and can be recovered."""
+        found = format_of_name(Path(f"x{self.suffix}")) if self.suffix else None
+        return found is not None and Capability.RECOVERY in found.capabilities
 
     @property
     def reason(self) -> str:
@@ -83,7 +85,8 @@ def find_leftover(path: Path) -> Leftover | None:
     if part is None or not outputs.is_hidden_folder(part):
         return None
     suffix = _find_format(part)
-    name = place.with_name(place.name + suffix) if suffix in FOLDER_SUFFIXES else place
+    found = format_of_name(Path(f"x{suffix}")) if suffix else None
+    name = place.with_name(place.name + suffix) if found and found.is_folder else place
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
     return Leftover(name, place, suffix, size, outputs.is_being_written(part))
 
@@ -183,7 +186,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
     """Recover the recording in a hidden folder, and remove the folder."""
     target = recovered_name(left.path) if out is None else to_path(out)
     with outputs.lock_leftover(left.target) as part:
-        if left.suffix not in RECOVERABLE_FORMATS:
+        if not left.is_recoverable:
             remedy = f"remove it with: navsense recover --remove {left.path}"
             raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":

@@ -12,7 +12,8 @@ from navsense import inputs, outputs
 from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder
 from navsense.recordings import records
-from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, storage_path, to_path
+from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
+from navsense.recordings.format import storage_path
 from navsense.recordings.mcap_file_writer import McapFileWriter, MessageIndex, build_message_indexes
 
 NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"

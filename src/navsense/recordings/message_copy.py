@@ -18,7 +18,8 @@ from navsense.messages.repack import ShapeCache
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.outputs import HiddenFolder
 from navsense.recordings import records
-from navsense.recordings.base import ROS_KEY, WORLD_KEY, check_target, os_error, storage_path
+from navsense.recordings.base import ROS_KEY, WORLD_KEY, check_target, os_error
+from navsense.recordings.format import storage_path
 from navsense.recordings.mcap import LATCHED_QOS_PROFILE, WORLD_METADATA
 from navsense.recordings.mcap_file_writer import McapFileWriter
 from navsense.recordings.message_reader import (

@@ -20,9 +20,10 @@ import numpy as np
 from navsense import inputs, outputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.recordings import record_scan, records
-from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error, storage_path
+from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error
 from navsense.recordings.chunk_order import Segment, SegmentMessages, list_segments, read_segment, read_windows
 from navsense.recordings.definitions import TypeDefinition, parse_definition
+from navsense.recordings.format import format_of_recording, storage_path
 from navsense.recordings.mcap import WORLD_METADATA
 from navsense.recordings.mcap_recovery import read_profile
 from navsense.recordings.ros1_metadata import CALLER_ID, is_metadata, read_ros1_metadata
@@ -484,11 +485,6 @@ class SplitBagReader:
         return chain.from_iterable(part.read_batches(topics) for part in self.readers)
 
 
-def is_ros2_bag(path: Path) -> bool:
-    """Tell whether a path is a bag of ROS 2: its folder, the file in it, or the name that it was recorded by."""
-    return (ros2_bag_folder(path) / BAG_METADATA_FILE).is_file()
-
-
 def ros2_bag_folder(path: Path) -> Path:
     """Return the folder of a bag of ROS 2 that may be named by a file; the path itself where there is none."""
     if path.suffix.lower() == ".db3":
@@ -500,8 +496,9 @@ def ros2_bag_folder(path: Path) -> Path:
 
 
 def is_message_recording(path: Path) -> bool:
-    """Tell whether a path is read as a recording of messages."""
-    return path.suffix.lower() in (".mcap", ".bag", ".db3") or is_ros2_bag(path)
+    """Return True if a path is read as a recording of messages."""
+    found = format_of_recording(path)
+    return found is not None and found.open_messages is not None
 
 
 @contextmanager

@@ -25,7 +25,8 @@ from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HUMBLE
 from navsense.outputs import HiddenFolder
 from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, check_target, closed_error, os_error, storage_path
+from navsense.recordings.base import WORLD_KEY, RecordingHeader, check_target, closed_error, os_error
+from navsense.recordings.format import storage_path
 from navsense.recordings.mcap import check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
