@@ -16,8 +16,8 @@ from navsense import recordings
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError, SinkError
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.convert import convert
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.world_json import has_place, world_to_json
 from navsense.sensors.doppler import MessageDialect
 from navsense.series import TimeSlice

@@ -16,9 +16,9 @@ from navsense.clock import Latency
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import FAULT, ScheduledFault
 from navsense.recordings import message_reader, reading_assembler
-from navsense.recordings.base import WORLD_KEY
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json

@@ -22,8 +22,9 @@ from navsense import recordings
 from navsense.errors import NavsenseError, SinkError
 from navsense.recordings import mcap, records
 from navsense.recordings.base import recovered_name
+from navsense.recordings.header import format_metadata_item, format_seconds
 from navsense.recordings.mcap_recovery import recover_mcap
-from navsense.recordings.summary import format_metadata_item, format_seconds, read_summary
+from navsense.recordings.summary import read_summary
 
 
 def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
+from navsense.atomic import recovery_remedy
 from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import resolve_folder
-from navsense.outputs import recovery_remedy
 from navsense.recordings.base import os_error
 from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors

@@ -120,7 +120,7 @@ def read(
     turn = _turn(mounting)
     recording_format = None if path.is_file() and path.suffix.lower() in _tables.SUFFIXES else format_of_recording(path)
     _check_use(path, recording_format, attitude, mounting, run)
-    if path.is_dir() if recording_format is None else recording_format.open_messages is not None:
+    if path.is_dir() if recording_format is None else recording_format.holds_messages:
         found = _from_bag(path, sensor, attitude, turn)
     elif recording_format is not None:
         found = _from_recording(path, sensor, attitude, turn, run)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import SinkError, Where
 from navsense.recordings import csv_tables, device_writers, euroc, message_formats, npz, parquet
-from navsense.recordings.base import (
-    RecordingHeader,
-    RecordingWriter,
-    build_header,
-    check_target,
-    find_format,
-    to_path,
-)
+from navsense.recordings.base import check_target, find_format, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.device_writers import (
     ADDRESS_PATTERN,
@@ -34,6 +27,7 @@ from navsense.recordings.format import (
     register_format,
     storage_path,
 )
+from navsense.recordings.header import RecordingHeader, RecordingWriter, build_header
 from navsense.world import World
 
 __all__ = [
@@ -98,7 +92,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
             remedy="name the file with one of them",
         )
     check_target(path)
-    outputs.check_not_input(output_path(path))
+    atomic.check_not_input(output_path(path))
     found.check_target(path, world)
     return found
 

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense import inputs, outputs, recordings
+from navsense import atomic, inputs, recordings
 from navsense.errors import SinkError, Where
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, os_error, to_path
+from navsense.recordings.base import os_error, to_path
 from navsense.recordings.device_writers import ADDRESS_PATTERN
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
@@ -92,7 +93,7 @@ def _find_target_format(target: Path) -> Format:
     found = format_of_name(target)
     if found is None or Capability.MESSAGES not in found.capabilities:
         return recordings.find_output_format(target)
-    outputs.check_not_input(recordings.output_path(target))
+    atomic.check_not_input(recordings.output_path(target))
     check_message_target(target)
     return found
 

@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
+from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import SinkError, Where
 from navsense.motion._log import HEADER as POSES
-from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import RecordingHeader, closed_error, os_error, recovery_command
+from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
 from navsense.recordings.records import DamagedError
 from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth

@@ -16,7 +16,7 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
-from navsense.recordings.base import WORLD_KEY, RecordingHeader
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from navsense import outputs
+from navsense import atomic
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat
 from navsense.devices.logs import summarise_log
@@ -30,7 +30,6 @@ from navsense.devices.measurement import DopplerInstrument
 from navsense.devices.pd0_ensembles import Pd0Coordinates
 from navsense.errors import SinkError, Where
 from navsense.recordings.base import (
-    RecordingHeader,
     WriterBase,
     add_path_to_errors,
     check_target,
@@ -41,8 +40,8 @@ from navsense.recordings.base import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap import check_header
-from navsense.recordings.summary import RecordingSummary, SummaryEntry
 from navsense.recordings.tcp_server import TcpServer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading, TimeSlice
@@ -189,7 +188,7 @@ class DeviceLogWriter(WriterBase):
         self._path, self._size, self._is_open = path, 0, True
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path)
+            self._file = atomic.open_in_place(path)
         except OSError as error:
             raise os_error(path, error) from error
 

@@ -30,13 +30,13 @@ from navsense.errors import SinkError, Where
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, normalize
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, closed_error, get_version
+from navsense.recordings.base import AtomicWriter, closed_error
 from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
 from navsense.recordings.reading_assembler import transform_truth
-from navsense.recordings.summary import RecordingSummary, summarize_dataset
+from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Imu
 from navsense.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true

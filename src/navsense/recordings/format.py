@@ -7,24 +7,16 @@ declare theirs under the entry point `navsense.formats`; the name of the entry p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 from navsense.errors import SinkError
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
 from navsense.series import Reading
 from navsense.world import MountedSensor, World
-
-if TYPE_CHECKING:
-    from navsense.recordings.base import RecordingHeader, RecordingWriter
-    from navsense.recordings.dataset import Dataset
-    from navsense.recordings.message_reader import MessageReader
-    from navsense.recordings.summary import RecordingSummary
-
-WriterFactory: TypeAlias = "Callable[[Path, RecordingHeader], RecordingWriter]"
 
 
 class Capability(StrEnum):
@@ -62,7 +54,7 @@ class Format:
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
     check_target: raises `SinkError` if a recording cannot have this path; given the world where it is known.
     data_path: returns the file that a recording with this path is written to, where it is one file of a folder.
-    open_messages: opens the messages of a recording, for formats of messages.
+    holds_messages: `message_reader.open_messages` opens its messages.
     list_sensors: returns the names of the sensors that a recording with this path can hold; None: all sensors.
     list_lost: returns what the format loses of a reading, a phrase each; None: follows from the capabilities.
     list_needed: returns the arrays of a sensor that the format has fields for; those a recording lacks are reported.
@@ -74,14 +66,14 @@ class Format:
     suffixes: tuple[str, ...]
     capabilities: frozenset[Capability]
     read: Callable[[Path], Dataset]
-    open_writer: WriterFactory | None = None
+    open_writer: Callable[[Path, RecordingHeader], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
     unit: str = "rows"
     is_folder: bool = False
     folder_files: tuple[str, ...] = ()
     check_target: Callable[[Path, World | None], None] = lambda *_: None
     data_path: Callable[[Path], Path] | None = None
-    open_messages: Callable[[Path], AbstractContextManager[MessageReader]] | None = None
+    holds_messages: bool = False
     list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
     list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()

@@ -14,7 +14,8 @@ import numpy as np
 from navsense import messages
 from navsense.messages.descriptors import encode_descriptor_set
 from navsense.recordings import records
-from navsense.recordings.base import RecordingHeader, add_path_to_errors
+from navsense.recordings.base import add_path_to_errors
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap import WORLD_METADATA, check_header, encode_run_metadata, encode_world_metadata
 from navsense.recordings.mcap_file_writer import McapFileWriter, McapWriterBase
 from navsense.recordings.message_records import MessageRecord, chunk_messages

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
+from navsense.atomic import HiddenFolder
 from navsense.errors import SinkError, Where
-from navsense.outputs import HiddenFolder
 from navsense.recordings import csv_tables, npz, records
 from navsense.recordings.base import (
     is_recovered,
@@ -77,18 +77,18 @@ class Leftover:
 
 def find_leftover(path: Path) -> Leftover | None:
     """Return the crashed recording in a hidden folder of navsense, or None. `path` is its name or the hidden folder."""
-    if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
-        place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
+    if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
+        place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
         place = storage_path(path)
-    part = outputs.hidden_path(place) if place.name else None
-    if part is None or not outputs.is_hidden_folder(part):
+    part = atomic.hidden_path(place) if place.name else None
+    if part is None or not atomic.is_hidden_folder(part):
         return None
     suffix = _find_format(part)
     found = format_of_name(Path(f"x{suffix}")) if suffix else None
     name = place.with_name(place.name + suffix) if found and found.is_folder else place
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
-    return Leftover(name, place, suffix, size, outputs.is_being_written(part))
+    return Leftover(name, place, suffix, size, atomic.is_being_written(part))
 
 
 def _find_format(folder: Path) -> str:
@@ -106,7 +106,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     found = []
     try:
         for path in sorted(to_path(folder).iterdir()):
-            if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+            if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
                 left = find_leftover(path)
             else:
                 left = _find_truncated_mcap(path) if path.suffix.lower() == ".mcap" else None
@@ -124,7 +124,7 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
         if not records.is_truncated(file):
             return None
         size = file.tell()
-    return Leftover(path, path, ".mcap", size, outputs.is_being_written(path))
+    return Leftover(path, path, ".mcap", size, atomic.is_being_written(path))
 
 
 def remove_leftover(leftover: Leftover) -> bool:
@@ -132,11 +132,11 @@ def remove_leftover(leftover: Leftover) -> bool:
 
     Raises `SinkError` if a live process writes to it.
     """
-    part = outputs.hidden_path(leftover.target)
-    if not outputs.is_hidden_folder(part):
+    part = atomic.hidden_path(leftover.target)
+    if not atomic.is_hidden_folder(part):
         return False
-    with outputs.lock_leftover(leftover.target):
-        outputs.remove_hidden_folder(part)
+    with atomic.lock_leftover(leftover.target):
+        atomic.remove_hidden_folder(part)
     return True
 
 
@@ -179,13 +179,13 @@ def _check_output(out: Path, suffix: str) -> None:
     check_message_target(out)
     if suffix in (".csv", ".euroc"):
         csv_tables.check_table_folder(out)
-    outputs.check_not_input(storage_path(out))
+    atomic.check_not_input(storage_path(out))
 
 
 def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> RecoveryResult:
     """Recover the recording in a hidden folder, and remove the folder."""
     target = recovered_name(left.path) if out is None else to_path(out)
-    with outputs.lock_leftover(left.target) as part:
+    with atomic.lock_leftover(left.target) as part:
         if not left.is_recoverable:
             remedy = f"remove it with: navsense recover --remove {left.path}"
             raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
@@ -195,7 +195,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
             saved = _save_recording(part, left, target)
         except OSError as error:
             raise os_error(target, error) from error
-        outputs.remove_hidden_folder(part)
+        atomic.remove_hidden_folder(part)
     return saved
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from navsense.faults import list_faults
 from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import RecordingHeader
 from navsense.series import Reading, TimeSlice
 from navsense.typing import BoolArray
 from navsense.world import MountedSensor

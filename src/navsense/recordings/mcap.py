@@ -21,15 +21,8 @@ from navsense.kernels import kernel
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
 from navsense.recordings import records
-from navsense.recordings.base import (
-    ROS_KEY,
-    WORLD_KEY,
-    RecordingHeader,
-    add_path_to_errors,
-    format_runs,
-    get_version,
-    requested_duration,
-)
+from navsense.recordings.base import add_path_to_errors
+from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, format_runs, get_version, requested_duration
 from navsense.recordings.lz4_rows import (
     BLOCK_OVERHEAD,
     FRAME_END,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import SinkError, Where
 from navsense.recordings import records
 from navsense.recordings.base import WriterBase, check_target, is_recovered, os_error, write_all
@@ -80,7 +80,7 @@ class McapFileWriter:
         keep = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
+            self._file = atomic.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final_path or path, error) from error
         try:

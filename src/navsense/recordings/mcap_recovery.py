@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
+from navsense.atomic import HiddenFolder
 from navsense.errors import SinkError, Where
-from navsense.outputs import HiddenFolder
 from navsense.recordings import records
 from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
 from navsense.recordings.format import storage_path
@@ -180,8 +180,8 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
     path, out = to_path(path), to_path(out)
     try:
         with inputs.collect_inputs(), open_for_reading(path) as file:
-            if outputs.is_being_written(path):
-                raise outputs.reader_error(path)
+            if atomic.is_being_written(path):
+                raise atomic.reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
             _check_output(out)

@@ -15,7 +15,7 @@ from navsense.messages.cdr import MessageLayout, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.noise.scheduled_faults import FAULT
 from navsense.recordings import static_transforms
-from navsense.recordings.base import RecordingHeader
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 from navsense.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray, WordArray

@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
+from navsense.atomic import HiddenFolder
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.repack import ShapeCache
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.outputs import HiddenFolder
 from navsense.recordings import records
-from navsense.recordings.base import ROS_KEY, WORLD_KEY, check_target, os_error
+from navsense.recordings.base import check_target, os_error
 from navsense.recordings.format import storage_path
+from navsense.recordings.header import ROS_KEY, WORLD_KEY
 from navsense.recordings.mcap import LATCHED_QOS_PROFILE, WORLD_METADATA
 from navsense.recordings.mcap_file_writer import McapFileWriter
 from navsense.recordings.message_reader import (

@@ -10,10 +10,10 @@ from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.recordings import metadata
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format
 from navsense.recordings.gazebo import GazeboWriter
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap import McapWriter
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
@@ -69,7 +69,7 @@ MCAP = Format(
     open_writer=McapWriter,
     summarize=summarize_mcap,
     unit="messages",
-    open_messages=open_messages,
+    holds_messages=True,
     list_lost=list_lost,
 )
 
@@ -81,7 +81,7 @@ GAZEBO = Format(
     open_writer=GazeboWriter,
     summarize=summarize_mcap,
     unit="messages",
-    open_messages=open_messages,
+    holds_messages=True,
     list_sensors=lambda header, _: [one.name for one in header.world.sensors if messages.has_gz(one.spec)],
 )
 
@@ -93,7 +93,7 @@ ROS1_BAG = Format(
     open_writer=Ros1BagWriter,
     summarize=summarize_ros1_bag,
     unit="messages",
-    open_messages=open_messages,
+    holds_messages=True,
     list_lost=list_lost,
 )
 
@@ -109,7 +109,7 @@ ROS2_BAG = Format(
     folder_files=(BAG_METADATA_FILE,),
     check_target=lambda path, _: check_bag_folder(path),
     data_path=bag_database,
-    open_messages=open_messages,
+    holds_messages=True,
     list_lost=list_lost,
 )
 
@@ -121,7 +121,7 @@ ROS2_MCAP_BAG = Format(
     summarize=summarize_ros2_bag,
     unit="messages",
     is_folder=True,
-    open_messages=open_messages,
+    holds_messages=True,
     list_lost=list_lost,
 )
 """The folder of a bag of ROS 2 with one MCAP file: only written by `convert`."""

@@ -17,13 +17,14 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
 from navsense.errors import NavsenseError, SinkError, Where
 from navsense.recordings import record_scan, records
-from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error
+from navsense.recordings.base import open_for_reading, os_error
 from navsense.recordings.chunk_order import Segment, SegmentMessages, list_segments, read_segment, read_windows
 from navsense.recordings.definitions import TypeDefinition, parse_definition
 from navsense.recordings.format import format_of_recording, storage_path
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import WORLD_METADATA
 from navsense.recordings.mcap_recovery import read_profile
 from navsense.recordings.ros1_metadata import CALLER_ID, is_metadata, read_ros1_metadata
@@ -213,9 +214,9 @@ class MessageReader(Protocol):
 
 def truncated_error(path: Path) -> SinkError:
     """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
-    if outputs.is_being_written(path):
-        return outputs.reader_error(path)
-    return SinkError("the recording was cut off", where=Where(str(path)), remedy=outputs.recovery_remedy(path))
+    if atomic.is_being_written(path):
+        return atomic.reader_error(path)
+    return SinkError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
 
 
 @dataclass(eq=False)
@@ -498,7 +499,7 @@ def ros2_bag_folder(path: Path) -> Path:
 def is_message_recording(path: Path) -> bool:
     """Return True if a path is read as a recording of messages."""
     found = format_of_recording(path)
-    return found is not None and found.open_messages is not None
+    return found is not None and found.holds_messages
 
 
 @contextmanager
@@ -515,7 +516,7 @@ def open_messages(path: Path) -> Iterator[MessageReader]:
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:
-        remedy = outputs.recovery_remedy(path)
+        remedy = atomic.recovery_remedy(path)
         raise SinkError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
@@ -538,7 +539,7 @@ def _open_bag(path: Path) -> Iterator[MessageReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     inputs.check_bag(folder, BAG)
-    remedy = outputs.recovery_remedy(path) if old else ""
+    remedy = atomic.recovery_remedy(path) if old else ""
     with map_bag_errors(path, remedy):
         reader: Any = OldReader(path) if old else Reader(folder)
         reader.open()

@@ -21,22 +21,16 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from navsense import inputs
+from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import SinkError, Where
-from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
-from navsense.recordings.base import (
-    RecordingHeader,
-    WriterBase,
-    check_target,
-    closed_error,
-    open_for_reading,
-    os_error,
-)
+from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
 from navsense.recordings.records import DamagedError
-from navsense.recordings.summary import RecordingSummary, SummaryEntry, make_summary
+from navsense.recordings.summary import make_summary
 from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray
 

@@ -23,17 +23,17 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
+from navsense.atomic import HiddenFolder
 from navsense.errors import SinkError, Where
 from navsense.inputs import expansion_problem
-from navsense.outputs import HiddenFolder
 from navsense.recordings import metadata
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import RecordingHeader, check_target, closed_error, open_for_reading
+from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
 from navsense.recordings.records import DamagedError
-from navsense.recordings.summary import RecordingSummary, SummaryEntry, make_summary
+from navsense.recordings.summary import make_summary
 from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray
 

@@ -29,7 +29,6 @@ from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.alignment import align_columns
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.columns import (
     OWN_TYPE_PREFIX,
     Arrays,
@@ -39,6 +38,7 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.message_reader import MessageChannel, MessageReader, parse_stored_world
 from navsense.recordings.records import DamagedError
 from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics

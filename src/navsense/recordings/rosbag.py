@@ -17,16 +17,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from navsense import outputs
+from navsense import atomic
+from navsense.atomic import HiddenFolder
 from navsense.errors import SinkError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HUMBLE
-from navsense.outputs import HiddenFolder
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, check_target, closed_error, os_error
+from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
 from navsense.recordings.format import storage_path
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap import check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
@@ -276,7 +276,7 @@ class Ros2Storage:
             self._writer.open()
             # Each slab is committed, so that it survives a crash of the process. This does not wait for the disk.
             self._database.execute("PRAGMA synchronous=OFF")
-        outputs.save_text(self._work.folder / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
+        atomic.save_text(self._work.folder / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
 
     @property
     def _database(self) -> sqlite3.Connection:

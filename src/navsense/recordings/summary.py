@@ -12,12 +12,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
 from navsense.errors import SinkError, Where
 from navsense.recordings import message_reader, records
-from navsense.recordings.base import WORLD_KEY, find_format, open_for_reading, os_error, to_path
+from navsense.recordings.base import find_format, open_for_reading, os_error, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import storage_path
+from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap import WORLD_METADATA
 from navsense.recordings.mcap_recovery import read_profile
 from navsense.recordings.message_reader import BAG, map_bag_errors
@@ -27,81 +28,6 @@ from navsense.recordings.world_json import notes_about
 from navsense.rosbags_limits import limit_rosbags
 from navsense.series import Current, Reading, Truth, to_nanoseconds
 from navsense.typing import IntArray
-
-
-@dataclass(frozen=True)
-class SummaryEntry:
-    """One topic or array: name, message type (or element type and shape), number of messages (or rows)."""
-
-    name: str
-    type: str
-    count: int
-
-
-@dataclass(frozen=True)
-class RecordingSummary:
-    """What a recording holds. `start` and `end` are true time in integer nanoseconds, None where there is no message.
-
-    `meta` is what the recording says of its run: texts, `runs` a JSON list, `duration_asked` in s. `notes` are about
-    what this version of navsense cannot read of its world.
-    """
-
-    path: str
-    format: str
-    size: int
-    start: int | None
-    end: int | None
-    entries: tuple[SummaryEntry, ...]
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    unit: str = "messages"
-
-    @property
-    def headline(self) -> str:
-        """Return the whole in one line."""
-        count = sum(entry.count for entry in self.entries)
-        span = ""
-        if self.start is not None and self.end is not None:
-            span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
-        made = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
-        return f"{self.path}: {self.format}, {self.size} bytes, {count} {self.unit}{span}{made}"
-
-
-def format_seconds(stamp: int) -> str:
-    """Return integer nanoseconds as exact seconds, without zeros at the end."""
-    whole, part = divmod(abs(stamp), 1_000_000_000)
-    text = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
-    return f"-{text}" if stamp < 0 else text
-
-
-def format_metadata_item(key: str, value: str) -> str:
-    """Return one item of a recording's metadata as the headline has it; what is not understood stays as it is."""
-    if key == "duration_asked":
-        return f"asked for {value.removesuffix('.0')} s"
-    if key == "runs":
-        try:
-            runs = [int(run) for run in inputs.parse_json(value)]
-        except (ValueError, TypeError, OverflowError):
-            return f"runs {value}"
-        if len(runs) == 1:
-            return f"run {runs[0]}"
-        if len(runs) > 1 and runs == list(range(runs[0], runs[0] + len(runs))):
-            return f"runs {runs[0]} to {runs[-1]}"
-        return f"{len(runs)} runs"
-    if key == "faults":
-        return format_faults(value)
-    return f"{key} {value}"
-
-
-def format_faults(value: str) -> str:
-    """Return how many faults on purpose a recording lists; what is no list stays as it is."""
-    try:
-        faults = inputs.parse_json(value)
-    except ValueError:
-        faults = None
-    if not isinstance(faults, list):
-        return f"faults {value}"
-    return f"{len(faults)} fault{'s' * (len(faults) != 1)} on purpose"
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
@@ -198,7 +124,7 @@ def summarize_mcap(path: Path) -> RecordingSummary:
             raise SinkError(
                 f"the recording is damaged: {error}",
                 where=Where(str(path)),
-                remedy=outputs.recovery_remedy(path),
+                remedy=atomic.recovery_remedy(path),
             ) from error
     last = None if contents.first is None else contents.last
     return RecordingSummary(
@@ -270,7 +196,7 @@ def summarize_ros1_bag(path: Path) -> RecordingSummary:
     from rosbags.rosbag1 import Reader
 
     open_for_reading(path).close()
-    remedy = outputs.recovery_remedy(path)
+    remedy = atomic.recovery_remedy(path)
     with map_bag_errors(path, remedy), limit_rosbags(), Reader(path) as reader:
         return _summarize_bag(path, ROS1_BAG, path.stat().st_size, reader, read_ros1_metadata(reader))
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
+from navsense.atomic import recovery_remedy
 from navsense.errors import FieldError, NavsenseError, Where
-from navsense.outputs import recovery_remedy
 from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import FloatArray, Vectors
 
