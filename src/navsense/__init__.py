@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from navsense import calibration, factors, sensors, testing
+    from navsense import calibration, factors, recordings, sensors, testing
     from navsense.errors import NavsenseError
     from navsense.faults import with_faults
     from navsense.live_run import live
@@ -42,7 +42,7 @@ _HOME = {
     "with_faults": "navsense.faults",
 }
 
-_MODULES = ("calibration", "factors", "sensors", "testing")
+_MODULES = ("calibration", "factors", "recordings", "sensors", "testing")
 
 __all__ = [
     "NavsenseError",
@@ -57,6 +57,7 @@ __all__ = [
     "load",
     "open",
     "record",
+    "recordings",
     "sensors",
     "simulate",
     "testing",

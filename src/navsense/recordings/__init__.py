@@ -81,9 +81,9 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     """
     check_name(path)
     found = format_of_name(path)
-    if found is None and ADDRESS_PATTERN.fullmatch(str(path)):
-        parse_address(path)
     if found is None or found.open_writer is None:
+        if ADDRESS_PATTERN.fullmatch(str(path)):
+            parse_address(path)
         raise SinkError(
             "no recording has this suffix",
             path.suffix or path.name,

@@ -71,6 +71,11 @@ class Dataset(Mapping[str, Reading]):
         """Return the numbers of the runs."""
         return [int(run) for run in self.metadata["runs"]]
 
+    @property
+    def world(self) -> World:
+        """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
+        return self.stored.world
+
     def make_header(self) -> RecordingHeader:
         """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""
         asked = self.metadata.get("duration_asked")
