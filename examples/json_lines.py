@@ -99,7 +99,7 @@ def make_reading(name: str, rows: list[dict[str, Any]], header: dict[str, Any]) 
         clock_error=column("clock_error"),
         arrays={key: column(key) for key in header["arrays"]},
         ideal={},
-        errors={},
+        bias={},
         valid=column("valid"),
         emitted=column("emitted"),
         epoch=header["epoch"],

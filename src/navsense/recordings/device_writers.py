@@ -358,7 +358,7 @@ def list_needed(sensor: MountedSensor) -> Sequence[str]:
 
 def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
     def list_lost(_header: RecordingHeader, _sensor: MountedSensor, reading: Reading) -> list[str]:
-        groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.errors}
+        groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
         lost: list[str] = [group for group, arrays in groups.items() if arrays]
         return [f"all that {device_format.name} has no field for", *lost]
 

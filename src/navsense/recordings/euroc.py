@@ -122,7 +122,7 @@ class BiasInterpolator:
     def add(self, reading: Reading) -> None:
         """Take the errors of a window; those of an IMU of which none are recorded are NaN."""
         blank = np.full((reading.time.size, 3), np.nan)
-        parts = [reading.errors.get(name, blank) for name in IMU_ARRAYS]
+        parts = [reading.bias.get(name, blank) for name in IMU_ARRAYS]
         self.time = np.concatenate((self.time[-1:], reading.time))
         self.values = np.concatenate((self.values[-1:], np.concatenate(parts, axis=1)))
 
@@ -349,7 +349,7 @@ def _make_reading(name: str, stamp: IntArray, table: FloatArray, epoch: int) -> 
         clock_error=np.zeros(time.size),
         arrays={"angular_velocity": table[:, :3].copy(), "linear_acceleration": table[:, 3:].copy()},
         ideal={},
-        errors={},
+        bias={},
         valid=np.asarray(np.isfinite(table).all(axis=1)),
         emitted=all_true((time.size,)),
         epoch=epoch,
@@ -414,7 +414,7 @@ def summarize(path: Path) -> RecordingSummary:
 def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
     first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
-    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.errors if sensor.name != first else {}}
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias if sensor.name != first else {}}
     lost: list[str] = [group for group, arrays in groups.items() if arrays]
     return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *lost]
 

@@ -23,8 +23,8 @@ class Capability(StrEnum):
     """Content that a format may hold besides the readings of published samples; the value names it in reports."""
 
     IDEAL = "ideal values"
-    BIAS = "hidden errors"
-    TURN_ON_BIAS = "the constant part of hidden errors"
+    BIAS = "biases"
+    TURN_ON_BIAS = "turn-on biases"
     TRUTH = "truth of links"
     CURRENT = "the water's velocity"
     FAULTS = "the list of faults on purpose"

@@ -1,7 +1,7 @@
 """What a recording loses in another format, and how many of its readings the format holds.
 
-The capabilities of a format decide. A sample that was not published was dropped where `FAULT` is set; any other had no
-output, as a DVL between its pings.
+The capabilities of a format decide. A sample that was not published was dropped where the fault "dropout" acts; any
+other had no output, as a DVL between its pings.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from navsense.faults import list_faults
-from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
 from navsense.recordings.format import Capability, Format
 from navsense.recordings.header import RecordingHeader
 from navsense.series import Reading, TimeSlice
@@ -110,7 +109,7 @@ class ConversionLosses:
 
 def missing_groups(recording_format: Format, reading: Reading) -> list[str]:
     """Return the groups of arrays of a reading that a format does not hold."""
-    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.errors}
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
     return [group for group, arrays in groups.items() if arrays and group not in recording_format.capabilities]
 
 
@@ -120,10 +119,9 @@ def _format_rows(count: int, reason: str) -> str:
 
 def _find_unpublished(sensor: MountedSensor, reading: Reading) -> Mapping[str, BoolArray]:
     """Return the rows that were not published, by the reason."""
-    faults = reading.errors.get(FAULT)
-    if faults is None:
+    if not reading.fault:
         return {DROPPED_OR_NO_OUTPUT if sensor.faults.has_faults else NO_OUTPUT: ~reading.emitted}
-    dropped = np.asarray((faults.astype(np.uint8) & FAULT_BITS["dropout"]) != 0)
+    dropped = reading.fault["dropout"]
     return {DROPPED: ~reading.emitted & dropped, NO_OUTPUT: ~reading.emitted & ~dropped}
 
 

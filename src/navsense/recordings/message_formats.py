@@ -37,8 +37,7 @@ def read(path: Path) -> Dataset:
 def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and the constant part of its bias."""
     encoded = encoded_arrays(sensor, reading)
-    constant = any(name.endswith("_turn_on") for name in reading.errors)
-    lost: list[str] = [Capability.TURN_ON_BIAS] if constant else []
+    lost: list[str] = [Capability.TURN_ON_BIAS] if reading.turn_on_bias else []
     return [*(name for name in reading.arrays if name not in encoded), *lost]
 
 
