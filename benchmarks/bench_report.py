@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
-from navsense.recordings import RecordingHeader, open_writer
+from navsense.recordings import RecordingHeader
+from navsense.recordings import open_writer
 from navsense.report import write
 from navsense.report.recorded import recording_of
 from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
@@ -56,12 +57,12 @@ def hour_of(path: Path, world: World, target: Path) -> None:
     """Write a recording again and again behind itself until it is an hour."""
     found = recording_of(str(path))
     span = round(found.span[1])
-    with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
+    with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as writer:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: later(reading, shift, HOUR) for name, reading in found.readings.items()}
             truth = {name: truth_later(part, shift, HOUR) for name, part in found.truth.items()}
-            sink.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
+            writer.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
 
 
 def told(hour: Path, page: Path) -> None:

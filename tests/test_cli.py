@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from navsense.recordings.mcap.writer import McapFileWriter
 
 from navsense import cli
 from navsense.kernels import INTERPRETED
-from navsense.recordings.mcap_file_writer import McapFileWriter
 from navsense.recordings.summary import read_summary
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]

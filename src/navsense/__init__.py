@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
-    from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
+    from navsense.recordings import open
     from navsense.sdf import load
     from navsense.simulation import record, simulate
 

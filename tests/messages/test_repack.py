@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from navsense.recordings.rosbag.definitions import parse_definition
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from navsense.messages.repack import ShapeCache
-from navsense.recordings.definitions import parse_definition
 
 SEPARATOR = "=" * 80
 KIND = "other_msgs/msg/Everything"

@@ -1,4 +1,4 @@
-"""Worlds and slabs made by hand: what sinks are given in the tests."""
+"""Worlds and slabs made by hand: what writers are given in the tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from mcap.reader import make_reader
 from mcap.writer import Writer as McapWriter
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag1 import Writer as Writer1
 
@@ -18,7 +19,6 @@ from navsense.clock import Clock
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading, TimeSlice, Truth

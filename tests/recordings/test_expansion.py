@@ -19,6 +19,7 @@ import lz4.frame
 import numpy as np
 import pytest
 import zstandard
+from navsense.recordings.rosbag.limits import limit_rosbags
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag1 import reader as ros1
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, storage_mcap
@@ -32,12 +33,12 @@ from navsense.calibration.files import read as read_samples
 from navsense.environment.current import CurrentReplay
 from navsense.errors import NavsenseError
 from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
-from navsense.recordings import csv_tables, euroc, records
+from navsense.recordings import csv_tables, euroc
 from navsense.recordings.convert import convert
 from navsense.recordings.leftovers import recover
+from navsense.recordings.mcap import records
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
-from navsense.rosbags_limits import limit_rosbags
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -59,8 +60,8 @@ def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
 
 def archive(made: ModuleType, path: Path, rows: int) -> Path:
     """Write a recording, and one with a time of many zeros in it."""
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(made.slab(0))
     with np.load(path) as arrays:
         kept = dict(arrays)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
@@ -90,8 +91,8 @@ def test_archives(made: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 def test_tables(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(made.slab(0))
     table = pq.read_table(path)
     row = table.slice(0, 1)
     many = pa.table(

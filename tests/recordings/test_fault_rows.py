@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
+from navsense.recordings.mcap.reader import McapReader
 
 import navsense as ns
 from navsense.clock import Latency
@@ -20,7 +22,7 @@ from navsense.recordings import message_reader, reading_assembler
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.recordings.header import WORLD_KEY
-from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Adcp, Dvl, Imu

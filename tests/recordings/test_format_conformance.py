@@ -16,7 +16,7 @@ import pytest
 import navsense as ns
 from navsense import cli, recordings
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError, UnknownNameError
+from navsense.errors import RecordingError, UnknownNameError
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
@@ -163,7 +163,7 @@ def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> 
     if has_reader(form):
         assert list_contents(ns.open(path), run) == form.capabilities & set(CONTENT)
     else:
-        with pytest.raises((SinkError, UnknownNameError)):
+        with pytest.raises((RecordingError, UnknownNameError)):
             ns.open(path)["imu"]
 
 
@@ -205,10 +205,10 @@ def test_several_runs_are_kept_or_refused(form: Format, runs: Run, tmp_path: Pat
         for name, reading in runs.readings.items():
             assert is_identical(dataclasses.asdict(found[name]), dataclasses.asdict(reading))
         return
-    with pytest.raises(SinkError, match=rf"{path}.*holds one run.*\.npz or \.parquet"):
+    with pytest.raises(RecordingError, match=rf"{path}.*holds one run.*\.npz or \.parquet"):
         runs.save(path)
     runs.save(tmp_path / "all.npz")
-    with pytest.raises(SinkError, match=r"holds one run.*--run"):
+    with pytest.raises(RecordingError, match=r"holds one run.*--run"):
         convert(tmp_path / "all.npz", path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["all.npz"]
     assert convert(tmp_path / "all.npz", path, run=1).count > 0
@@ -228,7 +228,7 @@ def check_after_failure(form: Format, path: Path) -> None:
         assert read_summary(path).format == form.name
     else:
         assert not place.exists()
-        with pytest.raises(SinkError, match=str(path)):
+        with pytest.raises(RecordingError, match=str(path)):
             ns.open(path)
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_an_error_with_a_remedy(
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-        with pytest.raises(SinkError) as caught:
+        with pytest.raises(RecordingError) as caught:
             write(path, header, slices * 20 if form.unit == "records" else slices)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -290,7 +290,7 @@ def test_a_file_of_another_program_is_an_error(
 ) -> None:
     path = tmp_path / name_of(form)
     path.write_bytes(content)
-    with pytest.raises(SinkError) as caught:
+    with pytest.raises(RecordingError) as caught:
         ns.open(path)
     assert str(caught.value).startswith(str(path))
     if content or form.unit != "records":  # a log without a record is a log
@@ -299,6 +299,6 @@ def test_a_file_of_another_program_is_an_error(
             cli.main()
         assert end.value.code == 2
         assert capsys.readouterr().err.startswith(f"error: {path}")
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         convert(path, tmp_path / "made.npz")
     assert not (tmp_path / "made.npz").exists()

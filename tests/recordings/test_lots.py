@@ -17,16 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
+from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
+from navsense.recordings.mcap.reader import McapReader
 
 import navsense as ns
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import format_schema
 from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.recordings import chunk_order, message_reader, record_scan, records
+from navsense.recordings import message_reader
 from navsense.recordings.columns import TopicBuffer
 from navsense.recordings.dataset import collect
-from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.mcap import reader, records
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.testing import example_world, is_identical
@@ -257,9 +260,9 @@ DAMAGED = {
 @pytest.mark.parametrize("what", DAMAGED)
 def test_damage_is_said_alike(tmp_path: Path, what: str) -> None:
     path = around(tmp_path / "a.mcap", *DAMAGED[what])
-    with pytest.raises(SinkError, match=what.strip()) as singly, open_messages(path) as source:
+    with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
-    with pytest.raises(SinkError) as at_once, open_messages(path) as source:
+    with pytest.raises(RecordingError) as at_once, open_messages(path) as source:
         list(source.read_batches({"/v"}))
     assert str(at_once.value) == str(singly.value)
 
@@ -281,7 +284,7 @@ def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None
     path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
     with open_messages(path) as source:
         assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
-    with pytest.raises(SinkError, match="292 years"), open_messages(path) as source:
+    with pytest.raises(RecordingError, match="292 years"), open_messages(path) as source:
         list(source.read_batches({"/v"}))
 
 
@@ -302,7 +305,7 @@ def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch:
         for lot in (lot for lots in source.read_batches({"/v"}) for lot in lots):
             column.append(lot)
 
-    with pytest.raises(SinkError, match="data changes its shape"), open_messages(path) as source:
+    with pytest.raises(RecordingError, match="data changes its shape"), open_messages(path) as source:
         taken(source)
 
 

@@ -17,9 +17,9 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.faults import with_faults
-from navsense.recordings import rosbag
+from navsense.recordings.rosbag import writer
 from navsense.report import write
 from navsense.report.recorded import recording_of
 
@@ -257,7 +257,7 @@ def test_wrong_arguments_are_told(
 
 
 def test_another_world_is_refused(survey: Path) -> None:
-    with pytest.raises(SinkError, match="has no sensor auv"):
+    with pytest.raises(RecordingError, match="has no sensor auv"):
         recording_of(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
 
 

@@ -24,7 +24,7 @@ from navsense.calibration import _attitude
 from navsense.errors import CalibrationError, NavsenseError, Where
 from navsense.inputs import resolve_folder
 from navsense.recordings.base import os_error
-from navsense.rosbags_limits import limit_rosbags
+from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 _BAG = inputs.FileKind("bag", CalibrationError, "must be a bag of ROS")

@@ -114,7 +114,7 @@ def read(
     `PoseStamped`, ...), `/tf` or `/tf:FRAME`, or four columns `qw,qx,qy,qz`. `unit` is that of the numbers or "none",
     tesla unless the file says otherwise. `mounting` is the sensor's roll, pitch, yaw (rad) on the body that the
     attitude is of, where the file does not say it. `run` counts the runs of a recording from 0.
-    Raises `CalibrationError`, `SinkError`.
+    Raises `CalibrationError`, `RecordingError`.
     """
     path = Path(path)
     turn = _turn(mounting)
@@ -228,7 +228,7 @@ def in_options(text: str) -> str:
 
 
 def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
-    """Raise `CalibrationError` or `SinkError` where no file of these suffixes can be written at `path`."""
+    """Raise `CalibrationError` or `RecordingError` where no file of these suffixes can be written at `path`."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")

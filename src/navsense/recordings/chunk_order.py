@@ -13,8 +13,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError, Where
-from navsense.recordings import record_scan, records
+from navsense.errors import RecordingError, Where
+from navsense.recordings.mcap import reader, records
 from navsense.typing import IntArray
 
 MAX_HELD_BYTES = 1 << 29
@@ -110,7 +110,7 @@ def read_windows(
 ) -> Iterator[list[SegmentMessages]]:
     """Yield messages window by window in order of arrival, those of each in parts, which are in no order of time.
 
-    Raises `SinkError` for too much disorder.
+    Raises `RecordingError` for too much disorder.
     """
     if all(after.first >= before.last for before, after in pairwise(segments)):
         for piece in segments:
@@ -123,7 +123,7 @@ def read_windows(
         held.sort(key=lambda one: one[0])
         if sum(part.messages.data.size for _, part in held) > MAX_HELD_BYTES:
             what = f"its messages are in no order of time over more than {MAX_HELD_BYTES >> 20} MiB"
-            raise SinkError(what, where=where, remedy="put them in order with: mcap sort")
+            raise RecordingError(what, where=where, remedy="put them in order with: mcap sort")
         ready, rest = [], []
         for start, part in held:
             early, late = part.split(None if after is None else after.first)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import generic
 from navsense.messages.cdr import build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
 from navsense.messages.schemas import DEFINITIONS
-from navsense.recordings.definitions import find_definitions
-from navsense.recordings.message_reader import ROS1, MessageBatch, MessageChannel
-from navsense.recordings.record_scan import SizeGroup, group_by_size
+from navsense.recordings.channels import ROS1, MessageBatch, MessageChannel, SizeGroup, group_by_size
+from navsense.recordings.rosbag.definitions import find_definitions
 from navsense.typing import AnyArray, ByteArray, IntArray
 
 Arrays = dict[str, AnyArray]
@@ -60,7 +59,7 @@ class MessageDecoder:
     """Messages of one topic as rows of numbers by path."""
 
     def __init__(self, channel: MessageChannel) -> None:
-        """Take the type's definition. Raises `SinkError` where it is missing."""
+        """Take the type's definition. Raises `RecordingError` where it is missing."""
         self._channel = channel
         parsed = channel.parse_type().definitions
         known = find_definitions(channel.type, parsed)
@@ -72,7 +71,7 @@ class MessageDecoder:
         self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
 
     def decode(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Return messages by shape: which they are, and their rows. Raises `SinkError` for one not of its type."""
+        """Return messages by shape: which they are, and their rows. Raises `RecordingError` for one not of its type."""
         return self.decode_groups(group_by_size(messages))
 
     def decode_groups(self, groups: Sequence[SizeGroup]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
@@ -81,7 +80,7 @@ class MessageDecoder:
             found = [block for places, raw in groups for block in self._shapes.split_by_shape(places, raw)]
             return [(shape, places, self._view_rows(shape, raw)) for shape, places, raw in found]
         except ValueError as error:
-            raise SinkError(f"topic {self._channel.topic} of {self._channel.type}: {error}") from error
+            raise RecordingError(f"topic {self._channel.topic} of {self._channel.type}: {error}") from error
 
     def _view_rows(self, shape: MessageShape, raw: ByteArray) -> AnyArray:
         """Return messages (n, size) of one shape as rows of numbers."""
@@ -110,7 +109,7 @@ def is_readable(channel: MessageChannel) -> bool:
     """Tell whether the messages of a topic can be read: their type is defined, and as it is known."""
     try:
         return MessageDecoder(channel).is_known
-    except SinkError:
+    except RecordingError:
         return False
 
 
@@ -122,7 +121,7 @@ def has_same_type(one: MessageChannel, other: MessageChannel) -> bool:
         return False
     try:
         return one.parse_type().definitions == other.parse_type().definitions
-    except SinkError:
+    except RecordingError:
         return False
 
 
@@ -175,7 +174,7 @@ class TopicBuffer:
     def append(self, batch: MessageBatch) -> None:
         """Take messages; where they say nothing that is read, it is silent from then on. Empty ones are left out.
 
-        Raises `SinkError` for one that is not of its type, or has arrays of another shape.
+        Raises `RecordingError` for one that is not of its type, or has arrays of another shape.
         """
         if self.has_no_arrays:
             return
@@ -191,7 +190,7 @@ class TopicBuffer:
             stamp[places] = read_stamps(rows, path) if path else 0
             for name, array in self.extract(rows).items():
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
-                    raise SinkError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
+                    raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
                 if places.size == count:
                     # Not the rows themselves, which hold all the bytes of all messages.
                     found[name] = array if array.flags.owndata else array.copy()

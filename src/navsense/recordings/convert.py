@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from navsense import atomic, inputs, recordings
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
@@ -22,10 +22,10 @@ from navsense.recordings.device_writers import ADDRESS_PATTERN
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.losses import ConversionLosses
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.recordings.world_json import has_place, notes_about
 from navsense.series import TimeSlice
 
@@ -60,16 +60,18 @@ def convert(
     Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
     they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
     in place of that of `path`, the conversion uses readings and truth. So it does with `ros`, the ROS 2 distribution of
-    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `SinkError` for what
+    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `RecordingError` for what
     cannot be read or written, and where `out` is `path`.
     """
     source, target = to_path(path), to_path(out)
     try:
         if epoch is not None and not 0 <= epoch <= MAX_STAMP_SECONDS:
-            raise SinkError("--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}")
+            raise RecordingError(
+                "--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}"
+            )
         if ADDRESS_PATTERN.fullmatch(str(out)):
             remedy = "name a file; what is sent to a port comes from: navsense run"
-            raise SinkError("a recording is converted into a file, not an address", str(out), remedy=remedy)
+            raise RecordingError("a recording is converted into a file, not an address", str(out), remedy=remedy)
         with inputs.collect_inputs():
             inputs.add_input(source)
             inputs.add_input(message_reader.ros2_bag_folder(source))
@@ -80,7 +82,7 @@ def convert(
             if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
                     allowed = "is of .npz and .parquet: a recording of messages holds one run"
-                    raise SinkError("--run", run, allowed=allowed)
+                    raise RecordingError("--run", run, allowed=allowed)
                 return _copy_messages(source, target)
             return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
@@ -88,7 +90,7 @@ def convert(
 
 
 def _find_target_format(target: Path) -> Format:
-    """Return the format of `target`. Raises `SinkError` if it cannot be written, or contains an input."""
+    """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
     found = format_of_name(target)
     if found is None or Capability.MESSAGES not in found.capabilities:
@@ -144,7 +146,7 @@ def _convert_readings(
         with message_reader.open_messages(source) as found:
             reader = ReadingAssembler(found)
             if run is not None and [run] != list(reader.header.runs):
-                raise SinkError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
+                raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
             world = reader.header.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
@@ -160,7 +162,7 @@ def _convert_readings(
         loaded = loaded.select_run(run)
     if len(loaded.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
-        raise SinkError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
+        raise RecordingError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
     try:
         recording = replace(loaded.make_header(), ros=ros)
     except DamagedError as error:
@@ -172,10 +174,10 @@ def _convert_readings(
     return made
 
 
-def _no_readings_error(source: Path) -> SinkError:
+def _no_readings_error(source: Path) -> RecordingError:
     """Return the error of a recording of which nothing is read."""
     what = "holds no message that is read as a reading or as truth"
-    return SinkError(what, where=Where(str(source)), remedy=INFO_HINT)
+    return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
 
 
 def _write_slices(
@@ -187,11 +189,11 @@ def _write_slices(
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
-        with recordings.open_writer(part, recording) as sink:
+        with recordings.open_writer(part, recording) as writer:
             for slab in slabs:
                 lost.add(slab)
                 found = found or bool(slab.readings or slab.truth or slab.current)
-                sink.write(slab)
+                writer.write(slab)
             if not found:
                 raise _no_readings_error(source)
         made = recordings.output_path(part)

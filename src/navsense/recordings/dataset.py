@@ -1,4 +1,4 @@
-"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the sinks."""
+"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the writers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.motion.stationary import Stationary
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
@@ -90,10 +90,10 @@ class Dataset(Mapping[str, Reading]):
         return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
 
     def select_run(self, number: int) -> Dataset:
-        """Return one of several runs. Raises `SinkError` where there is no such run."""
+        """Return one of several runs. Raises `RecordingError` where there is no such run."""
         if number not in self.runs:
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
-            raise SinkError("run", number, allowed=f"must be one of {shown}")
+            raise RecordingError("run", number, allowed=f"must be one of {shown}")
         place = self.runs.index(number)
         readings = {name: select_run(reading, place) for name, reading in self.readings.items()}
         flow = self.current

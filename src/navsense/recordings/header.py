@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Protocol, Self
 
 from navsense import inputs
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.series import TimeSlice
@@ -48,7 +48,7 @@ class RecordingHeader:
     `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
     the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
     hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. `topics` are those
-    of the recording that this one is made from, if there is one. Raises `SinkError` for an unknown distribution.
+    of the recording that this one is made from, if there is one. Raises `RecordingError` for an unknown distribution.
     """
 
     world: World
@@ -64,7 +64,7 @@ class RecordingHeader:
         """Reject an unknown ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
-            raise SinkError("distribution of ROS", self.ros, allowed=allowed)
+            raise RecordingError("distribution of ROS", self.ros, allowed=allowed)
 
     def allocate_topics(self) -> TopicNames:
         """Return the topics of everything in the recording."""
@@ -109,7 +109,7 @@ class RecordingWriter(Protocol):
     """Where slabs go, in order of time; a context that closes it, or ends it after an error."""
 
     def __enter__(self) -> Self:
-        """Return this sink."""
+        """Return this writer."""
         ...
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -117,11 +117,14 @@ class RecordingWriter(Protocol):
         ...
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take one slab. Raise `SinkError` where it cannot be kept."""
+        """Take one slab. Raise `RecordingError` where it cannot be kept."""
         ...
 
     def close(self) -> None:
-        """Finish the recording; nothing may be written afterwards. Raise `SinkError` where it cannot be finished."""
+        """Finish the recording; nothing may be written afterwards.
+
+        Raise `RecordingError` where it cannot be finished.
+        """
         ...
 
     def abort(self) -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from navsense import atomic, inputs
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
-from navsense.recordings import csv_tables, npz, records
+from navsense.errors import RecordingError, Where
+from navsense.recordings import csv_tables, npz
 from navsense.recordings.base import (
     is_recovered,
     open_for_reading,
@@ -30,12 +30,13 @@ from navsense.recordings.base import (
     to_path,
 )
 from navsense.recordings.format import Capability, format_of_name, storage_path
-from navsense.recordings.mcap_recovery import RecoveryResult, recover_mcap
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.recovery import RecoveryResult, recover_mcap
 from navsense.recordings.message_copy import check_message_target, copy_messages
-from navsense.recordings.message_reader import map_bag_errors
 from navsense.recordings.npz import write_archive
-from navsense.recordings.truncated_bags import MAGIC as BAG_MAGIC
-from navsense.recordings.truncated_bags import TruncatedBagReader, TruncatedDatabaseReader
+from navsense.recordings.rosbag.reader import map_bag_errors
+from navsense.recordings.rosbag.recovery import MAGIC as BAG_MAGIC
+from navsense.recordings.rosbag.recovery import TruncatedBagReader, TruncatedDatabaseReader
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""
@@ -130,7 +131,7 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
 def remove_leftover(leftover: Leftover) -> bool:
     """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
-    Raises `SinkError` if a live process writes to it.
+    Raises `RecordingError` if a live process writes to it.
     """
     part = atomic.hidden_path(leftover.target)
     if not atomic.is_hidden_folder(part):
@@ -144,7 +145,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    removed.
+    Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """
     path = to_path(path)
@@ -167,9 +169,9 @@ def _is_ros1_bag(path: Path) -> bool:
 
 
 def _check_output(out: Path, suffix: str) -> None:
-    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
     if out.suffix.lower() != suffix:
-        raise SinkError(
+        raise RecordingError(
             f"the recovered recording has the format {suffix}",
             out.suffix or out.name,
             allowed=f"its name must end in {suffix}",
@@ -188,7 +190,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
     with atomic.lock_leftover(left.target) as part:
         if not left.is_recoverable:
             remedy = f"remove it with: navsense recover --remove {left.path}"
-            raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
+            raise RecordingError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
             _check_output(target, left.suffix)
         try:

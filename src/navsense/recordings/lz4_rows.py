@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.messages.cdr import FieldOffset, make_row_dtype
-from navsense.recordings.checksum import xxh32
+from navsense.recordings.mcap.lz4_rows import xxh32
 from navsense.typing import AnyArray, ByteArray, IntArray
 
 FRAME_HEADER = b"\x04\x22\x4d\x18\x70\x70\x72"

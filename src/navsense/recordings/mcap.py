@@ -15,15 +15,15 @@ from typing import cast
 
 import numpy as np
 
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
 from navsense.kernels import kernel
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
-from navsense.recordings import records
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, format_runs, get_version, requested_duration
-from navsense.recordings.lz4_rows import (
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.lz4_rows import (
     BLOCK_OVERHEAD,
     FRAME_END,
     FRAME_HEADER,
@@ -34,7 +34,7 @@ from navsense.recordings.lz4_rows import (
     max_compressed_size,
     write_uncompressed,
 )
-from navsense.recordings.mcap_file_writer import McapFileWriter, McapWriterBase, MessageIndex, build_message_index
+from navsense.recordings.mcap.writer import McapFileWriter, McapWriterBase, MessageIndex, build_message_index
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.world_json import world_to_json
 from navsense.series import TimeSlice
@@ -120,10 +120,10 @@ def _fill_record_headers(
 
 
 def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP file") -> None:
-    """Raise `SinkError` where the format, which is called `what`, cannot hold the recording."""
+    """Raise `RecordingError` where the format, which is called `what`, cannot hold the recording."""
     where = Where(str(path))
     if len(recording.runs) != 1:
-        raise SinkError(
+        raise RecordingError(
             f"{what} holds one run",
             len(recording.runs),
             where=where,
@@ -132,7 +132,7 @@ def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP fi
     # A live run has no end of its own; its stamps are checked as they come.
     last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
     if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
-        raise SinkError(
+        raise RecordingError(
             f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
             recording.epoch if recording.epoch < 0 else last,
             allowed=f"a recording holds 0 to {MAX_STAMP_SECONDS}",
@@ -187,7 +187,7 @@ class McapWriter(McapWriterBase):
     """Writes slabs to one MCAP file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and `/tf_static`. Raise `SinkError` where that cannot be."""
+        """Open the file and write its head and `/tf_static`. Raise `RecordingError` where that cannot be."""
         check_header(path, recording)
         self._builder = MessageBuilder(recording)
         self._file = McapFileWriter(path)
@@ -225,7 +225,7 @@ class McapWriter(McapWriterBase):
             self._pending.append(self._file.schemas[number])
         number = len(self._writers)
         if number > 65535:
-            raise SinkError("too many topics for one MCAP file", number, allowed="at most 65536")
+            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
         qos = LATCHED_QOS_PROFILE if channel.latched else ""
         record = records.encode_channel(number, self._schemas[kind], channel.topic, {"offered_qos_profiles": qos})
         self._file.channels[number] = record

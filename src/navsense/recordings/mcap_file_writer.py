@@ -15,9 +15,9 @@ import numpy as np
 import zstandard
 
 from navsense import atomic
-from navsense.errors import SinkError, Where
-from navsense.recordings import records
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import WriterBase, check_target, is_recovered, os_error, write_all
+from navsense.recordings.mcap import records
 from navsense.typing import WordArray
 
 ZSTD_LEVEL = -1
@@ -58,7 +58,7 @@ class McapFileWriter:
     """Writes one MCAP file. After a failure it is cut back to its last whole chunk, so that it can be recovered."""
 
     def __init__(self, path: Path, profile: str = "ros2", final_path: Path | None = None) -> None:
-        """Open `path` for writing and write its head. Raise `SinkError` where that cannot be.
+        """Open `path` for writing and write its head. Raise `RecordingError` where that cannot be.
 
         `final` is the name that the caller will give the file when it is whole: then `path` must be new, errors speak
         of `final`, and what is left after one is nobody's.
@@ -117,10 +117,10 @@ class McapFileWriter:
     def _all_or_nothing(self) -> Iterator[None]:
         """See to it that all is written that is written inside, or nothing of it."""
         if self._failed:
-            raise SinkError("the recording has already failed", where=Where(str(self._final or self.path)))
+            raise RecordingError("the recording has already failed", where=Where(str(self._final or self.path)))
         try:
             yield
-        except SinkError:
+        except RecordingError:
             # What was to be written could not be made; the file is as good as before.
             self._truncate()
             raise
@@ -131,7 +131,7 @@ class McapFileWriter:
                 raise self._write_error(error) from error
             raise
 
-    def _write_error(self, error: OSError) -> SinkError:
+    def _write_error(self, error: OSError) -> RecordingError:
         """Return the error of a write that failed, with what can still be done."""
         if self._final is not None:
             return os_error(self._final, error)
@@ -295,7 +295,7 @@ def _encode_message_indexes(parts: Sequence[MessageIndex]) -> tuple[memoryview, 
 
 
 class McapWriterBase(WriterBase):
-    """What sinks of one MCAP file have in common: how they end."""
+    """What writers of one MCAP file have in common: how they end."""
 
     _file: McapFileWriter
 
@@ -311,5 +311,5 @@ class McapWriterBase(WriterBase):
         """Write the summary if it can be written; what is there is readable, or can be recovered."""
         try:
             self._file.finish()
-        except SinkError:
+        except RecordingError:
             self._file.release()

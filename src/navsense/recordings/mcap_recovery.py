@@ -10,11 +10,11 @@ from typing import BinaryIO
 
 from navsense import atomic, inputs
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
-from navsense.recordings import records
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
 from navsense.recordings.format import storage_path
-from navsense.recordings.mcap_file_writer import McapFileWriter, MessageIndex, build_message_indexes
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_indexes
 
 NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
 """What to say of a NumPy archive or a Parquet table that is not whole."""
@@ -154,27 +154,28 @@ class _McapRecovery:
 
 
 def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
-    """Return an MCAP file's profile and the offset behind its head. Raise `SinkError` where it is no MCAP file."""
+    """Return an MCAP file's profile and the offset behind its head. Raise `RecordingError` where it is no MCAP file."""
     where = Where(str(path))
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
         other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise SinkError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
+        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
     head = next(records.read_records(file, len(records.MAGIC), end), None)
     if head is None or head.kind != records.HEADER:
-        raise SinkError("the file ends inside its head; it holds nothing", where=where)
+        raise RecordingError("the file ends inside its head; it holds nothing", where=where)
     try:
         name = records.FieldReader(head.body).read_string()
     except records.DamagedError as error:
-        raise SinkError(f"the file's head is damaged: {error}", where=where) from error
+        raise RecordingError(f"the file's head is damaged: {error}", where=where) from error
     return name, head.offset + records.PREFIX.size + len(head.body)
 
 
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
     """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
 
-    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
+    Raise `RecordingError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or
+    is
     `path` itself, or where a live process writes to `path`.
     """
     path, out = to_path(path), to_path(out)
@@ -195,10 +196,10 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
 
 
 def _check_output(out: Path) -> None:
-    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
     check_target(out)
     if out.suffix.lower() != SUFFIX:
-        raise SinkError(
+        raise RecordingError(
             "what is recovered is an MCAP file",
             out.suffix or out.name,
             allowed=f"its name must end in {SUFFIX}",

@@ -13,28 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
 from navsense.atomic import HiddenFolder
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.repack import ShapeCache
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings import records
 from navsense.recordings.base import check_target, os_error
+from navsense.recordings.channels import BATCH_BYTES, CDR, QOS_KEY, ROS1, MessageChannel, MessageReader, RawMessage
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY
-from navsense.recordings.mcap import LATCHED_QOS_PROFILE, WORLD_METADATA
-from navsense.recordings.mcap_file_writer import McapFileWriter
-from navsense.recordings.message_reader import (
-    BATCH_BYTES,
-    CDR,
-    QOS_KEY,
-    ROS1,
-    MessageChannel,
-    MessageReader,
-    RawMessage,
-)
-from navsense.recordings.message_records import MessageRecord, chunk_messages
-from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
-from navsense.recordings.rosbag import (
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapFileWriter, MessageRecord, chunk_messages
+from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
+from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     check_bag_folder,
     latched_qos,
@@ -115,7 +106,7 @@ class McapTarget:
             return
         number = self._numbers[channel] = len(self._numbers)
         if number > 65535:
-            raise SinkError("too many topics for one MCAP file", number, allowed="at most 65536")
+            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
         schema, form = channel.definition, channel.schema_encoding
         if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
             schema, form = channel.parse_type().ros2_text.encode(), "ros2msg"
@@ -170,7 +161,9 @@ class McapBagTarget:
     def add_channel(self, channel: MessageChannel) -> None:
         """Add a channel."""
         if not channel.is_ros:
-            raise SinkError(f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR")
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR"
+            )
         self._mcap.add_channel(channel)
         self._counts.setdefault(channel, 0)
 
@@ -197,13 +190,13 @@ class McapBagTarget:
 
 
 def check_time(target: Path, message: OutputMessage, limit: int = ROS2_TIME_LIMIT) -> None:
-    """Raise `SinkError` for a message of a time (ns) that a bag does not take: from `last` on."""
+    """Raise `RecordingError` for a message of a time (ns) that a bag does not take: from `last` on."""
     if message.log_time >= limit:
         whose = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
         seconds, rest = divmod(limit, NANOSECONDS_PER_SECOND)
         allowed = f"must be below {seconds}{f'.{rest:09d}' if rest else ''} in a bag of {whose}"
         what = f"time of a message on topic {message.channel.topic}, in seconds"
-        raise SinkError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
+        raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
 
 
 def bag_mcap_path(folder: Path) -> Path:
@@ -212,12 +205,12 @@ def bag_mcap_path(folder: Path) -> Path:
 
 
 def check_mcap_folder(path: Path) -> None:
-    """Raise `SinkError` where a folder cannot be made or replaced: something else is there."""
+    """Raise `RecordingError` where a folder cannot be made or replaced: something else is there."""
     try:
         ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
         if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
             remedy = "choose another name, or move away what is there"
-            raise SinkError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
+            raise RecordingError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
     except OSError as error:
         raise os_error(path, error) from error
 
@@ -283,7 +276,9 @@ class RosbagTarget:
         if channel in self._connections:
             return
         if not channel.is_ros:
-            raise SinkError(f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone")
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone"
+            )
         kind = channel.parse_type()
         key = (channel.topic, kind.md5 if self._is_ros1 else kind.rihs01)
         if key not in self._known:
@@ -321,7 +316,7 @@ class RosbagTarget:
             self._first_open_chunk = release_chunk_index(self._writer, self._first_open_chunk)
 
     def _check_stamp(self, message: OutputMessage) -> None:
-        """Raise `SinkError` for a time below 0, which ROS 1 does not support."""
+        """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
         line, log, _, data = message
         if log < 0:
             raise negative_stamp_error(self._target, GLOBAL_TIME, log)
@@ -357,7 +352,7 @@ def _qos_profiles(channel: MessageChannel) -> Any:
 
 
 def check_message_target(target: Path) -> None:
-    """Raise `SinkError` where a recording of messages cannot be at `target`."""
+    """Raise `RecordingError` where a recording of messages cannot be at `target`."""
     suffix = target.suffix.lower()
     if suffix == "":
         check_mcap_folder(target)
@@ -384,7 +379,7 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
     except NavsenseError as error:
         if error.where is not None and folder in Path(error.where.path).parents:
             error.where = Where(str(target), error.where.line)
-        if isinstance(error, SinkError):
+        if isinstance(error, RecordingError):
             error.rescue = ""
         raise
     except OSError as error:
@@ -437,7 +432,7 @@ class Transcoder:
         self._counts: dict[MessageChannel, int] = {}
 
     def transcode(self, batch: Sequence[RawMessage]) -> list[OutputMessage]:
-        """Return messages in this encoding, in their order. Raises `SinkError` for one that is not of its type."""
+        """Return messages in this encoding, in their order. Raises `RecordingError` for one that is not of its type."""
         groups: dict[MessageChannel, list[int]] = {}
         for place, item in enumerate(batch):
             groups.setdefault(item.channel, []).append(place)
@@ -465,7 +460,7 @@ class Transcoder:
         try:
             return [raw[: len(raw) - later] for raw in self._shapes[channel].convert(messages, first)]
         except ValueError as error:
-            raise SinkError(f"topic {channel.topic} of {channel.type}: {error}") from error
+            raise RecordingError(f"topic {channel.topic} of {channel.type}: {error}") from error
 
 
 def _unsupported_reason(target: MessageTarget, channel: MessageChannel) -> str:
@@ -492,7 +487,7 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
                 made.add_channel(line)
         if foreign and len(foreign) == len(reader.channels):
             whys = "; ".join(dict.fromkeys(foreign.values()))
-            raise SinkError("nothing in it can be carried", whys, where=reader.where)
+            raise RecordingError("nothing in it can be carried", whys, where=reader.where)
         encoder = Transcoder(made.encoding)
         for batch in split_batches(reader):
             kept = [item for item in batch if item.channel not in foreign]

@@ -14,17 +14,23 @@ from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.rosbag import BAG_METADATA_FILE, Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
+from navsense.recordings.rosbag.writer import (
+    BAG_METADATA_FILE,
+    Ros1BagWriter,
+    Ros2BagWriter,
+    bag_database,
+    check_bag_folder,
+)
 from navsense.recordings.summary import summarize_mcap, summarize_ros1_bag, summarize_ros2_bag
 from navsense.series import Reading
 from navsense.world import MountedSensor
 
 
 def read(path: Path) -> Dataset:
-    """Return the readings and the truth in the messages of a recording. Raises `SinkError`."""
+    """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())

@@ -18,21 +18,27 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from navsense import atomic, inputs
-from navsense.errors import NavsenseError, SinkError, Where
-from navsense.recordings import record_scan, records
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import open_for_reading, os_error
-from navsense.recordings.chunk_order import Segment, SegmentMessages, list_segments, read_segment, read_windows
-from navsense.recordings.definitions import TypeDefinition, parse_definition
 from navsense.recordings.format import format_of_recording, storage_path
 from navsense.recordings.header import WORLD_KEY
-from navsense.recordings.mcap import WORLD_METADATA
-from navsense.recordings.mcap_recovery import read_profile
-from navsense.recordings.ros1_metadata import CALLER_ID, is_metadata, read_ros1_metadata
-from navsense.recordings.rosbag import BAG_METADATA_FILE
-from navsense.rosbags_limits import limit_rosbags
+from navsense.recordings.mcap import reader, records
+from navsense.recordings.mcap.reader import (
+    Segment,
+    SegmentMessages,
+    list_segments,
+    read_profile,
+    read_segment,
+    read_windows,
+)
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.rosbag.definitions import TypeDefinition, parse_definition
+from navsense.recordings.rosbag.limits import limit_rosbags
+from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
+from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
 from navsense.typing import AnyArray, IntArray
 
-BAG = inputs.FileKind("bag", SinkError, "must be a bag of ROS")
+BAG = inputs.FileKind("bag", RecordingError, "must be a bag of ROS")
 
 CDR, ROS1 = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""
@@ -98,13 +104,13 @@ class MessageChannel:
         return self.encoding in (CDR, ROS1) and self.schema_encoding in DEFINITION_LANGUAGES
 
     def parse_type(self) -> TypeDefinition:
-        """Return the type. Raises `SinkError` where its definition is missing or is none."""
+        """Return the type. Raises `RecordingError` where its definition is missing or is none."""
         try:
             return parse_definition(
                 self.type, self.definition.decode(errors="replace"), DEFINITION_LANGUAGES[self.schema_encoding]
             )
         except ValueError as error:
-            raise SinkError(f"topic {self.topic}: {error}") from error
+            raise RecordingError(f"topic {self.topic}: {error}") from error
 
 
 class RawMessage(NamedTuple):
@@ -212,11 +218,11 @@ class MessageReader(Protocol):
         ...
 
 
-def truncated_error(path: Path) -> SinkError:
+def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
     if atomic.is_being_written(path):
         return atomic.reader_error(path)
-    return SinkError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
 
 
 @dataclass(eq=False)
@@ -236,7 +242,7 @@ class McapReader:
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
-        """Read what the file says of its contents. Raises `SinkError` where it is none, or was cut off."""
+        """Read what the file says of its contents. Raises `RecordingError` where it is none, or was cut off."""
         self.where = Where(str(self.path))
         size = self.file.seek(0, os.SEEK_END)
         self.profile, start = read_profile(self.file, self.path, size)
@@ -504,7 +510,10 @@ def is_message_recording(path: Path) -> bool:
 
 @contextmanager
 def open_messages(path: Path) -> Iterator[MessageReader]:
-    """Yield a recording of messages. Raises `SinkError` for what is none, was cut off, is damaged, cannot be read."""
+    """Yield a recording of messages.
+
+    Raises `RecordingError` for what is none, was cut off, is damaged, cannot be read.
+    """
     where = Where(str(path))
     try:
         if path.suffix.lower() == ".mcap" and not path.is_dir():
@@ -517,16 +526,16 @@ def open_messages(path: Path) -> Iterator[MessageReader]:
         raise
     except (records.DamagedError, struct.error) as error:
         remedy = atomic.recovery_remedy(path)
-        raise SinkError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
+        raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
             raise os_error(path, error, "read") from error
-        raise SinkError(f"is no bag that can be read: {error}", where=where) from error
+        raise RecordingError(f"is no bag that can be read: {error}", where=where) from error
 
 
 @contextmanager
 def _open_bag(path: Path) -> Iterator[MessageReader]:
-    """Yield a bag. What rosbags says of a damaged one becomes a `SinkError`; what comes from outside stays."""
+    """Yield a bag. What rosbags says of a damaged one becomes a `RecordingError`; what comes from outside stays."""
     from rosbags.rosbag1 import Reader as OldReader
     from rosbags.rosbag2 import Reader
 
@@ -534,7 +543,7 @@ def _open_bag(path: Path) -> Iterator[MessageReader]:
     folder = path if old else ros2_bag_folder(path)
     if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
         remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
-        raise SinkError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
     inputs.add_input(folder)
     if not folder.is_dir():
         open_for_reading(folder).close()
@@ -585,7 +594,7 @@ class ErrorMappingReader:
 
 @contextmanager
 def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
-    """Make whatever rosbags says of a damaged bag a `SinkError`."""
+    """Make whatever rosbags says of a damaged bag a `RecordingError`."""
     try:
         yield
     except NavsenseError:
@@ -593,7 +602,7 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             raise
-        raise SinkError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+        raise RecordingError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:
@@ -615,5 +624,7 @@ def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
     try:
         found = inputs.parse_json(text)
     except ValueError as error:
-        raise SinkError(f"the recording is damaged: its world cannot be read: {error}", where=reader.where) from error
+        raise RecordingError(
+            f"the recording is damaged: its world cannot be read: {error}", where=reader.where
+        ) from error
     return found if isinstance(found, dict) else None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from navsense.recordings import records
-from navsense.recordings.mcap import CHUNK_BYTES
-from navsense.recordings.mcap_file_writer import MessageIndex, build_message_indexes
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.writer import CHUNK_BYTES, MessageIndex, build_message_indexes
 
 
 @dataclass(frozen=True)

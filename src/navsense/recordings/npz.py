@@ -23,19 +23,19 @@ import numpy as np
 
 from navsense import inputs
 from navsense.atomic import HiddenFolder, save_text
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import metadata
 from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray
 
-_STATE_KIND = inputs.FileKind("unfinished recording", SinkError, "must hold a file state.json")
+_STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -56,7 +56,7 @@ class DiskArray:
         """Add rows; `array` has its run axes in front."""
         moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
         if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
-            raise SinkError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
+            raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
         # Opened anew each time: a world may have more arrays than a process may have files.
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
@@ -89,7 +89,7 @@ class NpzWriter(WriterBase):
     """Writes slabs to one NumPy archive."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the working directory beside `path`. Raise `SinkError` where that cannot be."""
+        """Make the working directory beside `path`. Raise `RecordingError` where that cannot be."""
         check_target(path)
         check_keys(path, recording)
         self._path = path
@@ -176,7 +176,7 @@ class NpzWriter(WriterBase):
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
             if key in RESERVED_NAMES:
-                raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
+                raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
         for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
             axes = len(reading.ideal_lead) if group == "ideal" else runs
@@ -301,7 +301,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
 
 
 def check_keys(path: Path, recording: RecordingHeader) -> None:
-    """Raise `SinkError` where two arrays of a recording would have one key: a name may hold a slash."""
+    """Raise `RecordingError` where two arrays of a recording would have one key: a name may hold a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recording):
         other = owners.setdefault(key, owner)
@@ -309,9 +309,9 @@ def check_keys(path: Path, recording: RecordingHeader) -> None:
             raise collision_error(path, key, owner, other)
 
 
-def collision_error(path: Path, key: str, owner: str, other: str) -> SinkError:
+def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
     """Return the error of a key that two arrays would have."""
-    return SinkError(
+    return RecordingError(
         f"{owner} and {other} would have one key",
         key,
         where=Where(str(path)),
@@ -326,14 +326,14 @@ def make_entry(key: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
-    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `SinkError`."""
+    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `RecordingError`."""
     with open_for_reading(path) as file:
         try:
             _check_archive(file)
             metadata.check_expansion(path, inputs.archive_expansion_problem(file))
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
-        except SinkError:
+        except RecordingError:
             raise
         except zipfile.BadZipFile as error:
             remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""
@@ -451,7 +451,7 @@ def _read_current(archive: Mapping[str, AnyArray], about: Mapping[str, Any]) -> 
 
 
 def read(path: Path) -> Dataset:
-    """Return the recording in an archive, bit for bit. Raises `SinkError`."""
+    """Return the recording in an archive, bit for bit. Raises `RecordingError`."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
         readings = {name: _read_reading(archive, name, head) for name, head in meta["sensors"].items()}

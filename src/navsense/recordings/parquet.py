@@ -24,15 +24,15 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 import numpy as np
 
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray
@@ -86,12 +86,12 @@ class ColumnType(NamedTuple):
 
 
 def import_pyarrow(path: Path) -> Any:
-    """Return pyarrow with `pyarrow.parquet` loaded. Raise `SinkError` where it is not installed."""
+    """Return pyarrow with `pyarrow.parquet` loaded. Raise `RecordingError` where it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise SinkError(
+        raise RecordingError(
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
@@ -155,11 +155,11 @@ def layer_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
 
 
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
-    """Raise `SinkError` where an array has a name from which no column of its own can be made."""
+    """Raise `RecordingError` where an array has a name from which no column of its own can be made."""
     for name in names:
         if name in RESERVED_NAMES or "." in name:
             why = "a dot divides the names of columns" if "." in name else "is the name of another column"
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has an array of a name that no table can have",
                 name,
                 allowed=why,
@@ -169,7 +169,7 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 
 
 def check_lengths(path: Path, reading: Reading) -> None:
-    """Raise `SinkError` where an array of a reading does not fit its times."""
+    """Raise `RecordingError` where an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_lead, reading.time.size)
@@ -177,7 +177,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
     for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
-                raise SinkError(
+                raise RecordingError(
                     f"array {name} of {reading.name!r} does not fit its times",
                     array.shape,
                     allowed=f"must begin with {expected}",
@@ -269,17 +269,19 @@ class PendingParquet:
             raise
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
-        """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
+        """Note a sensor's columns. Raise `RecordingError` where the table cannot hold them."""
         check_lengths(self._path, reading)
         head, where = metadata.sensor_header(self._recording, name, reading), Where(str(self._path))
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
         if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
-            raise SinkError(f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where)
+            raise RecordingError(
+                f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where
+            )
         if name in self._components:
             return
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
+            raise RecordingError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
         check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
         self._components[name] = tuple(sensor_components(head))
@@ -298,27 +300,29 @@ class PendingParquet:
         head = metadata.current_header(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
+            raise RecordingError(
+                "runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path))
+            )
         self._current = head
         for part in (*CURRENT_COMPONENTS, *layer_components(head)):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
-        """Note one column. Raise `SinkError` where it is too late for it, or its type is another or none."""
+        """Note one column. Raise `RecordingError` where it is too late for it, or its type is another or none."""
         known, where = self._columns.get(column), Where(str(self._path))
         if known is not None and known.dtype == dtype:
             return
         if known is not None:
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has {dtype}, {known.owner} has {known.dtype} in one column",
                 column,
                 where=where,
                 remedy="give both arrays one type, or other names, or write .npz",
             )
         if self._schema is not None:
-            raise SinkError(f"{owner} has an array that was not there at first", column, where=where)
+            raise RecordingError(f"{owner} has an array that was not there at first", column, where=where)
         if dtype.kind not in "fiub" or not dtype.isnative or dtype.itemsize > 8:
-            raise SinkError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
+            raise RecordingError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
         self._columns[column] = ColumnType(dtype, owner)
 
     def _append_reading(self, name: str, reading: Reading) -> None:
@@ -469,7 +473,7 @@ class ParquetWriter(AtomicWriter):
     """Writes slabs to one Parquet file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`. Raise `SinkError` where that cannot be, or a name is no column's."""
+        """Make the hidden file beside `path`. Raise `RecordingError` where that cannot be, or a name is no column's."""
         check_target(path)
         for sensor in recording.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
@@ -485,7 +489,7 @@ SeriesName: TypeAlias = tuple[str, str]
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `SinkError`."""
+    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `RecordingError`."""
     pa = import_pyarrow(path)
     with open_for_reading(path) as file:
         try:
@@ -494,7 +498,7 @@ def open_table(path: Path) -> Iterator[Any]:
                 size = 8 * table.metadata.num_rows * table.metadata.num_columns
                 metadata.check_expansion(path, expansion_problem(size, path.stat().st_size))
                 yield table
-        except SinkError:
+        except RecordingError:
             raise
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
@@ -659,7 +663,7 @@ def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[in
 
 
 def read(path: Path) -> Dataset:
-    """Return the recording in a Parquet file, bit for bit. Raises `SinkError`."""
+    """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
     with open_table(path) as table:
         about = read_metadata(table)
         parts: dict[SeriesName, Iterable[ArrayComponent]]

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from navsense.kernels import INTERPRETED, kernel
-from navsense.recordings.records import MESSAGE, MESSAGE_HEAD, PREFIX, DamagedError
+from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEAD, PREFIX, DamagedError
 from navsense.typing import AnyArray, ByteArray, IntArray, WordArray
 
 HEAD_DTYPE = np.dtype(

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 
 from navsense import recordings
-from navsense.errors import MotionError, SinkError, Where
+from navsense.errors import MotionError, RecordingError, Where
 from navsense.messages import truth
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
 from navsense.recordings import message_reader, static_transforms
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
-from navsense.recordings.message_reader import MessageChannel, MessageReader
 from navsense.typing import AnyArray
 
 
@@ -74,7 +74,7 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
         )
         time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
         return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
-    except SinkError as error:
+    except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
     except MotionError as error:

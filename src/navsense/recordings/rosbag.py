@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from navsense import atomic
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
@@ -27,9 +27,9 @@ from navsense.messages.schemas import HUMBLE
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
-from navsense.recordings.mcap import check_header, format_world, run_metadata
+from navsense.recordings.mcap.writer import check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
-from navsense.recordings.ros1_metadata import CALLER_ID, MetadataWriter
+from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 from navsense.series import TimeSlice
 from navsense.typing import ByteArray
 
@@ -169,10 +169,10 @@ def record_time(time: int) -> int:
     return max(time, 1)
 
 
-def negative_stamp_error(path: Path, clock: str, stamp: int) -> SinkError:
+def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
     """Return the error of a stamp (ns) below 0."""
     remedy = "choose a later --epoch"
-    return SinkError(
+    return RecordingError(
         f"stamp of clock {clock!r}, in seconds",
         stamp / NANOSECONDS_PER_SECOND,
         allowed="must not be below 0 in a bag of ROS 1",
@@ -216,7 +216,7 @@ class Ros1Storage:
         return BagConnection(connection)
 
     def encode(self, block: MessageBlock, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block, numbered from `first` on. `SinkError` for a stamp before 0."""
+        """Return the messages (n, size) of a block, numbered from `first` on. `RecordingError` for a stamp before 0."""
         earliest = int(block.stamp.min())
         if earliest < 0:
             raise negative_stamp_error(self._target, block.channel.clock, earliest)
@@ -326,11 +326,13 @@ def bag_database(path: Path) -> Path:
 
 
 def check_bag_folder(path: Path) -> None:
-    """Raise `SinkError` where `NAME.db3` cannot be the folder NAME: something is there that is no such recording."""
+    """Raise `RecordingError` where `NAME.db3` cannot be the folder NAME: something else is there."""
     folder = storage_path(path)
     if any(letter in str(path) for letter in UNSUPPORTED_CHARACTERS):
         allowed = f"must be without {' '.join(UNSUPPORTED_CHARACTERS)}, in which SQLite sees no name"
-        raise SinkError("name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place")
+        raise RecordingError(
+            "name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place"
+        )
     try:
         if not folder.exists() and not folder.is_symlink():
             return
@@ -341,7 +343,7 @@ def check_bag_folder(path: Path) -> None:
             return
     except OSError as error:
         raise os_error(path, error) from error
-    raise SinkError(
+    raise RecordingError(
         "the bag is the folder of this name, which is something else",
         str(folder),
         where=Where(str(path)),
@@ -431,7 +433,7 @@ class PendingBag:
 
 
 def check_clocks(path: Path, recording: RecordingHeader) -> None:
-    """Raise `SinkError` if the first stamp of a sensor is known to be below 0, from the constant error of its clock."""
+    """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
     clocks = {clock.name: clock for clock in recording.world.clocks}
     for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
@@ -445,7 +447,7 @@ class Ros1BagWriter(AtomicWriter):
     """Writes slabs to one `.bag` of ROS 1."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
+        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
         check_target(path)
         check_header(path, recording, "a ROS bag")
         check_clocks(path, recording)
@@ -457,7 +459,7 @@ class Ros2BagWriter(AtomicWriter):
     """Writes slabs to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `SinkError` if this fails."""
+        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
         check_target(path)
         check_bag_folder(path)
         check_header(path, recording, "a ROS bag")

@@ -13,25 +13,26 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from navsense import atomic, inputs
-from navsense.errors import SinkError, Where
-from navsense.recordings import message_reader, records
+from navsense.errors import RecordingError, Where
+from navsense.recordings import message_reader
 from navsense.recordings.base import find_format, open_for_reading, os_error, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap import WORLD_METADATA
-from navsense.recordings.mcap_recovery import read_profile
-from navsense.recordings.message_reader import BAG, map_bag_errors
-from navsense.recordings.ros1_metadata import is_metadata, read_ros1_metadata
-from navsense.recordings.rosbag import BAG_METADATA_FILE
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import read_profile
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.rosbag.limits import limit_rosbags
+from navsense.recordings.rosbag.metadata import is_metadata, read_ros1_metadata
+from navsense.recordings.rosbag.reader import BAG, map_bag_errors
+from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
 from navsense.recordings.world_json import notes_about
-from navsense.rosbags_limits import limit_rosbags
 from navsense.series import Current, Reading, Truth, to_nanoseconds
 from navsense.typing import IntArray
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
-    """Return what a recording of any format holds; raise `SinkError` if it is none or was cut off.
+    """Return what a recording of any format holds; raise `RecordingError` if it is none or was cut off.
 
     A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
     folder of CSV or EuRoC by itself, or as it was recorded.
@@ -121,7 +122,7 @@ def summarize_mcap(path: Path) -> RecordingSummary:
             else:
                 _scan_records(file, start, size - tail, contents)
         except (records.DamagedError, struct.error, ValueError, OverflowError, MemoryError) as error:
-            raise SinkError(
+            raise RecordingError(
                 f"the recording is damaged: {error}",
                 where=Where(str(path)),
                 remedy=atomic.recovery_remedy(path),

@@ -11,7 +11,7 @@ import numpy as np
 from navsense import inputs
 from navsense.atomic import recovery_remedy
 from navsense.errors import FieldError, NavsenseError, Where
-from navsense.rosbags_limits import limit_rosbags
+from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.typing import FloatArray, Vectors
 
 _FILE_KIND = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
