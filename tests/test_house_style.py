@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures"),
+    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "atomic", "figures"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
     ("noise",),
@@ -116,13 +116,13 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("outputs", "os.open"): "files to lock and to write",
-    ("recordings.dataset_reader", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
+    ("atomic", "os.open"): "files to lock and to write",
+    ("recordings.npz", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
     ("recordings.npz", "np.memmap"): "a temporary file of navsense",
     ("recordings.npz", "self.path.open"): "a temporary file of navsense",
     ("recordings.npz", "archive.open"): "an entry of the archive that is written",
     ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
-    ("recordings.parquet_reader", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
+    ("recordings.parquet", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
     ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("recordings.rosbag.reader", "reader.open"): "that reader",
@@ -481,7 +481,11 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             continue
         name = ast.unparse(node.func)
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in OPENING_METHODS
-        if name.endswith(("_writer.open", "_storage.open")) or name in ("recordings.open_writer", "inputs.read_bytes"):
+        if name.endswith(("_writer.open", "_storage.open")) or name in (
+            "recordings.open",
+            "recordings.open_writer",
+            "inputs.read_bytes",
+        ):
             continue  # writes a file, or is the function for the user's files
         if name in OPENING or name in readers or is_method:
             mode = next((arg for arg in node.args[:1] if is_method), None)
@@ -508,6 +512,35 @@ def test_files_of_users_are_opened_in_one_place() -> None:
 def test_calls_that_open_files_are_found(text: str) -> None:
     assert list(opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
     assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
+
+
+REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token_hex uuid.uuid4".split())
+"""Functions that rename files, or make names for temporary files."""
+
+
+def replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the calls of a file that rename files or make temporary files, and their lines."""
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name, attribute = ast.unparse(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        is_path = attribute in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+        if name in REPLACING or name.startswith("tempfile.") or is_path:
+            yield name, node.lineno
+
+
+def test_files_are_replaced_in_one_place() -> None:
+    """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
+    found = [(module.name, *call) for module in modules() for call in replacing_calls(module.tree)]
+    problems = [f"{name}:{line} {call}" for name, call, line in found if name != "atomic"]
+    assert not problems, report(problems)
+    assert found
+
+
+@pytest.mark.parametrize(
+    "text", ["part.replace(path)", "path.rename(other)", "os.replace(a, b)", "tempfile.mkdtemp()", "shutil.move(a, b)"]
+)
+def test_calls_that_replace_files_are_found(text: str) -> None:
+    assert list(replacing_calls(ast.parse(text)))
+    assert not list(replacing_calls(ast.parse("text.replace('a', 'b'); replace(reading, epoch=1)")))
 
 
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:

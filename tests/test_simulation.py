@@ -18,7 +18,6 @@ from navsense.errors import MotionError, RecordingError, SdfError, SimulationErr
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import Run, record, simulate
 from navsense.testing import example_world, is_identical
@@ -107,7 +106,7 @@ def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
     summary = record(world(), [tmp_path / "streamed.npz", tmp_path / "streamed.mcap"], 12.5, seed=4)
     assert summary.samples == {IMU: 2500, MAG: 2500}
     for name in ("saved", "streamed"):
-        loaded = open_recording(tmp_path / f"{name}.npz")
+        loaded = ns.open(tmp_path / f"{name}.npz")
         for sensor in run:
             assert is_identical(loaded[sensor].arrays, run[sensor].arrays)
             assert is_identical(loaded[sensor].ideal, run[sensor].ideal)
@@ -320,7 +319,7 @@ def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
-    kept = open_recording(tmp_path / "half.npz")
+    kept = ns.open(tmp_path / "half.npz")
     assert 50.0 <= kept[IMU].time[-1] < 75.0
     whole = simulate(world(), 100.0, seed=4)
     assert is_identical(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])

@@ -36,7 +36,7 @@ import navsense as ns
 ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "navsense.sinks.load": ("navsense.recordings.dataset_reader",),
+    "navsense.sinks.load": ("navsense.recordings.dataset_reader", "navsense.recordings"),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": (),
@@ -60,7 +60,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "witness_motion": ("example_motion",),
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
-    "load": ("open_recording",),
+    "load": ("open_recording", "open"),
 }
 """Name of an attribute, function or field -> its names in other commits."""
 

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from navsense import outputs
+from navsense import atomic
 from navsense.clock import Clock, Latency, Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Environment, FieldSum, VectorField
@@ -293,7 +293,7 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     assert isinstance(spec, Imu)  # noqa: S101 - chosen above; tells the type checker
     target = Path(path)
     try:
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             part.write_text(format_kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
     except OSError as error:
         raise RecordingError("cannot be written", error.strerror, where=Where(path)) from error

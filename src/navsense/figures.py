@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -46,7 +46,7 @@ def save_figure(figure: Any, target: Path, kind: Kind) -> None:
     try:
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=110, format=target.suffix.lower()[1:])
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             part.write_bytes(drawn.getvalue())
     except OSError as error:
         remedy = "choose a folder that is there and may be written to"

@@ -277,7 +277,7 @@ def record(
             truth_rate=truth_rate,
         )
         for target in targets:
-            recordings.find_writer(target, world)
+            recordings.check_output(target, world)
         head = recordings.build_header(session, ros=ros)
         opened = [stack.enter_context(recordings.open_writer(target, head)) for target in targets]
         try:

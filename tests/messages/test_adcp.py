@@ -139,9 +139,8 @@ def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
     run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)
-    from navsense.recordings.dataset_reader import open_recording
 
-    found, one = open_recording(path)["robot::arm::a"], run["robot::arm::a"]
+    found, one = ns.open(path)["robot::arm::a"], run["robot::arm::a"]
     assert found.arrays.keys() == one.arrays.keys()
     for name, array in one.arrays.items():
         same(found.arrays[name], array)

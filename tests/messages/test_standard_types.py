@@ -18,7 +18,6 @@ from navsense.errors import RecordingError
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIONS, format_schema
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.world import World
 
 PACKAGES = ("builtin_interfaces", "std_msgs", "geometry_msgs", "tf2_msgs", "rosgraph_msgs", "nav_msgs", "sensor_msgs")
@@ -127,7 +126,7 @@ def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
         ns.record(yard, file, 1.0, seed=2, epoch=1, ros=ros)
         convert(file, arrays)
-        assert open_recording(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
+        assert ns.open(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
     old = get_typestore(Stores.ROS2_HUMBLE).hash_rihs01(RANGE)
     if suffix == ".db3":
         assert [digest_of(tmp_path / ros) for ros in ("jazzy", "humble")] == [IRON_RANGE, old]

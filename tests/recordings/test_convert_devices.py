@@ -16,9 +16,8 @@ from navsense import recordings
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError, RecordingError
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.world_json import has_place, world_to_json
 from navsense.sensors.doppler import MessageDialect
 from navsense.series import TimeSlice
@@ -113,7 +112,7 @@ def test_what_messages_lose_of_reports(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path: Path) -> None:
-    reading = open_recording(folder / "a.npz")[DVL]
+    reading = ns.open(folder / "a.npz")[DVL]
     gone = int((~reading.emitted).sum())
     made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
     assert gone > 0
@@ -182,7 +181,7 @@ def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.requirement("REC-1:convert")
 def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_path: Path) -> None:
-    loaded = open_recording(folder / "a.npz")
+    loaded = ns.open(folder / "a.npz")
     head = loaded.make_header()
     for name in ("bare.npz", "bare.mcap"):
         bare = RecordingHeader(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
@@ -226,7 +225,7 @@ def test_what_a_dialect_has_no_words_for_is_unknown(folder: Path, tmp_path: Path
 
 @pytest.mark.requirement("REC-1:convert")
 def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
-    loaded = open_recording(folder / "a.npz")
+    loaded = ns.open(folder / "a.npz")
     recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
     link = whole.truth["auv::base"]
     with recordings.open_writer(tmp_path / JSON, recording) as writer:
@@ -240,7 +239,7 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
-    for read in (open_recording, lambda path: convert(path, tmp_path / "b.npz")):
+    for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
         with pytest.raises(RecordingError, match=r"is what an instrument sends, and no recording; read it with"):
             read(folder / name)
     assert not list(tmp_path.iterdir())

@@ -25,8 +25,8 @@ from navsense.geodesy import Origin
 from navsense.motion.trajectory import Trajectory
 from navsense.pose import Pose, from_rpy
 from navsense.recordings import tcp_server
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.device_writers import DevicePortWriter
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.summary import read_summary
 from navsense.sensors._doppler.adcp_outputs import BinMapping, CoordinateSystem
 from navsense.sensors._doppler.beams import Beams, make_janus_beams

@@ -12,7 +12,6 @@ import navsense as ns
 from navsense import cli
 from navsense.errors import RecordingError
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import example_world
@@ -47,7 +46,7 @@ def test_a_folder_of_csv_is_said_like_an_archive(folder: Path, name: str) -> Non
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["e", "e.euroc", "e/mav0"])
 def test_a_folder_of_euroc_is_said(folder: Path, tmp_path: Path, name: str) -> None:
-    found, known = read_summary(folder / name), open_recording(folder / "a.npz")[IMU]
+    found, known = read_summary(folder / name), ns.open(folder / "a.npz")[IMU]
     rows = {entry.name: entry.count for entry in found.entries}
     assert rows == {"mav0::body::imu0": int(known.emitted.sum()), "truth/mav0::body": int(100 * 0.5)}
     assert found.format == "EuRoC"
@@ -78,7 +77,7 @@ def test_what_is_no_recording_is_refused_as_load_does(
         (tmp_path / place).mkdir()
     (tmp_path / "table.csv").write_text("time,x,y,z\n0,1,2,3\n", encoding="utf-8")
     with pytest.raises(RecordingError) as expected:
-        open_recording(tmp_path / name)
+        ns.open(tmp_path / name)
     monkeypatch.setattr(sys, "argv", ["navsense", "info", str(tmp_path / name)])
     with pytest.raises(SystemExit, match="2"):
         cli.main()

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import navsense as ns
 from navsense import recordings
 from navsense.errors import RecordingError
 from navsense.recordings import npz
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import Imu
@@ -80,7 +80,7 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
 def test_load_gives_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path = tmp_path / "run.npz"
     slabs = write(made, path, runs, seconds=1)
-    loaded = open_recording(path)
+    loaded = ns.open(path)
     assert list(loaded) == list(slabs[0].readings)
     assert len(loaded) == 2
     for name, reading in slabs[0].readings.items():
@@ -125,9 +125,9 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
         writer.write(made.slab(0))
         writer.write(made.slab(1))
         raise RuntimeError("elsewhere")
-    assert_same(open_recording(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
-    assert open_recording(path)[made.IMU].time.size == 200
-    assert open_recording(path).metadata["duration_asked"] == 3.0
+    assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
+    assert ns.open(path)[made.IMU].time.size == 200
+    assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
@@ -143,7 +143,7 @@ def test_an_error_of_another_writer_keeps_what_this_one_has(made: ModuleType, tm
         for part in (made.slab(0), slab):
             mcap_writer.write(part)
             npz_writer.write(part)
-    assert open_recording(tmp_path / "run.npz")[made.IMU].time.size == 100
+    assert ns.open(tmp_path / "run.npz")[made.IMU].time.size == 100
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
 
 
@@ -180,7 +180,7 @@ def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(1, 9):
             writer.write(made.slab(second))
-    found = open_recording(path)
+    found = ns.open(path)
     assert found[made.IMU].time.size % 100 == 0
     assert found[made.IMU].time.size == 10 * found[made.MAG].time.size == 2 * found.truth["rov::base"].time.size
     assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
@@ -213,7 +213,7 @@ def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_p
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
     with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as writer:
         writer.write(slab)
-    assert_same(open_recording(tmp_path / "run.npz")[name], slab.readings[name])
+    assert_same(ns.open(tmp_path / "run.npz")[name], slab.readings[name])
 
 
 def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
-        for look in (open_recording, read_summary):
+        for look in (ns.open, read_summary):
             with pytest.raises(RecordingError, match=r"bad\.npz.*cannot be recovered; an \.mcap can"):
                 look(bad)
     for name in ("other.npz", "none.npz"):
-        for look in (open_recording, read_summary):
+        for look in (ns.open, read_summary):
             with pytest.raises(RecordingError, match=name):
                 look(tmp_path / name)
 
@@ -259,7 +259,7 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
 def test_an_empty_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
     with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its head; it holds nothing"):
-        open_recording(tmp_path / "run.mcap")
+        ns.open(tmp_path / "run.mcap")
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -309,7 +309,7 @@ def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key:
     write(made, tmp_path / "run.npz")
     bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
     found = []
-    for look in (open_recording, read_summary):
+    for look in (ns.open, read_summary):
         try:
             look(bad)
         except RecordingError as error:
@@ -339,12 +339,12 @@ def test_arrays_that_do_not_fit_together_are_refused(
     write(made, tmp_path / "run.npz")
     bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
     with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
-        open_recording(bad)
+        ns.open(bad)
     bad = rewritten(
         tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
     )
     with pytest.raises(RecordingError, match="damaged: array truth/rov::base/orientation"):
-        open_recording(bad)
+        ns.open(bad)
 
 
 def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Pa
             start = rng.choice((*heads, len(raw) - 4000))  # heads and the index, where most is said
             broken[rng.randrange(start, min(len(raw), start + rng.choice((60, 250, 4000))))] = rng.randrange(256)
         bad.write_bytes(broken)
-        for look in (open_recording, read_summary):
+        for look in (ns.open, read_summary):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -381,7 +381,7 @@ def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Pa
         read_summary(pipe)
     if suffix == ".npz":
         with pytest.raises(RecordingError, match="is a device, a pipe"):
-            open_recording(pipe)
+            ns.open(pipe)
 
 
 def test_a_run_without_an_end_of_its_own_says_none(made: ModuleType, tmp_path: Path) -> None:

@@ -29,10 +29,9 @@ from navsense.errors import NavsenseError, RecordingError
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.recordings import parquet
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.mcap.recovery import recover_mcap
-from navsense.recordings.parquet_reader import run_order
+from navsense.recordings.parquet import run_order
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
@@ -199,7 +198,7 @@ def test_load_gives_the_same_readings_and_truth(
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
     path = tmp_path / "run.parquet"
     (slab,) = write(made, path, runs, seconds=1)
-    loaded = open_recording(path)
+    loaded = ns.open(path)
     assert list(loaded) == list(slab.readings)
     for name, reading in slab.readings.items():
         assert_same(loaded[name], reading)
@@ -240,7 +239,7 @@ def test_a_run_comes_back_with_its_latency_and_dropouts(rough: tuple[Run, Path])
     assert not mag.emitted.all()
     assert np.isnan(mag["field"]).any()
     assert np.ptp(run["robot::arm::imu"].arrival - run["robot::arm::imu"].time) > 0.0
-    table, loaded = pq.read_table(path), open_recording(path)
+    table, loaded = pq.read_table(path), ns.open(path)
     for name, reading in run.items():
         for i, number in enumerate(run.session.runs):
             assert_rows(rows_of(table, "reading", name, number), expected_rows([reading], number, i))
@@ -285,7 +284,7 @@ def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Pa
     path = tmp_path / "run.parquet"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
-    table, loaded = pq.read_table(path), open_recording(path)
+    table, loaded = pq.read_table(path), ns.open(path)
     assert set(table["series"].to_pylist()) == {"reading"}
     assert not [name for name in table.column_names if name.startswith(("ideal.", "bias."))]
     assert not loaded.truth
@@ -323,7 +322,7 @@ def test_arrays_of_other_shapes_and_types_have_columns_by_number(made: ModuleTyp
         index = (slice(None), *(place if isinstance(place, tuple) else (place,)))
         got, wanted = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
         assert (got.dtype, got.tobytes()) == (wanted.dtype, wanted.tobytes())
-    assert_same(open_recording(path)[made.MAG], slab.readings[made.MAG])
+    assert_same(ns.open(path)[made.MAG], slab.readings[made.MAG])
 
 
 def group_sizes(path: Path) -> list[int]:
@@ -344,7 +343,7 @@ def test_small_slabs_are_gathered_and_large_ones_divided(
             parts = {name: reading.between(i, i + 1) for name, reading in whole.readings.items()}
             writer.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
     assert group_sizes(path) == [110]
-    assert_same(open_recording(path)[made.IMU], whole.readings[made.IMU])
+    assert_same(ns.open(path)[made.IMU], whole.readings[made.IMU])
     with recordings.open_writer(path, recording) as writer:
         for second in range(12):
             writer.write(made.slab(second))
@@ -358,7 +357,7 @@ def test_small_slabs_are_gathered_and_large_ones_divided(
         with recordings.open_writer(path, recordings.RecordingHeader(made.world(), runs=numbers)) as writer:
             writer.write(TimeSlice(0.0, 1e3, {name: reading}))
         assert max(group_sizes(path)) < 1000
-        assert_same(open_recording(path)[name], reading)
+        assert_same(ns.open(path)[name], reading)
 
 
 @pytest.mark.requirement("REC-1:parquet")
@@ -406,9 +405,9 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
         writer.write(made.slab(0))
         writer.write(made.slab(1))
         raise RuntimeError("elsewhere")
-    assert_same(open_recording(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
-    assert open_recording(path)[made.IMU].time.size == 200
-    assert open_recording(path).metadata["duration_asked"] == 3.0
+    assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
+    assert ns.open(path)[made.IMU].time.size == 200
+    assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
@@ -453,7 +452,7 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
         for second in range(9):
             slabs.append(made.slab(second))
             writer.write(slabs[-1])
-    found = open_recording(path)
+    found = ns.open(path)
     seconds, rest = divmod(found[made.IMU].time.size, 100)
     assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (2, 3)
@@ -512,7 +511,7 @@ def test_killed_while_it_writes_nothing_has_the_name(made: ModuleType, tmp_path:
     assert left.name == ".run.parquet.part"
     assert (left / "run.parquet").stat().st_size > 1000
     (left / "run.parquet").rename(tmp_path / "left.parquet")
-    for look in (open_recording, read_summary):
+    for look in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"left\.parquet.*cannot be recovered; an \.mcap can"):
             look(tmp_path / "left.parquet")
 
@@ -561,7 +560,7 @@ def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path) -> None
         with pytest.raises(RecordingError, match=why):
             recordings.open_writer(tmp_path / name, recording)
     with pytest.raises(RecordingError, match="is a device, a pipe"):
-        open_recording(tmp_path / "pipe.parquet")
+        ns.open(tmp_path / "pipe.parquet")
     if os.geteuid() != 0:
         (tmp_path / "locked").mkdir(mode=0o500)
         with pytest.raises(RecordingError, match="permission"):
@@ -668,7 +667,7 @@ def test_an_array_that_comes_when_the_columns_are_written_is_refused(
     with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world())) as writer:
         writer.write(first)
         writer.write(made.slab(1))
-    assert open_recording(tmp_path / "run.parquet")[made.MAG].time.size == 10
+    assert ns.open(tmp_path / "run.parquet")[made.MAG].time.size == 10
 
 
 def test_runs_that_are_not_the_recordings_are_refused(made: ModuleType, tmp_path: Path) -> None:
@@ -695,9 +694,9 @@ def test_without_pyarrow_it_says_what_to_install(
     before = path.read_bytes()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     works: list[Callable[[], object]] = [
-        lambda: recordings.find_writer(path),
+        lambda: recordings.check_output(path),
         lambda: recordings.open_writer(path, recordings.RecordingHeader(made.world())),
-        lambda: open_recording(path),
+        lambda: ns.open(path),
         lambda: read_summary(path),
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
     ]
@@ -708,7 +707,7 @@ def test_without_pyarrow_it_says_what_to_install(
 
 
 def test_the_rest_of_navsense_does_without_pyarrow() -> None:
-    modules = "navsense, navsense.recordings.dataset_reader, navsense.recordings.summary"
+    modules = "navsense, navsense.recordings, navsense.recordings.summary"
     program = f"import sys, {modules}; sys.exit('pyarrow' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
@@ -738,11 +737,11 @@ def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
     found = read_summary(path)
     assert (found.entries, found.start, found.end) == ((), None, None)
     assert "duration_asked" not in found.metadata
-    assert not open_recording(path)
+    assert not ns.open(path)
     nothing = {made.MAG: made.slab(0).readings[made.MAG].between(0, 0)}
     with recordings.open_writer(path, recordings.RecordingHeader(made.world())) as writer:
         writer.write(TimeSlice(0.0, 1.0, nothing, {}))
-    assert_same(open_recording(path)[made.MAG], nothing[made.MAG])
+    assert_same(ns.open(path)[made.MAG], nothing[made.MAG])
     assert [entry.count for entry in read_summary(path).entries] == [0]
 
 
@@ -752,11 +751,11 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
     raw = path.read_bytes()
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
-        for look in (open_recording, read_summary):
+        for look in (ns.open, read_summary):
             with pytest.raises(RecordingError, match=r"bad\.parquet.*cannot be recovered; an \.mcap can"):
                 look(bad)
     pq.write_table(pa.table({"x": [1.0]}), bad)
-    for look in (open_recording, read_summary):
+    for look in (ns.open, read_summary):
         with pytest.raises(
             RecordingError, match=r"bad\.parquet is no recording of navsense: its metadata is of another"
         ):
@@ -804,7 +803,7 @@ def test_rows_that_do_not_fit_together_are_refused(
     bad = tmp_path / "bad.parquet"
     pq.write_table(change(table).replace_schema_metadata({"navsense": text}), bad)
     with pytest.raises(RecordingError, match=rf"bad\.parquet is no recording of navsense: .*{why}"):
-        open_recording(bad)
+        ns.open(bad)
 
 
 @pytest.mark.requirement("REC-1:parquet")
@@ -817,7 +816,7 @@ def test_rows_in_another_order_written_by_another_program_are_loaded(made: Modul
     table = table.sort_by([("time", "ascending"), ("run", "descending")]).replace_schema_metadata({"navsense": text})
     pq.write_table(table, path, row_group_size=37)
     for name, reading in slab.readings.items():
-        assert_same(open_recording(path)[name], reading)
+        assert_same(ns.open(path)[name], reading)
     assert read_summary(path).entries[0].count == 300
 
 
@@ -829,7 +828,7 @@ def test_a_damaged_text_is_a_clear_error(made: ModuleType, tmp_path: Path, text:
     path = tmp_path / "run.parquet"
     write(made, path, seconds=1)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
-    for look in (open_recording, read_summary):
+    for look in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"run\.parquet is no recording of navsense"):
             look(path)
 
@@ -847,7 +846,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
         broken[place] ^= rng.randrange(1, 256)
         bad.write_bytes(broken)
         try:
-            found = open_recording(bad)
+            found = ns.open(bad)
         except RecordingError as error:
             said += "bad.parquet" in str(error)
         else:
@@ -896,4 +895,4 @@ def test_the_command_line_writes_and_describes_tables(tmp_path: Path) -> None:
     assert looked.returncode == 0, looked.stderr
     assert "quadrotor::base_link::imu" in looked.stdout
     assert "parquet" in looked.stdout
-    assert open_recording(path)["quadrotor::base_link::imu"].time.size == 1000
+    assert ns.open(path)["quadrotor::base_link::imu"].time.size == 1000

@@ -163,7 +163,7 @@ def test_an_address_that_is_none_is_shown_as_it_was_given(
 ) -> None:
     """Before anything is said of it."""
     with pytest.raises(RecordingError, match=why):
-        recordings.find_writer(given)
+        recordings.check_output(given)
     assert run(monkeypatch, world, given) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -201,10 +201,10 @@ def test_invalid_hosts_and_ports_are_rejected(
 def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "dive:2").mkdir()
     path = tmp_path / "dive:2" / "run.mcap"
-    assert recordings.find_writer(path) is McapWriter
+    assert recordings.find_output_format(path).open_writer is McapWriter
     assert format_url(path) == str(path)
     with pytest.raises(RecordingError, match="no recording has this suffix"):
-        recordings.find_writer(path.with_suffix(".xyz"))
+        recordings.check_output(path.with_suffix(".xyz"))
 
 
 def test_warnings_in_python_stay_warnings(world: Path) -> None:

@@ -22,7 +22,6 @@ from navsense.recordings.channels import CDR, MessageChannel
 from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.mcap import reader as mcap_reader
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
@@ -286,7 +285,7 @@ def test_topics_without_a_slash(tmp_path: Path, suffix: str) -> None:
     values = {name: one.arrays["pressure"].ravel().tolist() for name, one in readings.items()}
     assert values == {"a::p_": [0.0, 1.0], "a::p": [2.0, 3.0], "b": [4.0, 5.0], "topic": [6.0, 7.0]}
     assert left == []
-    kept = open_recording(convert(path, tmp_path / "kept.npz").path)
+    kept = ns.open(convert(path, tmp_path / "kept.npz").path)
     assert kept.readings.keys() == readings.keys()
 
 

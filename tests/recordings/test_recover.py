@@ -21,10 +21,11 @@ from mcap.writer import CompressionType, Writer
 from navsense import recordings
 from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.base import recovered_name
+from navsense.recordings.header import format_metadata_item, format_seconds
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap import writer as mcap_writer
 from navsense.recordings.mcap.recovery import recover_mcap
-from navsense.recordings.summary import format_metadata_item, format_seconds, read_summary
+from navsense.recordings.summary import read_summary
 
 
 def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:

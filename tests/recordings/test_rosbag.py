@@ -35,7 +35,6 @@ from navsense.errors import RecordingError
 from navsense.noise.channel import Noise
 from navsense.recordings.base import os_error
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.rosbag import writer as rosbag_writer
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
@@ -535,7 +534,7 @@ def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path:
     (tmp_path / "dive" / "notes.txt").write_text("mine")
     for _ in range(2):
         with pytest.raises(RecordingError, match=r"dive\.db3.*folder of this name, which is something else.*dive"):
-            recordings.find_writer(path)
+            recordings.check_output(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))
@@ -627,7 +626,7 @@ def test_info_says_what_bags_hold(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "bag" / "metadata.yaml").write_text("- nothing")
     with pytest.raises(RecordingError, match="is no bag that can be read"):
         read_summary(tmp_path / "bag")
-    assert len(open_recording(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
+    assert len(ns.open(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
 
 
 @pytest.mark.requirement("REC-1:bag")

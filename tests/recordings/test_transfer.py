@@ -13,12 +13,12 @@ from mcap.writer import Writer
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag1 import Reader as Reader1
 
+import navsense as ns
 from navsense import recordings, report
 from navsense.cli import cli
 from navsense.errors import RecordingError, SimulationError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 
@@ -102,7 +102,7 @@ def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
     "ask",
     [
         lambda _: read_summary(""),
-        lambda _: open_recording(""),
+        lambda _: ns.open(""),
         lambda _: report.write("", "page.html"),
         lambda folder: convert("", folder / "b.mcap"),
         lambda folder: convert(written(folder / "a.mcap", ("/b", *BOOL)), ""),

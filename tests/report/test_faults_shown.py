@@ -12,7 +12,8 @@ import pytest
 import navsense as ns
 from navsense.description import describe
 from navsense.messages.fault import pack_bits
-from navsense.recordings.summary import format_metadata_item, read_summary
+from navsense.recordings.header import format_metadata_item
+from navsense.recordings.summary import read_summary
 from navsense.report import write
 from navsense.report.recorded import recording_of
 from navsense.series import ARRAY_GROUPS

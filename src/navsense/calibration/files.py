@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import recordings
 from navsense.calibration import _attitude, _bags, _tables
 from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
@@ -34,11 +35,8 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.pose import from_rpy
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
-
-RECORDINGS = (".npz", ".parquet")
-"""Suffixes of recordings that are read back as what they were made from."""
 
 LARGEST_STDDEV = 45.0
 """Degrees that an attitude may be said to be off by; beyond, it is none."""
@@ -121,16 +119,16 @@ def read(
     """
     path = Path(path)
     turn = _turn(mounting)
-    suffix = path.suffix.lower()
-    _check_use(path, attitude, mounting, run)
-    if _bags.is_bag(path):
+    recording_format = None if path.is_file() and path.suffix.lower() in _tables.SUFFIXES else format_of_recording(path)
+    _check_use(path, recording_format, attitude, mounting, run)
+    if path.is_dir() if recording_format is None else recording_format.holds_messages:
         found = _from_bag(path, sensor, attitude, turn)
-    elif suffix in RECORDINGS:
+    elif recording_format is not None:
         found = _from_recording(path, sensor, attitude, turn, run)
-    elif suffix in _tables.SUFFIXES:
+    elif path.suffix.lower() in _tables.SUFFIXES:
         found = _from_table(path, sensor, attitude, turn)
     else:
-        known = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *_tables.SUFFIXES))
+        known = ", ".join(dict.fromkeys((*list_suffixes(), *_tables.SUFFIXES)))
         where = Where(str(path))
         raise CalibrationError(
             "suffix", path.suffix, where=where, allowed=f"must be one of {known}, or a ROS 2 bag's folder"
@@ -282,13 +280,16 @@ def louder(samples: Samples, result: Calibration) -> tuple[str, ...]:
     return (note,)
 
 
-def _check_use(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
+def _check_use(
+    path: Path, recording_format: Format | None, attitude: str, mounting: Sequence[float] | None, run: int
+) -> None:
     """Raise `CalibrationError` for an option that there is no use for."""
     where = Where(str(path))
     if mounting is not None and attitude == "none":
         raise CalibrationError("mounting", where=where, allowed="is of an attitude: name one with --attitude")
-    if run != 0 and (_bags.is_bag(path) or path.suffix.lower() not in RECORDINGS):
-        allowed = f"must be 0: only recordings of navsense ({', '.join(RECORDINGS)}) hold several runs"
+    if run != 0 and (recording_format is None or Capability.RUNS not in recording_format.capabilities):
+        several = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
+        allowed = f"must be 0: only recordings of navsense ({', '.join(several)}) hold several runs"
         raise CalibrationError("run", run, where=where, allowed=allowed)
 
 
@@ -393,7 +394,7 @@ def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
 
 def _from_recording(path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int) -> _Found:
     """Return what a recording of navsense holds."""
-    loaded = open_recording(path)
+    loaded = recordings.open(path)
     where = Where(str(path))
     named = _picked(loaded, name, where)
     reading, head = loaded[named], loaded.metadata["sensors"][named]

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense import outputs
+from navsense import atomic
 from navsense.calibration.units import checked_positive, checked_unit, named
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
@@ -146,7 +146,7 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON. Raises `CalibrationError` where the file cannot be written."""
         try:
-            with outputs.replace_file(Path(path)) as part:
+            with atomic.replace_file(Path(path)) as part:
                 part.write_text(json.dumps(_plain(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()

@@ -12,7 +12,9 @@ bits. The folder appears under its name when it is whole, after an error elsewhe
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -23,13 +25,14 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
+from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import RecordingError, Where
 from navsense.motion._log import HEADER as POSES
-from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import RecordingHeader, closed_error, os_error
+from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
@@ -55,14 +58,25 @@ CURRENT_COLUMNS = ("time", "x", "y", "z")
 _FILE = inputs.FileKind("table", RecordingError, "must be a CSV table in UTF-8")
 
 
-def folder_path(path: Path) -> Path:
-    """Return the folder that a recording `NAME.csv` or `NAME.euroc` is: NAME."""
-    return path.with_suffix("")
+def find_folder(path: Path) -> Path:
+    """Return the folder of an existing recording that is a folder. Raises `RecordingError` if there is none."""
+    folder = path if path.is_dir() else storage_path(path)
+    if folder.is_dir():
+        return folder
+    if recovery_command(path):
+        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+    raise RecordingError(
+        "is no recording",
+        path.suffix,
+        allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
+        where=Where(str(path)),
+        remedy="name the folder; a single table is read by what asks for it, as --motion or calibrate",
+    )
 
 
 def check_table_folder(path: Path) -> None:
     """Raise `RecordingError` if the folder of `NAME.csv` or `NAME.euroc` exists and is something else."""
-    folder = folder_path(path)
+    folder = storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
@@ -107,7 +121,7 @@ class TableFolder:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        self._work = HiddenFolder(folder_path(self.path), is_recording=True)
+        self._work = HiddenFolder(storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
@@ -257,20 +271,12 @@ def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
     return f"{part.column} [{unit}]" if unit else part.column
 
 
-def check_single_run(path: Path, recording: RecordingHeader, what: str) -> None:
-    """Raise `RecordingError` for a recording of several runs."""
-    if len(recording.runs) != 1:
-        remedy = "choose one with --run, or write .npz or .parquet"
-        raise RecordingError(f"{what} holds one run", len(recording.runs), where=Where(str(path)), remedy=remedy)
-
-
 class CsvWriter(AtomicWriter):
     """Writes slabs to a folder of CSV tables: `NAME` for the path `NAME.csv`."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
         """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
         check_table_folder(path)
-        check_single_run(path, recording, "a folder of CSV tables")
         super().__init__(path, lambda: PendingCsv(path, recording))
 
 
@@ -287,8 +293,9 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise metadata.damaged_error(folder, error) from error
 
 
-def read(folder: Path) -> Dataset:
-    """Return a folder of CSV tables, bit for bit. Raises `RecordingError`."""
+def read(path: Path) -> Dataset:
+    """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
+    folder = find_folder(path)
     about = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
         readings = {name: _read_reading(folder, name, head) for name, head in about["sensors"].items()}
@@ -388,3 +395,15 @@ def _read_current(folder: Path, header: Mapping[str, Any] | None) -> Current | N
     return Current(
         header["topic"], tuple(header["position"]), np.ascontiguousarray(table[:, 0]), velocity, header["epoch"], layers
     )
+
+
+FORMAT = Format(
+    name="csv",
+    suffixes=(".csv",),
+    capabilities=LOSSLESS | {Capability.RECOVERY},
+    read=read,
+    open_writer=CsvWriter,
+    is_folder=True,
+    folder_files=(METADATA_FILE,),
+    check_target=lambda path, _: check_table_folder(path),
+)

@@ -15,7 +15,7 @@ from navsense.names import NameDict
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.recordings.base import WORLD_KEY, RecordingHeader
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
@@ -69,6 +69,11 @@ class Dataset(Mapping[str, Reading]):
     def runs(self) -> Sequence[int]:
         """Return the numbers of the runs."""
         return [int(run) for run in self.metadata["runs"]]
+
+    @property
+    def world(self) -> World:
+        """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
+        return self.stored.world
 
     def make_header(self) -> RecordingHeader:
         """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""

@@ -22,22 +22,28 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from navsense import outputs
-from navsense.devices.encoders import FORMATS, DeviceFormat
+from navsense import atomic
+from navsense.devices import encoders
+from navsense.devices.encoders import DeviceFormat
+from navsense.devices.logs import summarise_log
 from navsense.devices.measurement import DopplerInstrument
 from navsense.devices.pd0_ensembles import Pd0Coordinates
 from navsense.errors import RecordingError, Where
 from navsense.recordings.base import (
-    RecordingHeader,
     WriterBase,
     add_path_to_errors,
     check_target,
     closed_error,
+    open_for_reading,
     os_error,
     write_all,
 )
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap.writer import check_header
 from navsense.recordings.tcp_server import TcpServer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading, TimeSlice
 from navsense.world import MountedSensor, World
 
@@ -80,7 +86,7 @@ def parse_address(path: Path) -> PortAddress:
     """Return what the address of a port says. Raises `RecordingError`."""
     where = Where(format_url(path))
     found = PORT_PATTERN.fullmatch(str(path))
-    names = {suffix.split(".")[1]: suffix for suffix in FORMATS}
+    names = {suffix.split(".")[1]: suffix for suffix in encoders.FORMATS}
     if found is None:
         allowed = f"a port is FORMAT+tcp://HOST:PORT, FORMAT one of {', '.join(names)}"
         raise RecordingError("no address of a port", where=where, allowed=allowed)
@@ -110,7 +116,7 @@ def parse_address(path: Path) -> PortAddress:
 
 def device_suffix(path: Path) -> str:
     """Return the suffix of a file of a device format, "" for another file."""
-    return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
+    return next((suffix for suffix in encoders.FORMATS if path.name.lower().endswith(suffix)), "")
 
 
 def _matches(sensor: MountedSensor, name: str) -> bool:
@@ -142,7 +148,7 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
     """Return the format, the sensor and the coordinates that a file's name asks for. Raises `RecordingError`."""
     suffix, where = device_suffix(path), Where(str(path))
-    form, words = FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
+    form, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     frame = words.pop().lower() if form.has_frames and words and words[-1].lower() in list(Pd0Coordinates) else ""
     could = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
     how = f"{path.name.split('.')[0]}.SENSOR{suffix}, by its full name or the end of it"
@@ -170,7 +176,7 @@ def resolve_port(path: Path, world: World) -> tuple[PortAddress, DeviceFormat, M
     Raises `RecordingError`.
     """
     said, where = parse_address(path), Where(format_url(path))
-    form = FORMATS[said.suffix]
+    form = encoders.FORMATS[said.suffix]
     if said.frame and (not form.has_frames or said.frame not in list(Pd0Coordinates)):
         allowed = (
             f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
@@ -191,7 +197,7 @@ class DeviceLogWriter(WriterBase):
         self._path, self._size, self._is_open = path, 0, True
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path)
+            self._file = atomic.open_in_place(path)
         except OSError as error:
             raise os_error(path, error) from error
 
@@ -318,3 +324,72 @@ class InstrumentEncoder:
             what = f"where link {sensor.link!r} is and how it stands, which {self._form} of {sensor.name!r} tells"
             raise RecordingError(what, "unknown", remedy=remedy)
         return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))
+
+
+DVL_ARRAYS = (
+    "velocity",
+    "beam_velocity",
+    "beam_range",
+    "altitude",
+    "sound_speed",
+    "water_velocity",
+    "water_beam_velocity",
+)
+"""Arrays of a DVL that device formats have fields for."""
+
+
+def _refuse(path: Path) -> Dataset:
+    remedy = "read it with navsense.devices, or see what it holds with: navsense info"
+    raise RecordingError("is what an instrument sends, and no recording", where=Where(str(path)), remedy=remedy)
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a device's log holds; all of it is read. Raises `RecordingError`."""
+    with open_for_reading(path) as file:
+        data = file.read()
+    with add_path_to_errors(path):
+        log = summarise_log(device_suffix(path), data)
+    meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
+    meta |= {"skipped": log.skipped} if log.skipped else {}
+    entries = tuple(SummaryEntry(*entry) for entry in log.entries)
+    first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
+    name = encoders.FORMATS[device_suffix(path)].name
+    return RecordingSummary(str(path), name, len(data), first, last, entries, meta)
+
+
+def list_needed(sensor: MountedSensor) -> Sequence[str]:
+    """Return the arrays of a DVL that device formats have fields for; none of another sensor."""
+    spec = sensor.spec
+    if not isinstance(spec, Dvl):
+        return ()
+    return [name for name in DVL_ARRAYS if spec.water_mode is not TrackMode.NEVER or not name.startswith("water_")]
+
+
+def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
+    def list_lost(_header: RecordingHeader, _sensor: MountedSensor, reading: Reading) -> list[str]:
+        groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
+        lost: list[str] = [group for group, arrays in groups.items() if arrays]
+        return [f"all that {device_format.name} has no field for", *lost]
+
+    def check_log(path: Path, world: World | None) -> None:
+        if world is not None:
+            resolve_log(path, world)
+
+    return Format(
+        name=device_format.name,
+        suffixes=(suffix,),
+        capabilities=frozenset((Capability.INVALID,)),
+        read=_refuse,
+        open_writer=DeviceLogWriter,
+        summarize=summarize,
+        unit="records",
+        check_target=check_log,
+        list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
+        list_lost=list_lost,
+        list_needed=list_needed,
+        needs_origin=True,
+    )
+
+
+FORMATS = tuple(_make_format(suffix, one) for suffix, one in encoders.FORMATS.items())
+"""The formats of the logs of instruments, which hold one sensor each."""

@@ -30,11 +30,13 @@ from navsense.errors import RecordingError, Where
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, normalize
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, closed_error, get_version
-from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_single_run, check_table_folder
+from navsense.recordings.base import AtomicWriter, closed_error
+from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
 from navsense.recordings.reading_assembler import transform_truth
+from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Imu
 from navsense.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
@@ -264,7 +266,6 @@ class EurocWriter(AtomicWriter):
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
         """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
         check_table_folder(path)
-        check_single_run(path, recording, "a folder of EuRoC")
         super().__init__(path, lambda: PendingEuroc(path, recording))
 
 
@@ -273,12 +274,13 @@ def find_root(folder: Path) -> Path | None:
     return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
 
 
-def read(folder: Path) -> Dataset:
+def read(path: Path) -> Dataset:
     """Return the IMUs and the true state in a folder of EuRoC, of whoever wrote it. Raises `RecordingError`.
 
     Times count from the second of the first timestamp, or from the epoch that navsense noted; the clocks' errors are
     not known, and 0.
     """
+    folder = find_folder(path)
     root = find_root(folder)
     if root is None:
         allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
@@ -405,3 +407,34 @@ def _matrix_to_quaternion(m: FloatArray) -> Quaternion:
     rows = ((squares[0], a, b, c), (a, squares[1], d, e), (b, d, squares[2], f), (c, e, f, squares[3]))
     w, x, y, z = map(float, rows[int(np.argmax(squares))])
     return normalize((w, x, y, z))
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a folder of EuRoC holds. The metadata of a folder of another program is empty."""
+    recording = read(path)
+    is_own = (find_folder(path) / METADATA_FILE).is_file()
+    return summarize_dataset(path, FORMAT.name, recording, recording.metadata if is_own else {})
+
+
+def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+    """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
+    first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias if sensor.name != first else {}}
+    lost: list[str] = [group for group, arrays in groups.items() if arrays]
+    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *lost]
+
+
+FORMAT = Format(
+    name="EuRoC",
+    suffixes=(".euroc",),
+    capabilities=frozenset((Capability.RECOVERY,)),
+    read=read,
+    open_writer=EurocWriter,
+    summarize=summarize,
+    is_folder=True,
+    folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
+    check_target=lambda path, _: check_table_folder(path),
+    list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
+    list_lost=list_lost,
+    remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},
+)

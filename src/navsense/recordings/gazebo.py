@@ -13,7 +13,8 @@ import numpy as np
 
 from navsense import messages
 from navsense.messages.descriptors import encode_descriptor_set
-from navsense.recordings.base import RecordingHeader, add_path_to_errors
+from navsense.recordings.base import add_path_to_errors
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.mcap.writer import (

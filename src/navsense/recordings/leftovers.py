@@ -19,20 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
+from navsense.atomic import HiddenFolder
 from navsense.errors import RecordingError, Where
-from navsense.outputs import HiddenFolder
 from navsense.recordings import csv_tables, npz
-from navsense.recordings.base import (
-    FOLDER_SUFFIXES,
-    WORLD_KEY,
-    is_recovered,
-    open_for_reading,
-    os_error,
-    recovered_name,
-    storage_path,
-    to_path,
-)
+from navsense.recordings.base import is_recovered, open_for_reading, os_error, recovered_name, to_path
+from navsense.recordings.format import Capability, format_of_name, storage_path
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.recovery import RecoveryResult, recover_mcap
 from navsense.recordings.message_copy import check_message_target, copy_messages
@@ -46,9 +39,6 @@ _METADATA = inputs.FileKind("metadata", RecordingError, "must be a JSON object")
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""
-
-RECOVERABLE_FORMATS = (".mcap", ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Formats that can be recovered."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +59,15 @@ class Leftover:
             saved = storage_path(recovered_name(self.path))
             return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
-        if self.suffix in RECOVERABLE_FORMATS:
+        if self.is_recoverable:
             return f"{left}; recover it with: navsense recover {self.path}"
         return f"{left}; {self.reason}; remove it with: navsense recover --remove {self.path}"
+
+    @property
+    def is_recoverable(self) -> bool:
+        """True if the format of the recording is known and can be recovered."""
+        found = format_of_name(Path(f"x{self.suffix}")) if self.suffix else None
+        return found is not None and Capability.RECOVERY in found.capabilities
 
     @property
     def reason(self) -> str:
@@ -81,17 +77,18 @@ class Leftover:
 
 def find_leftover(path: Path) -> Leftover | None:
     """Return the crashed recording in a hidden folder of navsense, or None. `path` is its name or the hidden folder."""
-    if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
-        place = path.with_name(path.name[1:].removesuffix(outputs.HIDDEN_SUFFIX))
+    if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
+        place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
         place = storage_path(path)
-    part = outputs.hidden_path(place) if place.name else None
-    if part is None or not outputs.is_hidden_folder(part):
+    part = atomic.hidden_path(place) if place.name else None
+    if part is None or not atomic.is_hidden_folder(part):
         return None
     suffix = _find_format(part)
-    name = place.with_name(place.name + suffix) if suffix in FOLDER_SUFFIXES else place
+    found = format_of_name(Path(f"x{suffix}")) if suffix else None
+    name = place.with_name(place.name + suffix) if found and found.is_folder else place
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
-    return Leftover(name, place, suffix, size, outputs.is_being_written(part))
+    return Leftover(name, place, suffix, size, atomic.is_being_written(part))
 
 
 def _find_format(folder: Path) -> str:
@@ -109,7 +106,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     found = []
     try:
         for path in sorted(to_path(folder).iterdir()):
-            if path.name.startswith(".") and path.suffix == outputs.HIDDEN_SUFFIX:
+            if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
                 left = find_leftover(path)
             else:
                 left = _find_truncated_mcap(path) if path.suffix.lower() == ".mcap" else None
@@ -127,7 +124,7 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
         if not records.is_truncated(file):
             return None
         size = file.tell()
-    return Leftover(path, path, ".mcap", size, outputs.is_being_written(path))
+    return Leftover(path, path, ".mcap", size, atomic.is_being_written(path))
 
 
 def remove_leftover(leftover: Leftover) -> bool:
@@ -135,11 +132,11 @@ def remove_leftover(leftover: Leftover) -> bool:
 
     Raises `RecordingError` if a live process writes to it.
     """
-    part = outputs.hidden_path(leftover.target)
-    if not outputs.is_hidden_folder(part):
+    part = atomic.hidden_path(leftover.target)
+    if not atomic.is_hidden_folder(part):
         return False
-    with outputs.lock_leftover(leftover.target):
-        outputs.remove_hidden_folder(part)
+    with atomic.lock_leftover(leftover.target):
+        atomic.remove_hidden_folder(part)
     return True
 
 
@@ -183,14 +180,14 @@ def _check_output(out: Path, suffix: str) -> None:
     check_message_target(out)
     if suffix in (".csv", ".euroc"):
         csv_tables.check_table_folder(out)
-    outputs.check_not_input(storage_path(out))
+    atomic.check_not_input(storage_path(out))
 
 
 def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> RecoveryResult:
     """Recover the recording in a hidden folder, and remove the folder."""
     target = recovered_name(left.path) if out is None else to_path(out)
-    with outputs.lock_leftover(left.target) as part:
-        if left.suffix not in RECOVERABLE_FORMATS:
+    with atomic.lock_leftover(left.target) as part:
+        if not left.is_recoverable:
             remedy = f"remove it with: navsense recover --remove {left.path}"
             raise RecordingError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
@@ -199,7 +196,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
             saved = _save_recording(part, left, target)
         except OSError as error:
             raise os_error(target, error) from error
-        outputs.remove_hidden_folder(part)
+        atomic.remove_hidden_folder(part)
     return saved
 
 

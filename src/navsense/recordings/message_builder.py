@@ -14,7 +14,7 @@ from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps,
 from navsense.messages.cdr import MessageLayout, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
-from navsense.recordings.base import RecordingHeader
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 from navsense.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray, WordArray

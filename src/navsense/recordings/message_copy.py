@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
+from navsense.atomic import HiddenFolder
 from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
-from navsense.outputs import HiddenFolder
-from navsense.recordings.base import check_target, os_error, storage_path
+from navsense.recordings.base import check_target, os_error
 from navsense.recordings.channels import BATCH_BYTES, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.format import storage_path
 from navsense.recordings.mcap.writer import McapTarget
 from navsense.recordings.rosbag.writer import BagTarget, McapBagTarget, check_bag_folder, check_mcap_folder
 

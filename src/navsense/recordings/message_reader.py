@@ -8,18 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
 from navsense.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import WORLD_KEY, open_for_reading, os_error
+from navsense.recordings.base import open_for_reading, os_error
 from navsense.recordings.channels import CompleteReader, MessageReader
+from navsense.recordings.format import format_of_recording
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader
-from navsense.recordings.rosbag.reader import is_ros2_bag, open_bag
+from navsense.recordings.rosbag.reader import open_bag
 
 
 def is_message_recording(path: Path) -> bool:
-    """Tell whether a path is read as a recording of messages."""
-    return path.suffix.lower() in (".mcap", ".bag", ".db3") or is_ros2_bag(path)
+    """Return True if a path is read as a recording of messages."""
+    found = format_of_recording(path)
+    return found is not None and found.holds_messages
 
 
 @contextmanager
@@ -39,7 +42,7 @@ def open_messages(path: Path) -> Iterator[CompleteReader]:
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:
-        remedy = outputs.recovery_remedy(path)
+        remedy = atomic.recovery_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:

@@ -20,7 +20,8 @@ import numpy as np
 from navsense import inputs
 from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, get_version, os_error, requested_duration
+from navsense.recordings.base import os_error
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, requested_duration
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor

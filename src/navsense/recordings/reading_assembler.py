@@ -27,7 +27,6 @@ from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
-from navsense.recordings.base import RecordingHeader
 from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import (
     OWN_TYPE_PREFIX,
@@ -39,6 +38,7 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import RecordingError
-from navsense.recordings.base import check_target, get_version, os_error
+from navsense.recordings.base import check_target, os_error
+from navsense.recordings.header import get_version
 from navsense.report import cells, clocks, doppler, faults, track
 from navsense.report.draw import Figure
 from navsense.report.findings import Finding, findings_of
@@ -72,7 +73,7 @@ def checked(output: str | os.PathLike[str]) -> Path:
 def _save(target: Path, text: str) -> None:
     """Write a page; it appears under its name when it is whole. Raises `RecordingError`."""
     try:
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             # A file name that is not UTF-8 contains surrogates.
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:

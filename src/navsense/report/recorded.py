@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs
+from navsense import inputs, recordings
 from navsense.clock import Clock
 from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.faults import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.series import Current, Reading, Truth
@@ -85,7 +84,7 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
 
 def _of_arrays(file: Path) -> Recorded:
     """Return what a recording of arrays holds."""
-    loaded = open_recording(file)
+    loaded = recordings.open(file)
     told: World | None = None
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()

@@ -17,10 +17,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import RecordingError, Where
 from navsense.kernels import INTERPRETED, kernel
-from navsense.recordings.base import WORLD_KEY
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -34,6 +33,7 @@ from navsense.recordings.channels import (
     join_small_batches,
     sort_batches,
 )
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEAD, PREFIX, WORLD_METADATA, DamagedError
 from navsense.typing import AnyArray, ByteArray, IntArray, WordArray
@@ -342,9 +342,9 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
 
 def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
-    if outputs.is_being_written(path):
-        return outputs.reader_error(path)
-    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=outputs.recovery_remedy(path))
+    if atomic.is_being_written(path):
+        return atomic.reader_error(path)
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
 
 
 @dataclass(eq=False)

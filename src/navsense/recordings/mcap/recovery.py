@@ -10,10 +10,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
+from navsense.atomic import HiddenFolder
 from navsense.errors import RecordingError, Where
-from navsense.outputs import HiddenFolder
-from navsense.recordings.base import SUFFIX, WORLD_KEY, check_target, open_for_reading, os_error, storage_path, to_path
+from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
+from navsense.recordings.format import storage_path
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
@@ -163,8 +165,8 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
     path, out = to_path(path), to_path(out)
     try:
         with inputs.collect_inputs(), open_for_reading(path) as file:
-            if outputs.is_being_written(path):
-                raise outputs.reader_error(path)
+            if atomic.is_being_written(path):
+                raise atomic.reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
             _check_output(out)

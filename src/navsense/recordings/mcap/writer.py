@@ -20,27 +20,15 @@ from typing import TypeAlias, cast
 import numpy as np
 import zstandard
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
 from navsense.kernels import kernel
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
-from navsense.recordings.base import (
-    ROS_KEY,
-    WORLD_KEY,
-    RecordingHeader,
-    WriterBase,
-    add_path_to_errors,
-    check_target,
-    format_runs,
-    get_version,
-    is_recovered,
-    os_error,
-    requested_duration,
-    write_all,
-)
+from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
 from navsense.recordings.channels import CDR, QOS_KEY, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, format_runs, get_version, requested_duration
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.lz4_rows import (
     BLOCK_OVERHEAD,
@@ -141,7 +129,7 @@ class McapFileWriter:
         keep = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
+            self._file = atomic.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final_path or path, error) from error
         try:

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from navsense import inputs, outputs
+from navsense import atomic, inputs
 from navsense.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import open_for_reading, storage_path
+from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
     DEFAULT_WORLD_NAME,
     ROS1,
@@ -23,6 +23,7 @@ from navsense.recordings.channels import (
     batch_messages,
     join_counts,
 )
+from navsense.recordings.format import storage_path
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
@@ -46,7 +47,7 @@ def open_bag(path: Path) -> Iterator[CompleteReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     inputs.check_bag(folder, BAG)
-    remedy = outputs.recovery_remedy(path) if is_ros1 else ""
+    remedy = atomic.recovery_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)
@@ -194,11 +195,6 @@ def _list_mcap_files(reader: Any) -> list[Path]:
     parts: list[Any] = list(reader.storage.storages)
     paths = [Path(part.path) for part in parts]
     return paths if all(path.suffix == ".mcap" for path in paths) else []
-
-
-def is_ros2_bag(path: Path) -> bool:
-    """Tell whether a path is a bag of ROS 2: its folder, the file in it, or the name that it was recorded by."""
-    return (ros2_bag_folder(path) / BAG_METADATA_FILE).is_file()
 
 
 def ros2_bag_folder(path: Path) -> Path:

@@ -17,24 +17,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from navsense import outputs
+from navsense import atomic
+from navsense.atomic import HiddenFolder
 from navsense.errors import RecordingError, Where
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.outputs import HiddenFolder
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import (
-    ROS_KEY,
-    WORLD_KEY,
-    RecordingHeader,
-    check_target,
-    closed_error,
-    os_error,
-    storage_path,
-)
+from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
 from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.format import storage_path
+from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
@@ -233,7 +226,7 @@ class Ros2Bag:
                 # A transaction survives a crash of the process. This does not wait for the disk.
                 self._database.execute("PRAGMA synchronous=OFF")
         if self._is_recoverable:
-            outputs.save_text(self.path.parent / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
+            atomic.save_text(self.path.parent / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
 
     def add_connection(
         self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
