@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import navsense as ns
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.parquet import TEXT_COLUMNS
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
@@ -62,7 +61,7 @@ def main() -> None:
                     table, alike, row_group_size=size, compression="zstd", **options
                 ),
                 "pyarrow, its own way": lambda: pq.write_table(table, own, row_group_size=size, compression="zstd"),
-                "navsense, load": lambda: open_recording(ours),
+                "navsense, load": lambda: ns.open(ours),
                 "pyarrow, read_table": lambda: pq.read_table(ours),
             }
         )

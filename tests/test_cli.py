@@ -18,7 +18,7 @@ import pytest
 from navsense import cli
 from navsense.cli.run import interrupt_between_steps
 from navsense.kernels import INTERPRETED
-from navsense.recordings.mcap_file_writer import McapFileWriter
+from navsense.recordings.mcap.writer import McapFileWriter
 from navsense.recordings.summary import read_summary
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]

@@ -22,7 +22,7 @@ from navsense.environment.current import (
     realise,
 )
 from navsense.errors import FieldError, SimulationError
-from navsense.recordings import dataset_reader, summary
+from navsense.recordings import summary
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, World
 
 TOPIC = "/hydrodynamics/current_velocity"
@@ -46,7 +46,7 @@ def test_what_is_printed_is_a_line(tmp_path: Path) -> None:
     """Of a run, of one that is loaded, and of what is in it: not the numbers."""
     run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
-    loaded = dataset_reader.open_recording(tmp_path / "run.npz")
+    loaded = ns.open(tmp_path / "run.npz")
     assert repr(loaded) == "<Dataset sea: no sensor>"
     for one in (run, loaded):
         assert repr(one.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
@@ -144,7 +144,7 @@ def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | 
     run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
     path = tmp_path / f"dive{suffix}"
     run.save(path)
-    again = dataset_reader.open_recording(path)
+    again = ns.open(path)
     assert run.current is not None
     assert again.current is not None
     assert np.array_equal(again.current.time, run.current.time)

@@ -16,7 +16,6 @@ from navsense.errors import NavsenseError, SensorError, SimulationError, Unknown
 from navsense.faults import describe_inactive_faults, list_faults, with_faults
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.scheduled_faults import ScheduledFault, apply_offsets, check_fault
-from navsense.recordings.dataset_reader import open_recording
 from navsense.series import FAULT_BITS
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
@@ -220,7 +219,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
     run = ns.simulate(struck, 6.0, seed=1, epoch=10)
     for name in ("run.npz", "run.mcap", "run.bag"):
         run.save(tmp_path / name)
-    again = open_recording(tmp_path / "run.npz")
+    again = ns.open(tmp_path / "run.npz")
     assert again.metadata["faults"] == list_faults(struck)
     assert np.array_equal(pack_fault_bits(again[MAG].fault), pack_fault_bits(run[MAG].fault))
     for name in ("run.mcap", "run.bag"):

@@ -10,7 +10,6 @@ import pytest
 import navsense as ns
 from navsense import buffering
 from navsense.buffering import buffer_slices
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu
 from navsense.series import TimeSlice
 from navsense.session import Session, prepare
@@ -71,6 +70,6 @@ def test_an_interrupt_keeps_the_windows_that_wait(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Session, "slices", lambda own: watched(list(slabs(own, 1.0))[:2], [], KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         ns.record(example_world(("imu", Imu())), tmp_path / "run.npz", 10.0, seed=1)
-    kept = open_recording(tmp_path / "run.npz")
+    kept = ns.open(tmp_path / "run.npz")
     (reading,) = kept.values()
     assert 1.0 < reading.time[-1] < 2.0

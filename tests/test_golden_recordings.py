@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+import navsense as ns
 from navsense.clock import Clock, Latency
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
@@ -79,7 +79,7 @@ def stored(path: Path) -> StoredWorld:
         found = world_from_json(read(path.with_suffix(""), "navsense.json")["layout"])
         assert found is not None
         return found
-    return open_recording(path).stored
+    return ns.open(path).stored
 
 
 @pytest.mark.requirement("FIL-1")

@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "text", "typing"),
-    ("_ziggurat", "field_metadata", "kernels", "validation", "inputs", "kernel_cache", "names", "outputs", "figures", "rosbags_limits"),
+    ("_ziggurat", "field_metadata", "kernels", "validation", "inputs", "kernel_cache", "names", "atomic", "figures"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
     ("noise",),
@@ -93,12 +93,9 @@ OPENING = frozenset(
 OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 
 OPENERS: dict[tuple[str, str], str] = {
-    ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("calibration._bags", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
     ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
-    ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
     ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("inputs", "open"): "the one function that opens a user's file",
@@ -117,26 +114,28 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("recordings.summary", "Reader"): "bags are read by random access; `opened` and `inputs.check_bag` come before",
-    ("outputs", "os.open"): "files to lock and to write",
-    ("recordings.dataset_reader", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
+    ("atomic", "os.open"): "files to lock and to write",
+    ("recordings.npz", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
     ("recordings.npz", "np.memmap"): "a temporary file of navsense",
     ("recordings.npz", "self.path.open"): "a temporary file of navsense",
     ("recordings.npz", "archive.open"): "an entry of the archive that is written",
     ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
-    ("recordings.parquet_reader", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
-    ("recordings.message_reader", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.message_reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.message_reader", "reader.open"): "that reader",
+    ("recordings.parquet", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
+    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "reader.open"): "that reader",
     ("recordings.csv_tables", "np.loadtxt"): "parses lines that `inputs` has read",
     (
-        "recordings.truncated_bags",
+        "recordings.rosbag.recovery",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
     ("run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
-    ("rosbags_limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
+    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
+
+ROSBAGS_FOLDER = "recordings.rosbag."
+"""The modules that may import rosbags."""
 
 FOREIGN_WORDS = {
     "an issue's number": r"\bissues?\s+#?\d|\bissue\s*#",
@@ -480,7 +479,11 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             continue
         name = ast.unparse(node.func)
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in OPENING_METHODS
-        if name.endswith(("_writer.open", "_storage.open")) or name in ("recordings.open_writer", "inputs.read_bytes"):
+        if name.endswith(("_writer.open", "_storage.open")) or name in (
+            "recordings.open",
+            "recordings.open_writer",
+            "inputs.read_bytes",
+        ):
             continue  # writes a file, or is the function for the user's files
         if name in OPENING or name in readers or is_method:
             mode = next((arg for arg in node.args[:1] if is_method), None)
@@ -509,6 +512,35 @@ def test_calls_that_open_files_are_found(text: str) -> None:
     assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
 
 
+REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token_hex uuid.uuid4".split())
+"""Functions that rename files, or make names for temporary files."""
+
+
+def replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the calls of a file that rename files or make temporary files, and their lines."""
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name, attribute = ast.unparse(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        is_path = attribute in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+        if name in REPLACING or name.startswith("tempfile.") or is_path:
+            yield name, node.lineno
+
+
+def test_files_are_replaced_in_one_place() -> None:
+    """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
+    found = [(module.name, *call) for module in modules() for call in replacing_calls(module.tree)]
+    problems = [f"{name}:{line} {call}" for name, call, line in found if name != "atomic"]
+    assert not problems, report(problems)
+    assert found
+
+
+@pytest.mark.parametrize(
+    "text", ["part.replace(path)", "path.rename(other)", "os.replace(a, b)", "tempfile.mkdtemp()", "shutil.move(a, b)"]
+)
+def test_calls_that_replace_files_are_found(text: str) -> None:
+    assert list(replacing_calls(ast.parse(text)))
+    assert not list(replacing_calls(ast.parse("text.replace('a', 'b'); replace(reading, epoch=1)")))
+
+
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     heavy = tuple(settings["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
@@ -523,6 +555,18 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
                 for name in names
                 if any(name == banned or name.startswith(f"{banned}.") for banned in heavy)
             ]
+    assert not problems, report(problems)
+
+
+def test_rosbags_is_imported_in_one_folder() -> None:
+    """One reader and one writer of bags serve the whole package."""
+    problems = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if any(name.split(".")[0] == "rosbags" for name in names) and not module.name.startswith(ROSBAGS_FOLDER):
+                problems.append(f"{module.name} imports rosbags")
     assert not problems, report(problems)
 
 

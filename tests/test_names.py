@@ -11,7 +11,6 @@ import pytest
 import navsense as ns
 from navsense.errors import UnknownNameError
 from navsense.names import NameDict, resolve_name
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import example_world
 
@@ -85,7 +84,7 @@ def test_a_loaded_recording_takes_endings(tmp_path: Path, name: str) -> None:
     (tmp_path / "run_csv").mkdir()
     path = tmp_path / name if name != "run_csv" else tmp_path / "run_csv" / "run.csv"
     ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05).save(path)
-    loaded = open_recording(path)
+    loaded = ns.open(path)
     full = next(name for name in loaded if name.endswith("imu"))
     assert loaded["imu"] is loaded[full]
     assert "mag" in loaded

@@ -14,7 +14,6 @@ from navsense import real_time
 from navsense.cli import cli
 from navsense.errors import SimulationError
 from navsense.real_time import RealTimeLimiter
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu
 from navsense.testing import example_world
 
@@ -66,7 +65,7 @@ def test_what_is_recorded_does_not_depend_on_it(tmp_path: Path, monkeypatch: pyt
     held = ns.record(world, tmp_path / "held.npz", 1.0, seed=3, speed=2.0)
     assert held.samples == whole.samples
     assert len(slept) >= 8, "1 s is ten slabs of 0.1 s, of which all but the first wait"
-    one, other = (open_recording(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("whole", "held"))
+    one, other = (ns.open(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("whole", "held"))
     for name, array in one.arrays.items():
         np.testing.assert_array_equal(other.arrays[name], array)
     np.testing.assert_array_equal(other.stamp, one.stamp)

@@ -14,11 +14,10 @@ from mcap_ros2.decoder import DecoderFactory
 import navsense as ns
 from navsense import run_arrays
 from navsense.clock import Latency
-from navsense.errors import MotionError, SdfError, SimulationError, SinkError, UnknownNameError
+from navsense.errors import MotionError, RecordingError, SdfError, SimulationError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import Run, record, simulate
 from navsense.testing import example_world, is_identical
@@ -107,7 +106,7 @@ def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
     summary = record(world(), [tmp_path / "streamed.npz", tmp_path / "streamed.mcap"], 12.5, seed=4)
     assert summary.samples == {IMU: 2500, MAG: 2500}
     for name in ("saved", "streamed"):
-        loaded = open_recording(tmp_path / f"{name}.npz")
+        loaded = ns.open(tmp_path / f"{name}.npz")
         for sensor in run:
             assert is_identical(loaded[sensor].arrays, run[sensor].arrays)
             assert is_identical(loaded[sensor].ideal, run[sensor].ideal)
@@ -253,12 +252,14 @@ def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
 def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
-    with pytest.raises(SinkError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""):
+    with pytest.raises(
+        RecordingError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""
+    ):
         record(world(), path, 1.0)
 
 
 def test_a_null_character_in_a_path_is_an_error() -> None:
-    with pytest.raises(SinkError, match=r"path of a recording: .*; must not contain a null character"):
+    with pytest.raises(RecordingError, match=r"path of a recording: .*; must not contain a null character"):
         record(world(), "a\0.mcap", 1.0)
 
 
@@ -270,7 +271,7 @@ def test_an_invalid_path_of_a_world_is_an_error(path: Any) -> None:
 
 def test_a_run_is_saved_to_a_path() -> None:
     nothing: Any = None
-    with pytest.raises(SinkError, match="path of a recording: None; must be a file name or a path"):
+    with pytest.raises(RecordingError, match="path of a recording: None; must be a file name or a path"):
         simulate(world(), 0.1).save(nothing)
 
 
@@ -282,7 +283,7 @@ def test_an_unknown_sensor_is_named_with_those_there_are() -> None:
 def test_one_file_twice_or_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="must be different files"):
         record(world(), [tmp_path / "a.npz", tmp_path / "." / "a.npz"], 0.1)
-    with pytest.raises(SinkError, match="xyz"):
+    with pytest.raises(RecordingError, match="xyz"):
         record(world(), tmp_path / "a.xyz", 0.1)
 
 
@@ -291,7 +292,7 @@ def test_no_recording_is_touched_before_all_can_be_opened(wrong: str, tmp_path: 
     kept = tmp_path / "a.mcap"
     record(world(), kept, 1.0)
     before = kept.read_bytes()
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         record(world(), [kept, tmp_path / wrong], 2.0)
     assert kept.read_bytes() == before
 
@@ -318,7 +319,7 @@ def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
-    kept = open_recording(tmp_path / "half.npz")
+    kept = ns.open(tmp_path / "half.npz")
     assert 50.0 <= kept[IMU].time[-1] < 75.0
     whole = simulate(world(), 100.0, seed=4)
     assert is_identical(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])

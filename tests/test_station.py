@@ -19,7 +19,6 @@ from navsense.live_run import concatenate_readings
 from navsense.motion.trajectory import waypoints
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensor_run import OUT_OF_REACH
 from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
@@ -97,7 +96,7 @@ def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
     run.save(tmp_path / "run.mcap")
     run.save(tmp_path / "run.npz")
     reading = run[NAME]
-    kept = open_recording(tmp_path / "run.npz").readings[NAME]
+    kept = ns.open(tmp_path / "run.npz").readings[NAME]
     assert np.array_equal(kept.arrival, reading.arrival)
     assert np.array_equal(kept.valid, reading.valid)
     with (tmp_path / "run.mcap").open("rb") as stream:

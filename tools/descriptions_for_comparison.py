@@ -41,9 +41,7 @@ def run_command(command: tuple[str, ...], path: Path) -> str:
     """Return what a command prints, and its exit code."""
     cli = importlib.import_module("navsense.cli")
     source = Path(str(cli.__file__))
-    older = source.name == "cli.py" and "--skip-missing" not in source.read_text(
-        encoding="utf-8"
-    )
+    older = source.name == "cli.py" and "--skip-missing" not in source.read_text(encoding="utf-8")
     options = ["--without-missing" if older and one == "--skip-missing" else one for one in command[1:]]
     main, arguments, output, code = cli.main, sys.argv, io.StringIO(), 0
     sys.argv = ["navsense", command[0], str(path), *options]

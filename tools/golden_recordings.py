@@ -20,7 +20,6 @@ import numpy as np
 
 import navsense as ns
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.world_json import world_to_json
 from navsense.series import ARRAY_GROUPS
 from navsense.typing import AnyArray
@@ -57,7 +56,7 @@ def arrays_of(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
 def digests_of(path: Path) -> dict[str, str]:
     """Return a digest (BLAKE2b, 8 bytes) of the element type, the shape and the bytes of every array of a recording."""
     out = {}
-    for name, array in arrays_of(open_recording(path)):
+    for name, array in arrays_of(ns.open(path)):
         whole = np.ascontiguousarray(array)
         whole = whole + 0.0 if whole.dtype.kind == "f" else whole  # one zero, and one NaN below
         if whole.dtype.kind == "f":

@@ -37,7 +37,7 @@ import navsense as ns
 ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "navsense.sinks.load": ("navsense.recordings.dataset_reader",),
+    "navsense.sinks.load": ("navsense.recordings.dataset_reader", "navsense.recordings"),
     "navsense.messages.fault": ("navsense.messages.world_topics",),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
@@ -62,7 +62,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "witness_motion": ("example_motion",),
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
-    "load": ("open_recording",),
+    "load": ("open_recording", "open"),
     "pack_bits": ("pack_fault_bits",),
     "freedom": ("degrees_of_freedom",),
 }

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 RENAMED: dict[str, str] = {
-    "navsense.sinks.load.load": "navsense.recordings.dataset_reader.open_recording",
+    "navsense.sinks.load.load": "navsense.recordings.open",
 }
 """Dotted name in the old tree -> dotted name in the new tree."""
 

@@ -14,13 +14,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from navsense import calibration, factors, sensors, testing
+    from navsense import calibration, factors, recordings, sensors, testing
     from navsense.errors import NavsenseError
     from navsense.faults import with_faults
     from navsense.live_run import live
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
     from navsense.pose import Pose
+    from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
     from navsense.sdf import load
     from navsense.simulation import record, simulate
 
@@ -35,12 +36,13 @@ _HOME = {
     "Truth": "navsense.series",
     "live": "navsense.live_run",
     "load": "navsense.sdf",
+    "open": "navsense.recordings",
     "record": "navsense.simulation",
     "simulate": "navsense.simulation",
     "with_faults": "navsense.faults",
 }
 
-_MODULES = ("calibration", "factors", "sensors", "testing")
+_MODULES = ("calibration", "factors", "recordings", "sensors", "testing")
 
 __all__ = [
     "NavsenseError",
@@ -53,7 +55,9 @@ __all__ = [
     "factors",
     "live",
     "load",
+    "open",
     "record",
+    "recordings",
     "sensors",
     "simulate",
     "testing",

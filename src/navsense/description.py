@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from navsense import outputs
+from navsense import atomic
 from navsense.clock import Clock, Latency, Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.atmosphere import Atmosphere
@@ -32,7 +32,7 @@ from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import WorldMagneticModel
 from navsense.environment.water import Water
-from navsense.errors import SimulationError, SinkError, Where
+from navsense.errors import RecordingError, SimulationError, Where
 from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
@@ -319,8 +319,8 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     sensor, spec = imus[name]
     target = Path(path)
     try:
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             part.write_text(format_kalibr(spec, sensor.rate, sensor.topic), encoding="utf-8")
     except OSError as error:
-        raise SinkError("cannot be written", error.strerror, where=Where(path)) from error
+        raise RecordingError("cannot be written", error.strerror, where=Where(path)) from error
     return target

@@ -121,7 +121,7 @@ class SimulationError(NavsenseError):
     """Invalid arguments of a run: duration, seed, memory, names."""
 
 
-class SinkError(NavsenseError):
+class RecordingError(NavsenseError):
     """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if any."""
 
     rescue: str = ""

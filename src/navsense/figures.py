@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from navsense import outputs
+from navsense import atomic
 from navsense.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -63,7 +63,7 @@ def save_figure(figure: Any, target: Path, error_type: ErrorType) -> None:
     try:
         content = io.BytesIO()
         figure.savefig(content, dpi=110, format=target.suffix.lower()[1:])
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             part.write_bytes(content.getvalue())
     except OSError as error:
         remedy = "choose a folder that exists and is writable"

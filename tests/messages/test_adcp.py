@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import adcp
 from navsense.messages.cdr import encode
 from navsense.pose import conjugate
@@ -129,7 +129,7 @@ def test_lengths_of_woods_hole_are_along_the_beam() -> None:
             0.0, abs=1e-12
         )
         assert turn.rotation == conjugate(SHEET.reference)
-    with pytest.raises(SinkError, match=r"must be an ns\.sensors\.Adcp"):
+    with pytest.raises(RecordingError, match=r"must be an ns\.sensors\.Adcp"):
         adcp.make_layout(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
 
 
@@ -139,9 +139,8 @@ def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
     run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)
-    from navsense.recordings.dataset_reader import open_recording
 
-    found, one = open_recording(path)["robot::arm::a"], run["robot::arm::a"]
+    found, one = ns.open(path)["robot::arm::a"], run["robot::arm::a"]
     assert found.arrays.keys() == one.arrays.keys()
     for name, array in one.arrays.items():
         same(found.arrays[name], array)

@@ -14,11 +14,10 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense.cli import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIONS, format_schema
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.world import World
 
 PACKAGES = ("builtin_interfaces", "std_msgs", "geometry_msgs", "tf2_msgs", "rosgraph_msgs", "nav_msgs", "sensor_msgs")
@@ -127,7 +126,7 @@ def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
         ns.record(yard, file, 1.0, seed=2, epoch=1, ros=ros)
         convert(file, arrays)
-        assert open_recording(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
+        assert ns.open(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
     old = get_typestore(Stores.ROS2_HUMBLE).hash_rihs01(RANGE)
     if suffix == ".db3":
         assert [digest_of(tmp_path / ros) for ros in ("jazzy", "humble")] == [IRON_RANGE, old]
@@ -175,5 +174,5 @@ def test_the_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -
         result = CliRunner().invoke(cli, ["convert", str(out), str(made), "--ros", ros])
         assert result.exit_code == 0
         assert (b"float32 variance" in made.read_bytes()) == has
-    with pytest.raises(SinkError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
+    with pytest.raises(RecordingError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
         ns.record(yard, tmp_path / "x.mcap", 1.0, ros="foxy")

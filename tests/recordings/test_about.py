@@ -20,12 +20,11 @@ import navsense as ns
 from navsense import report
 from navsense.clock import Latency
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Adcp, Dvl, Imu, Magnetometer, NavSat, TrackMode
 from navsense.sensors.doppler import MessageDialect
@@ -112,7 +111,7 @@ def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path,
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "c.mcap", "d.bag", "e", "f.bag"])
 def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) -> None:
     """Names, rates, links, sheets, true instants, faults, truth and the water: a bag's one time is all that is less."""
-    known, found = open_recording(folder / "a"), open_recording(folder / name)
+    known, found = ns.open(folder / "a"), ns.open(folder / name)
     assert found.metadata == known.metadata
     assert list(found) == list(known)
     for full, expected in known.items():
@@ -125,7 +124,7 @@ def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) 
 @pytest.mark.requirement("REC-1:convert")
 def test_nothing_of_ours_is_left_unread(folder: Path, tmp_path: Path) -> None:
     assert not any("nothing that is read" in line for line in convert(folder / "a.bag", tmp_path / "g.npz").losses)
-    before, after = open_recording(folder / "a.mcap"), open_recording(tmp_path / "g.npz")
+    before, after = ns.open(folder / "a.mcap"), ns.open(tmp_path / "g.npz")
     water, again = (one["robot::arm::dvl"]["water_velocity"] for one in (before, after))
     assert np.array_equal(water, again, equal_nan=True)
     profile = before["robot::arm::adcp"]
@@ -137,10 +136,10 @@ def test_nothing_of_ours_is_left_unread(folder: Path, tmp_path: Path) -> None:
 def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleType) -> None:
     """It is known for one of ours, and guessed from its messages."""
     bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
-    found = open_recording(bag)
+    found = ns.open(bag)
     assert "imu" in found
     assert found.metadata["world"] == "recording"
-    assert np.array_equal(found["imu"].true_stamp, open_recording(folder / "a.bag")["robot::arm::imu"].true_stamp)
+    assert np.array_equal(found["imu"].true_stamp, ns.open(folder / "a.bag")["robot::arm::imu"].true_stamp)
     assert not read_summary(bag).metadata
     line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
     assert line in convert(bag, tmp_path / "a.dvl.pd0").losses
@@ -151,8 +150,8 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[1]"])
 def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
-    for read in (open_recording, read_summary):
-        with pytest.raises(SinkError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
+    for read in (ns.open, read_summary):
+        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
             read(bag)
 
 

@@ -29,18 +29,18 @@ from navsense import cli, recordings
 from navsense.calibration import load
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
-from navsense.errors import FieldError, MotionError, SdfError, SinkError
+from navsense.errors import FieldError, MotionError, RecordingError, SdfError
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.recordings import csv_tables, message_copy, message_reader
+from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.euroc import format_sensor_yaml
-from navsense.recordings.mcap_file_writer import McapFileWriter
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.mcap.writer import McapFileWriter
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.recordings.world_json import FORMAT_VERSION
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
@@ -136,7 +136,7 @@ def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name
 def test_arrays_stay_bit_for_bit(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
     made = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
     assert made.losses == []
-    before, after = open_recording(recorded / "a.npz"), open_recording(made.path)
+    before, after = ns.open(recorded / "a.npz"), ns.open(made.path)
     assert list(after) == list(before)
     for name, reading in before.items():
         assert is_identical(dataclasses.asdict(after[name]), dataclasses.asdict(reading))
@@ -189,14 +189,14 @@ def unequal(one: Any, other: Any) -> set[str]:
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
 def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    known, found = open_recording(recorded / "a.npz"), open_recording(recorded / name)
+    known, found = ns.open(recorded / "a.npz"), ns.open(recorded / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, 30_000)
-    cut = open_recording(recorded / name)
+    cut = ns.open(recorded / name)
     assert is_identical(
         {n: dataclasses.asdict(r) for n, r in cut.items()}, {n: dataclasses.asdict(r) for n, r in found.items()}
     )
@@ -227,8 +227,8 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     """However few messages are read at a time."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, size)
     world = example_world(("imu", Imu.example_spec()))
@@ -238,9 +238,9 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     ns.record(world, [tmp_path / name for name in ("a.mcap", "a.npz", "a.db3")], 0.4, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "b.mcap")
     assert in_mcap(tmp_path / "b.mcap") == in_mcap(tmp_path / "a.mcap")
-    known = open_recording(tmp_path / "a.npz")[IMU]
+    known = ns.open(tmp_path / "a.npz")[IMU]
     for name in ("a.mcap", "a.db3"):
-        found = open_recording(tmp_path / name)[IMU]
+        found = ns.open(tmp_path / name)[IMU]
         assert np.array_equal(pack_fault_bits(found.fault), pack_fault_bits(known.fault)[known.emitted])
         assert pack_fault_bits(found.fault).any()
 
@@ -298,14 +298,14 @@ def test_readings_of_others_are_at_their_stamps(foreign: Path, tmp_path: Path, b
     path = foreign if not by else convert(foreign, tmp_path / f"b{by}").path
     made = convert(path, tmp_path / "c.npz")
     assert made.losses == [f"topic /leak of {OTHER}: nothing that is read"]
-    (reading,) = open_recording(made.path).values()
+    (reading,) = ns.open(made.path).values()
     assert (reading.name, reading.frame, reading.epoch) == ("imu::data", "imu_link", 500)
     assert reading.stamp.tolist() == [500_000_000_007 + 20_000_000 * k for k in range(50)]
     assert not reading.clock_error.any()
     assert np.allclose(reading.arrival, 0.1 + 0.02 * np.arange(50), rtol=0, atol=1e-9)
     assert reading["angular_velocity"].tolist() == [[0.1 * k, 0.2, -0.3] for k in range(50)]
     assert "orientation" not in reading
-    assert open_recording(made.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
+    assert ns.open(made.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
 
 
 WITH_MASTER = """
@@ -356,7 +356,7 @@ def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) 
 
 @pytest.mark.requirement("REC-1:convert")
 def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
-    known, folder = open_recording(recorded / "a.npz"), recorded / "e" / "mav0"
+    known, folder = ns.open(recorded / "a.npz"), recorded / "e" / "mav0"
     imu = known[IMU]
     table = np.loadtxt(folder / "imu0" / "data.csv", delimiter=",")
     assert np.array_equal(
@@ -415,7 +415,7 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
         first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
         file.write_text(re.sub(r"(bias\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
     (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
-    before, known = open_recording(tmp_path / "old"), open_recording(recorded / "t")
+    before, known = ns.open(tmp_path / "old"), ns.open(recorded / "t")
     assert all(is_identical(before[name].bias, known[name].bias) for name in known)
 
 
@@ -435,7 +435,7 @@ def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest
         ["navsense", "convert", "--epoch", str(EPOCH), *map(str, (tmp_path / "a.mcap", tmp_path / "e.bag"))],
     )
     cli.main()
-    known, found = open_recording(tmp_path / "b.mcap"), open_recording(tmp_path / "e.bag")
+    known, found = ns.open(tmp_path / "b.mcap"), ns.open(tmp_path / "e.bag")
     assert found.metadata["epoch"] == EPOCH
     for name, reading in known.items():
         assert np.array_equal(found[name].stamp, reading.stamp)
@@ -443,7 +443,7 @@ def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest
     assert found.current is not None
     assert found.current.epoch == next(iter(found.truth.values())).epoch == EPOCH
     for epoch in (-1, 2**31):
-        with pytest.raises(SinkError, match=f"--epoch: {epoch}; must be an integer of seconds from 0 to"):
+        with pytest.raises(RecordingError, match=f"--epoch: {epoch}; must be an integer of seconds from 0 to"):
             convert(tmp_path / "a.npz", tmp_path / "x.npz", epoch=epoch)
 
 
@@ -460,14 +460,14 @@ def test_evo_reads_the_state(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
-    known, made = open_recording(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
-    (reading,) = open_recording(made.path).values()
+    known, made = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
+    (reading,) = ns.open(made.path).values()
     assert np.array_equal(reading.stamp, known.stamp[known.emitted])
     assert np.array_equal(reading["linear_acceleration"], known["linear_acceleration"][known.emitted])
-    assert len(open_recording(made.path).truth["mav0::body"].time) == int(100 * DURATION)
+    assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
     shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
-    with pytest.raises(SinkError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
+    with pytest.raises(RecordingError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
         convert(tmp_path / "other", tmp_path / "c.npz")
 
 
@@ -475,7 +475,7 @@ def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
 def test_every_recording_is_a_motion(recorded: Path) -> None:
     world = sea()
     still = dataclasses.replace(world, sensors=world.sensors[:1])
-    truth = open_recording(recorded / "a.npz").truth["robot::base"]
+    truth = ns.open(recorded / "a.npz").truth["robot::base"]
     until = float(truth.time[-1])
     folder = recorded / "t"
     given = [recorded / name for name in NAMES[:-1]]
@@ -499,7 +499,7 @@ def test_every_recording_is_a_motion(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "CUR-1")
 def test_every_recording_is_a_current(recorded: Path) -> None:
-    known = open_recording(recorded / "a.npz").current
+    known = ns.open(recorded / "a.npz").current
     assert known is not None
     for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
         topic = FLOW if name in ("a.mcap", "a.bag", "a", "a.db3") else None
@@ -530,7 +530,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
 @pytest.mark.requirement("REC-1:convert")
 def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
     table = load.read(recorded / "t" / "robot.arm.magnetometer.csv")
-    known = open_recording(recorded / "a.npz")["robot::arm::magnetometer"]
+    known = ns.open(recorded / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
     bags = [load.read(recorded / name, sensor="/magnetometer") for name in ("a", "a.db3")]
     assert np.array_equal(bags[0].field, bags[1].field)
@@ -541,15 +541,15 @@ def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
 def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     ns.simulate(world, 0.2, seed=5, runs=3, epoch=1).save(tmp_path / "many.npz")
-    with pytest.raises(SinkError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
+    with pytest.raises(RecordingError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap")
-    with pytest.raises(SinkError, match="run: 7; must be one of 0, 1, 2"):
+    with pytest.raises(RecordingError, match="run: 7; must be one of 0, 1, 2"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=7)
     convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=2)
     ns.record(world, tmp_path / "c.mcap", 0.2, seed=5, run=2, epoch=1)
     assert in_mcap(tmp_path / "b.mcap") == in_mcap(tmp_path / "c.mcap")
     convert(tmp_path / "many.npz", tmp_path / "b.parquet")
-    assert open_recording(tmp_path / "b.parquet")[IMU]["angular_velocity"].shape[0] == 3
+    assert ns.open(tmp_path / "b.parquet")[IMU]["angular_velocity"].shape[0] == 3
 
 
 def half(path: Path, to: Path) -> Path:
@@ -584,7 +584,7 @@ def test_what_cannot_be_read_is_said_and_leaves_all_as_it_was(recorded: Path, tm
         target.write_bytes(b"older")
         before = sorted(tmp_path.iterdir())
         for path, why in cases:
-            with pytest.raises(SinkError, match=why):
+            with pytest.raises(RecordingError, match=why):
                 convert(path, target)
             assert target.read_bytes() == b"older"
             assert sorted(tmp_path.iterdir()) == before
@@ -605,9 +605,9 @@ def test_what_cannot_be_written_is_said(recorded: Path, tmp_path: Path, monkeypa
         (tmp_path / "taken.db3", "something else"),
     )
     for target, why in cases:
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(source, target)
-    with pytest.raises(SinkError, match="is an input"):
+    with pytest.raises(RecordingError, match="is an input"):
         convert(recorded / "a", recorded / "a.db3")
 
     def full(*_given: object) -> None:
@@ -616,7 +616,9 @@ def test_what_cannot_be_written_is_said(recorded: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(csv_tables.TableFolder, "write", full)
     monkeypatch.setattr(McapFileWriter, "write_compressed_chunk", full)
     for name in ("b.csv", "b.mcap", "b"):
-        with pytest.raises(SinkError, match=rf"{name} cannot be written: no space left on device; free some space"):
+        with pytest.raises(
+            RecordingError, match=rf"{name} cannot be written: no space left on device; free some space"
+        ):
             convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
@@ -628,7 +630,7 @@ def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -
         ("b.bag", "nothing in it can be carried: no bag of ROS holds messages in protobuf"),
         ("b.npz", "holds no message that is read"),
     ):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(tmp_path / "a.gz.mcap", tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["a.gz.mcap"]
 
@@ -660,18 +662,18 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
     recorded: Path, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"run{suffix}"
-    known = open_recording(recorded / "a.npz")
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as sink:  # noqa: PT012 - it is raised around the sink
+    known = ns.open(recorded / "a.npz")
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as writer:  # noqa: PT012 - it is raised around the writer
         for slab in known.iter_slices():
-            sink.write(slab)
+            writer.write(slab)
         raise RuntimeError("elsewhere")
-    first = open_recording(path)
+    first = ns.open(path)
     convert(recorded / "a.npz", path)
-    assert is_identical(dict(open_recording(path).truth), dict(first.truth))
+    assert is_identical(dict(ns.open(path).truth), dict(first.truth))
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()):
         raise RuntimeError("elsewhere")
-    assert is_identical(dict(open_recording(path).truth), dict(first.truth))
+    assert is_identical(dict(ns.open(path).truth), dict(first.truth))
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -681,6 +683,8 @@ def test_a_damaged_sheet_is_said(recorded: Path, tmp_path: Path) -> None:
     told = json.loads(str(arrays["meta"]))
     told["layout"] = {"format": FORMAT_VERSION, "models": 3}
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"):
+    with pytest.raises(
+        RecordingError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"
+    ):
         convert(tmp_path / "bad.npz", tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]

@@ -17,7 +17,6 @@ from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.type_tags import from_json, to_json
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import Adcp, Dvl, Imu, NavSat
@@ -67,7 +66,7 @@ MADE = ("a.mcap", "a", "a.bag", "b.mcap", "b.npz", "b", "c.bag", "c.mcap", "d.mc
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("name", MADE)
 def test_faults_come_back_of_every_recording(folder: Path, name: str) -> None:
-    known, found = open_recording(folder / "a.npz"), open_recording(folder / name)
+    known, found = ns.open(folder / "a.npz"), ns.open(folder / name)
     for full, expected in known.items():
         acts = pack_fault_bits(expected.fault)[expected.emitted]
         assert acts.any()
@@ -85,7 +84,7 @@ def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift:
         }
         for one, time, data in reader.messages():
             writer.write(lines[one.id], time + shift * one.topic.endswith("/fault"), data)
-    known, found = open_recording(folder / "a.npz"), open_recording(tmp_path / "copy")
+    known, found = ns.open(folder / "a.npz"), ns.open(tmp_path / "copy")
     for full, expected in known.items():
         fault = of(found, full).fault
         if shift:
@@ -100,14 +99,14 @@ def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift:
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 def test_true_instants_go_along(folder: Path) -> None:
     """Also from bags, whose messages have one time: of what is late, of a clock that errs."""
-    known = open_recording(folder / "a.mcap")
+    known = ns.open(folder / "a.mcap")
     for name in ("a", "d.mcap"):
-        found = open_recording(folder / name)
+        found = ns.open(folder / name)
         for full, expected in known.items():
             assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
-    old = open_recording(folder / "a.bag")
+    old = ns.open(folder / "a.bag")
     for name in ("b.mcap", "b", "c.bag", "f"):
-        found = open_recording(folder / name)
+        found = ns.open(folder / name)
         for full, expected in old.items():
             assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
         assert is_identical(dict(found.truth), dict(old.truth))
@@ -122,11 +121,11 @@ def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
     world = example_world(("adcp", Adcp.example_spec()))
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.db3"], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a", tmp_path / "b.mcap")
-    (known,) = open_recording(tmp_path / "a.mcap").values()
+    (known,) = ns.open(tmp_path / "a.mcap").values()
     assert known.time.size
     assert (known.arrival > known["time_of_validity"]).any()
     for name in ("a", "b.mcap"):
-        (found,) = open_recording(tmp_path / name).values()
+        (found,) = ns.open(tmp_path / name).values()
         assert is_identical(dataclasses.asdict(found), dataclasses.asdict(known))
 
 
@@ -136,8 +135,8 @@ def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, mon
     convert(folder / "a.mcap", tmp_path / "v1.2.db3")
     monkeypatch.chdir(tmp_path / "v1.2")
     for name in ("v1.2.db3", tmp_path / "v1.2.db3", tmp_path / "v1.2", "../v1.2/v1.2.db3"):
-        found = open_recording(name)
-        assert found.keys() == open_recording(folder / "a.mcap").keys()
+        found = ns.open(name)
+        assert found.keys() == ns.open(folder / "a.mcap").keys()
 
 
 @pytest.mark.requirement("REC-1:convert")

@@ -15,10 +15,9 @@ import navsense as ns
 from navsense import recordings
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError, SinkError
-from navsense.recordings.base import RecordingHeader
+from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.header import RecordingHeader
 from navsense.recordings.world_json import has_place, world_to_json
 from navsense.sensors.doppler import MessageDialect
 from navsense.series import TimeSlice
@@ -113,7 +112,7 @@ def test_what_messages_lose_of_reports(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path: Path) -> None:
-    reading = open_recording(folder / "a.npz")[DVL]
+    reading = ns.open(folder / "a.npz")[DVL]
     gone = int((~reading.emitted).sum())
     made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
     assert gone > 0
@@ -154,7 +153,7 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
     told["layout"]["origin"] = 3
     told["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
+    with pytest.raises(RecordingError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
 
@@ -169,9 +168,9 @@ def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None
     }
     world = ns.load(folder / "sea.sdf")
     for name, why in cases.items():
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(folder / "a.npz", tmp_path / name)
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             ns.record(world, [tmp_path / "a.mcap", tmp_path / name], 0.1)
         assert not list(tmp_path.iterdir())
     full = convert(folder / "a.npz", tmp_path / f"a.2026.{DVL}.ship.pd0")
@@ -182,15 +181,17 @@ def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.requirement("REC-1:convert")
 def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_path: Path) -> None:
-    loaded = open_recording(folder / "a.npz")
+    loaded = ns.open(folder / "a.npz")
     head = loaded.make_header()
     for name in ("bare.npz", "bare.mcap"):
         bare = RecordingHeader(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
-        with recordings.open_writer(tmp_path / name, bare) as sink:
+        with recordings.open_writer(tmp_path / name, bare) as writer:
             for slab in loaded.iter_slices():
-                sink.write(slab)
+                writer.write(slab)
     for name in ("bare.npz", "bare.mcap"):
-        with pytest.raises(SinkError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"):
+        with pytest.raises(
+            RecordingError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"
+        ):
             convert(tmp_path / name, tmp_path / "a.adcp.pd0")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.mcap", "bare.npz"]
 
@@ -224,22 +225,22 @@ def test_what_a_dialect_has_no_words_for_is_unknown(folder: Path, tmp_path: Path
 
 @pytest.mark.requirement("REC-1:convert")
 def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
-    loaded = open_recording(folder / "a.npz")
+    loaded = ns.open(folder / "a.npz")
     recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
     link = whole.truth["auv::base"]
-    with recordings.open_writer(tmp_path / JSON, recording) as sink:
+    with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):
             part = link.between(start, start + 10)
-            sink.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
-        sink.write(TimeSlice(0.0, 3.0, readings=whole.readings))
+            writer.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
+        writer.write(TimeSlice(0.0, 3.0, readings=whole.readings))
     assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
-    for read in (open_recording, lambda path: convert(path, tmp_path / "b.npz")):
-        with pytest.raises(SinkError, match=r"is what an instrument sends, and no recording; read it with"):
+    for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
+        with pytest.raises(RecordingError, match=r"is what an instrument sends, and no recording; read it with"):
             read(folder / name)
     assert not list(tmp_path.iterdir())
 
@@ -263,10 +264,10 @@ def test_names_that_nothing_is_written_to(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for source in ("a.npz", "a.mcap"):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(folder / source, given)
     if given.startswith("."):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             ns.record(World("empty"), given, 0.1)
     assert not list(tmp_path.iterdir())
 

@@ -16,12 +16,13 @@ from navsense.clock import Latency
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.recordings import message_reader, reading_assembler
-from navsense.recordings.base import WORLD_KEY
+from navsense.recordings import channels, reading_assembler
+from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Adcp, Dvl, Imu
@@ -92,8 +93,8 @@ SPANS = {
 def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int) -> None:
     """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
-    monkeypatch.setattr(message_reader, "BATCH_BYTES", size)
-    known = open_recording(folder / "a.npz")[IMU]
+    monkeypatch.setattr(channels, "BATCH_BYTES", size)
+    known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], pack_fault_bits(known.fault)[known.emitted]
     gone = np.logical_or.reduce([(first <= at) & (at < stop) for first, stop in SPANS[lost]])
     assert acts[gone].any()
@@ -125,8 +126,8 @@ def test_rows_wait_for_lost_messages_by_a_number(
     most = 20
     monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
-    monkeypatch.setattr(message_reader, "BATCH_BYTES", 1)
-    known = open_recording(folder / "a.npz")[IMU]
+    monkeypatch.setattr(channels, "BATCH_BYTES", 1)
+    known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], pack_fault_bits(known.fault)[known.emitted]
     gone = (span[0] <= at) & (at < span[1])
     assert gone.sum() > 3 * most
@@ -165,9 +166,9 @@ def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "c.mcap")
-    known = open_recording(tmp_path / "a.npz")
+    known = ns.open(tmp_path / "a.npz")
     for name in ("a.mcap", "a", "a.bag", "b.npz", "c.mcap"):
-        found = open_recording(tmp_path / name)
+        found = ns.open(tmp_path / name)
         assert found.make_header().world.sensors[0].latency == latency
         for full, expected in known.items():
             told, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]

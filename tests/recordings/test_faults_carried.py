@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
+from navsense import recordings
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
 from navsense.environment.anomaly import Anomaly
@@ -18,9 +19,8 @@ from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json
@@ -73,12 +73,12 @@ def check(path: Path) -> None:
     known = list_faults(struck())
     assert {one["kind"] for one in known} == {*FAULT_BITS, "step", "magnetic_anomaly"}
     assert len(known) == 9
-    loaded = open_recording(path)
+    loaded = ns.open(path)
     assert list_faults(loaded.make_header().world) == known
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
     assert f", {len(known)} scheduled faults" in read_summary(path).headline
-    assert list(read_report_data(str(path)).planned) == known
+    assert list(read_report_data(str(path)).scheduled_faults) == known
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
@@ -120,7 +120,7 @@ def test_anomalies_that_are_none(wrong: object) -> None:
 @pytest.mark.parametrize("name", [MADE[".npz"], MADE[".csv"]])
 def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path: Path, name: str) -> None:
     """A DVL of 100 Hz that pings less often, dropped out from 0.35 s on."""
-    reading = open_recording(folder / name)[DVL]
+    reading = ns.open(folder / name)[DVL]
     late = reading.time >= 0.35
     dropped, silent = int((~reading.emitted & late).sum()), int((~reading.emitted & ~late).sum())
     assert dropped > 1
@@ -129,8 +129,8 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     nothing = "1 row that told nothing" if silent == 1 else f"{silent} rows that told nothing"
     rows = [line for line in lines if line.startswith(DVL) and " row" in line]
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
-    loaded = open_recording(folder / name)
-    lost = ConversionLosses(loaded.make_header(), tmp_path / "c.mcap")
+    loaded = ns.open(folder / name)
+    lost = ConversionLosses(recordings.FORMATS[0], loaded.make_header(), tmp_path / "c.mcap")
     bare = {one: dataclasses.replace(loaded[one], bias={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent

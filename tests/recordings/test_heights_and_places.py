@@ -14,7 +14,6 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import AirPressure, Altimeter, NavSat
 from navsense.simulation import Run
@@ -101,7 +100,7 @@ def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int 
     run = ns.simulate(world(), 1.0, seed=5, runs=runs)
     run.save(tmp_path / "run.npz")
     lead = () if runs is None else (runs,)
-    for name, reading in open_recording(tmp_path / "run.npz").items():
+    for name, reading in ns.open(tmp_path / "run.npz").items():
         own = run[name]
         assert reading.arrays.keys() == own.arrays.keys()
         for key, array in reading.arrays.items():

@@ -10,9 +10,8 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import example_world
@@ -47,7 +46,7 @@ def test_a_folder_of_csv_is_said_like_an_archive(folder: Path, name: str) -> Non
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["e", "e.euroc", "e/mav0"])
 def test_a_folder_of_euroc_is_said(folder: Path, tmp_path: Path, name: str) -> None:
-    found, known = read_summary(folder / name), open_recording(folder / "a.npz")[IMU]
+    found, known = read_summary(folder / name), ns.open(folder / "a.npz")[IMU]
     rows = {entry.name: entry.count for entry in found.entries}
     assert rows == {"mav0::body::imu0": int(known.emitted.sum()), "truth/mav0::body": int(100 * 0.5)}
     assert found.format == "EuRoC"
@@ -77,12 +76,12 @@ def test_what_is_no_recording_is_refused_as_load_does(
     for place in ("empty", "empty.1"):
         (tmp_path / place).mkdir()
     (tmp_path / "table.csv").write_text("time,x,y,z\n0,1,2,3\n", encoding="utf-8")
-    with pytest.raises(SinkError) as expected:
-        open_recording(tmp_path / name)
+    with pytest.raises(RecordingError) as expected:
+        ns.open(tmp_path / name)
     monkeypatch.setattr(sys, "argv", ["navsense", "info", str(tmp_path / name)])
     with pytest.raises(SystemExit, match="2"):
         cli.main()
     assert capsys.readouterr().err == f"error: {expected.value}\n"
     assert "suffix" not in str(expected.value)
-    with pytest.raises(SinkError, match=r"known are \.mcap, \.npz, \.parquet, \.bag, \.db3, \.csv, \.euroc, "):
+    with pytest.raises(RecordingError, match=r"known are \.mcap, \.npz, \.parquet, \.bag, \.db3, \.csv, \.euroc, "):
         read_summary(tmp_path / "other.txt")

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense import cli, inputs, outputs, recordings
-from navsense.errors import NavsenseError, SinkError
-from navsense.recordings.base import FOLDER_SUFFIXES, add_path_to_errors, recovered_name, storage_path
+from navsense import atomic, cli, inputs, recordings
+from navsense.errors import NavsenseError, RecordingError
+from navsense.recordings.base import add_path_to_errors, recovered_name
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.format import format_of_name, storage_path
 from navsense.recordings.leftovers import find_leftover, list_leftovers, recover, remove_leftover
 from navsense.recordings.summary import read_summary
 
@@ -37,9 +37,9 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
 for second in range(10**6):
-    sink.write(made.slab(second, 100))
+    writer.write(made.slab(second, 100))
     print(second, flush=True)
     if second == 30:
         sys.stdin.readline()
@@ -48,18 +48,19 @@ for second in range(10**6):
 COMPETITOR = """
 import sys
 from pathlib import Path
-from navsense import outputs
-from navsense.errors import SinkError
+from navsense import atomic
+from navsense import atomic
+from navsense.errors import RecordingError
 path, in_place = Path(sys.argv[1]), sys.argv[2] == "in place"
 print("ready", flush=True)
 while sys.stdin.readline():
     try:
-        opened = outputs.open_in_place(path) if in_place else outputs.HiddenFolder(path)
-    except SinkError:
+        opened = atomic.open_in_place(path) if in_place else atomic.HiddenFolder(path)
+    except RecordingError:
         opened = None
     print("refused" if opened is None else "opened", flush=True)
     sys.stdin.readline()
-    if isinstance(opened, outputs.HiddenFolder):
+    if isinstance(opened, atomic.HiddenFolder):
         opened.release()
     elif opened is not None:
         opened.close()
@@ -70,10 +71,10 @@ while sys.stdin.readline():
 PROBE = """
 import sys
 from pathlib import Path
-from navsense import outputs
+from navsense import atomic
 print("ready", flush=True)
 while True:
-    outputs.is_being_written(Path(sys.argv[1]))
+    atomic.is_being_written(Path(sys.argv[1]))
 """
 
 
@@ -135,30 +136,30 @@ def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str
     """In one process, from another thread too; the recording of the first one is complete."""
     path = tmp_path / name
     if name == "run.pd0":
-        first = outputs.open_in_place(path)
-        with pytest.raises(SinkError, match=r"run\.pd0 is being written"):
-            outputs.open_in_place(path)
+        first = atomic.open_in_place(path)
+        with pytest.raises(RecordingError, match=r"run\.pd0 is being written"):
+            atomic.open_in_place(path)
         first.close()
-        outputs.open_in_place(path).close()
+        atomic.open_in_place(path).close()
         return
     for _ in range(2):  # a finished recording is replaced
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
             found: list[object] = []
 
             def other(found: list[object] = found) -> None:
                 try:
                     recordings.open_writer(path, head(made))
-                except SinkError as error:
+                except RecordingError as error:
                     found.append(error)
 
             thread = threading.Thread(target=other)
             thread.start()
             thread.join()
             assert "is being written by another process, or by another thread" in str(found)
-            with pytest.raises(SinkError, match="is being written"):
+            with pytest.raises(RecordingError, match="is being written"):
                 recordings.open_writer(path, head(made))
-            sink.write(made.slab(1, 100))
+            writer.write(made.slab(1, 100))
         assert read_summary(path).entries
         assert len(list(tmp_path.iterdir())) == 1
 
@@ -166,23 +167,26 @@ def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str
 @pytest.mark.requirement("REC-1")
 def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(tmp_path / "a.npz", head(made)) as sink:
-        sink.write(made.slab(0, 100))
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(tmp_path / "a.npz", head(made)) as writer:
+        writer.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
         (tmp_path / "link.mcap").symlink_to(path)
         (tmp_path / "hard.mcap").hardlink_to(path)
         for name in ("link.mcap", "hard.mcap", "../" + tmp_path.name + "/run.mcap"):
-            with pytest.raises(SinkError, match="is being written"):
+            with pytest.raises(RecordingError, match="is being written"):
                 recordings.open_writer(tmp_path / name, head(made))
-        with pytest.raises(SinkError, match="is being written"):
+        with pytest.raises(RecordingError, match="is being written"):
             convert(tmp_path / "a.npz", path)
-    work = outputs.HiddenFolder(path)
-    with pytest.raises(SinkError, match="is being written"):
+    work = atomic.HiddenFolder(path)
+    with pytest.raises(RecordingError, match="is being written"):
         recordings.open_writer(path, head(made))
     work.release()
     assert read_summary(path).entries
-    with recordings.open_writer(tmp_path / "b.csv", head(made)), pytest.raises(SinkError, match="is being written"):
+    with (
+        recordings.open_writer(tmp_path / "b.csv", head(made)),
+        pytest.raises(RecordingError, match="is being written"),
+    ):
         recordings.open_writer(tmp_path / "b.euroc", head(made))  # both are the folder b
 
 
@@ -193,14 +197,16 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     child = start(path)
     try:
-        with pytest.raises(SinkError, match="is being written"):
+        with pytest.raises(RecordingError, match="is being written"):
             recordings.open_writer(path, head(made))
         (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
         assert "is still being written by another process; wait until it ends" in str(found)
-        for read in (read_summary, open_recording, recover):
-            if read is not open_recording or name != "run.gz.mcap":
-                with pytest.raises(SinkError, match="is still being written by another process; wait until it ends"):
+        for read in (read_summary, ns.open, recover):
+            if read is not ns.open or name != "run.gz.mcap":
+                with pytest.raises(
+                    RecordingError, match="is still being written by another process; wait until it ends"
+                ):
                     read(path)
         assert not recovered_name(path).exists()
     finally:
@@ -210,11 +216,11 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     assert found.size > 1000
     assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
     if name in HIDDEN:
-        for look in (read_summary, open_recording):
-            with pytest.raises(SinkError, match=f"navsense recover {path}"):
+        for look in (read_summary, ns.open):
+            with pytest.raises(RecordingError, match=f"navsense recover {path}"):
                 look(path)
     if name == "run.parquet":
-        with pytest.raises(SinkError, match=r"run\.parquet.*without its footer.*recover --remove"):
+        with pytest.raises(RecordingError, match=r"run\.parquet.*without its footer.*recover --remove"):
             recover(path)
     else:
         saved = recover(path)
@@ -223,15 +229,15 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
         if name != "run.gz.mcap":
             check_rows(made, Path(saved.path))
         assert (find_leftover(path) is None) == (name != "run.parquet")
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
     assert read_summary(path).entries
     assert list_leftovers(tmp_path) == []
 
 
 def check_rows(made: ModuleType, path: Path) -> None:
     """Check the recovered rows of the IMU: those of 31 slabs; for a bag, those of its complete chunks."""
-    found = open_recording(path)
+    found = ns.open(path)
     reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
     assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
     for second in range(reading.time.size // 100):
@@ -242,19 +248,19 @@ def check_rows(made: ModuleType, path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Path) -> None:
     """A process can die in the middle of a line, and between two tables of one link."""
-    with outputs.replace_file(tmp_path / "x") as part:
+    with atomic.replace_file(tmp_path / "x") as part:
         part.touch()
-    sink = recordings.open_writer(tmp_path / "run.csv", head(made))
-    sink.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / "run.csv", head(made))
+    writer.write(made.slab(0, 100))
     hidden = tmp_path / ".run.part"
     copy = tmp_path / ".other.part"
     subprocess.run(["cp", "-r", hidden, copy], check=True)
-    sink.abort()
+    writer.abort()
     for file, left in (("rov.base.imu.csv", 41), ("truth.rov.base.rates.csv", 17)):
         lines = (copy / "made" / file).read_bytes().splitlines(keepends=True)
         (copy / "made" / file).write_bytes(b"".join(lines[: left + 1]) + lines[left + 1][:20])
     saved = recover(tmp_path / "other.csv", tmp_path / "saved.csv")
-    found = open_recording(tmp_path / "saved.csv")
+    found = ns.open(tmp_path / "saved.csv")
     assert saved.messages == 41 + 10 + 17 + 50
     assert found[made.IMU].time.size == 41
     assert found.truth["rov::base"].time.size == 17
@@ -263,14 +269,14 @@ def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Pa
 
 @pytest.mark.requirement("REC-1")
 def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) -> None:
-    sink = recordings.open_writer(tmp_path / "run.npz", head(made))
-    sink.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / "run.npz", head(made))
+    writer.write(made.slab(0, 100))
     copy = tmp_path / ".other.npz.part"
     subprocess.run(["cp", "-r", tmp_path / ".run.npz.part", copy], check=True)
-    sink.abort()
+    writer.abort()
     os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
     recover(tmp_path / "other.npz")
-    found = open_recording(tmp_path / "other-recovered.npz")
+    found = ns.open(tmp_path / "other-recovered.npz")
     assert found[made.IMU].time.size == 33
     assert found[made.MAG].time.size == 10
 
@@ -299,14 +305,14 @@ def test_recover_lists_recovers_and_removes(
 
 @pytest.mark.requirement("REC-1")
 def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
-    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as sink:
+    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as writer:
         for second in range(30):
-            sink.write(made.slab(second, 100))
+            writer.write(made.slab(second, 100))
     data = bytearray((tmp_path / "whole.bag").read_bytes())
     (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
     saved = recover(tmp_path / "cut.bag")
     assert Path(saved.path).name == "cut-recovered.bag"
-    known, found = open_recording(tmp_path / "whole.bag"), open_recording(saved.path)
+    known, found = ns.open(tmp_path / "whole.bag"), ns.open(saved.path)
     count = found[made.IMU].time.size
     assert 0 < count < 3000
     assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
@@ -324,9 +330,9 @@ def test_hidden_folders_of_other_programs_are_left_alone(
     assert find_leftover(tmp_path / "run.csv") is None
     for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
         assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
-    with pytest.raises(SinkError, match=r"created by another program.*; rename that folder"):
+    with pytest.raises(RecordingError, match=r"created by another program.*; rename that folder"):
         recordings.open_writer(tmp_path / "run.csv", head(made))
-    with pytest.raises(SinkError, match="has no unfinished recording"), outputs.lock_leftover(tmp_path / "run"):
+    with pytest.raises(RecordingError, match="has no unfinished recording"), atomic.lock_leftover(tmp_path / "run"):
         pass
     assert thesis.read_text() == "text"
     thesis.unlink()
@@ -335,15 +341,15 @@ def test_hidden_folders_of_other_programs_are_left_alone(
 
 def crash_between_renames(made: ModuleType, path: Path) -> None:
     """Leave what a crash leaves between the two renames that replace a folder."""
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
     place = path.with_suffix("")
     (place / "former.txt").write_text("former")
-    sink = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
-    sink.write(made.slab(0, 100))
-    shutil.copytree(path.with_name(".other.part"), outputs.hidden_path(place))
-    sink.abort()
-    place.rename(outputs.hidden_path(place) / ".old")
+    writer = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
+    writer.write(made.slab(0, 100))
+    shutil.copytree(path.with_name(".other.part"), atomic.hidden_path(place))
+    writer.abort()
+    place.rename(atomic.hidden_path(place) / ".old")
 
 
 @pytest.mark.requirement("REC-1")
@@ -361,9 +367,9 @@ def test_the_old_folder_survives_a_crash_between_two_renames(
         assert left is not None
         assert remove_leftover(left)
     else:
-        outputs.HiddenFolder(tmp_path / "run").release()
+        atomic.HiddenFolder(tmp_path / "run").release()
     assert (tmp_path / "run" / "former.txt").read_text() == "former"
-    assert not outputs.hidden_path(tmp_path / "run").exists()
+    assert not atomic.hidden_path(tmp_path / "run").exists()
 
 
 @pytest.mark.requirement("REC-1")
@@ -371,19 +377,19 @@ def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other writer starts after the first look for its lock, and before the file exists."""
-    path, probe, works = tmp_path / "run.mcap", outputs.is_being_written, list[outputs.HiddenFolder]()
+    path, probe, works = tmp_path / "run.mcap", atomic.is_being_written, list[atomic.HiddenFolder]()
 
     def delayed(place: Path) -> bool:
         found = probe(place)
         if not works:
-            works.append(outputs.HiddenFolder(path))
+            works.append(atomic.HiddenFolder(path))
         return found
 
-    monkeypatch.setattr(outputs, "is_being_written", delayed)
-    with pytest.raises(SinkError, match="is being written"):
-        outputs.open_in_place(path)
+    monkeypatch.setattr(atomic, "is_being_written", delayed)
+    with pytest.raises(RecordingError, match="is being written"):
+        atomic.open_in_place(path)
     works[0].release()
-    outputs.open_in_place(path).close()
+    atomic.open_in_place(path).close()
 
 
 @pytest.mark.requirement("REC-1")
@@ -410,11 +416,11 @@ def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: 
 def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
     """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
     place = tmp_path / "run.npz"
-    prober = start_program(PROBE, outputs.hidden_path(place))
+    prober = start_program(PROBE, atomic.hidden_path(place))
     try:
         assert read_line(prober) == "ready"
         for _ in range(500):
-            outputs.HiddenFolder(place).release()
+            atomic.HiddenFolder(place).release()
         assert prober.poll() is None
     finally:
         kill(prober)
@@ -423,7 +429,7 @@ def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
 def test_two_probes_do_not_report_a_writer(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
-    assert not outputs.is_being_written(tmp_path)
+    assert not atomic.is_being_written(tmp_path)
     os.close(descriptor)
 
 
@@ -442,10 +448,10 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fcntl, "flock", nfs)
     path = tmp_path / "run.npz"
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
             if path.exists():
-                assert outputs.is_being_written(path)
+                assert atomic.is_being_written(path)
     assert count == []
     for number, busy in ((errno.EBADF, False), (errno.ESTALE, False), (errno.EWOULDBLOCK, True), (errno.EACCES, True)):
 
@@ -453,7 +459,7 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(fcntl, "flock", fail)
-        assert outputs.is_being_written(path) == busy
+        assert atomic.is_being_written(path) == busy
 
 
 @pytest.mark.requirement("REC-1")
@@ -465,13 +471,13 @@ def test_a_second_run_keeps_the_crashed_recording(
     path = tmp_path / name
     kill(start(path))
     for _ in range(2):
-        sink = recordings.open_writer(path, head(made))
-        hidden = outputs.hidden_path(storage_path(path))
+        writer = recordings.open_writer(path, head(made))
+        hidden = atomic.hidden_path(storage_path(path))
         shutil.copytree(hidden, tmp_path / "copy")
-        sink.close()
+        writer.close()
         shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
         shutil.rmtree(tmp_path / "copy")
-    kept = outputs.crashed_path(path)
+    kept = atomic.crashed_path(path)
     places = [storage_path(kept), storage_path(path)]
     assert f"recover it with: navsense recover {places[0]}\n" in caplog.text
     assert [left.target for left in list_leftovers(tmp_path)] == places
@@ -491,15 +497,15 @@ def test_a_second_run_keeps_the_truncated_mcap(
     """One is kept, the largest. A complete recording with that name is not replaced."""
 
     def record(slabs: int) -> None:
-        with recordings.open_writer(path, head(made)) as sink:
+        with recordings.open_writer(path, head(made)) as writer:
             for slab in range(slabs):
-                sink.write(made.slab(100 * slab, 100 * slab + 100))
+                writer.write(made.slab(100 * slab, 100 * slab + 100))
 
     path = tmp_path / "run.mcap"
     if is_link:
         (tmp_path / "store").mkdir()
         path.symlink_to(tmp_path / "store" / "target.mcap")
-    kept = outputs.crashed_path(outputs.resolve_link(path))
+    kept = atomic.crashed_path(atomic.resolve_link(path))
     record(1)
     record(2)
     assert not kept.exists()
@@ -515,7 +521,7 @@ def test_a_second_run_keeps_the_truncated_mcap(
     assert recover(kept, tmp_path / "saved.mcap").messages > 0
     kept.write_bytes((tmp_path / "saved.mcap").read_bytes())
     before = path.read_bytes()
-    with pytest.raises(SinkError, match="contains an unfinished recording; recover it with: navsense recover"):
+    with pytest.raises(RecordingError, match="contains an unfinished recording; recover it with: navsense recover"):
         record(1)
     assert (path.read_bytes(), kept.stat().st_size) == (before, (tmp_path / "saved.mcap").stat().st_size)
     kept.unlink()
@@ -533,22 +539,22 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
     link = storage_path(path)
     target = store / storage_path(Path(f"target{name.removeprefix('run')}")).name
     link.symlink_to(target)
-    if path.suffix in FOLDER_SUFFIXES:
+    if (found := format_of_name(path)) and found.is_folder:
         target.mkdir()  # a folder must exist
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
         assert link.is_symlink()
         assert target.exists()
         assert [entry.name for entry in tmp_path.iterdir() if entry != store] == [link.name]
         assert read_summary(path).entries
     if name in HIDDEN:
-        sink = recordings.open_writer(path, head(made))
-        sink.write(made.slab(0, 100))
+        writer = recordings.open_writer(path, head(made))
+        writer.write(made.slab(0, 100))
         left = find_leftover(path)
         assert left is not None
         assert left.is_being_written
-        sink.abort()
+        writer.abort()
 
 
 @pytest.mark.requirement("REC-1")
@@ -702,7 +708,7 @@ def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
             write()
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     # What an earlier call read is no input of this one.
-    open_recording("drive.mcap")
+    ns.open("drive.mcap")
     ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
 
 
@@ -721,14 +727,14 @@ def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_pa
     slab = made.slab(1, 100)
     slab.readings[made.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
-        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
-            raise SinkError("stamp")
+        with pytest.raises(RecordingError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
+            raise RecordingError("stamp")
         return
-    sink = recordings.open_writer(tmp_path / name, head(made))
-    sink.write(made.slab(0, 100))
-    with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
-        sink.write(slab)
-    sink.close()
+    writer = recordings.open_writer(tmp_path / name, head(made))
+    writer.write(made.slab(0, 100))
+    with pytest.raises(RecordingError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+        writer.write(slab)
+    writer.close()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
@@ -739,9 +745,9 @@ def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
     """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""
 
     def record() -> None:
-        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as sink:
+        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as writer:
             for second in range(3):
-                sink.write(made.slab(second, 100))
+                writer.write(made.slab(second, 100))
 
     record()
     record()
@@ -749,6 +755,6 @@ def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{}", encoding="utf-8")
     before = {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()}
-    with pytest.raises(SinkError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
+    with pytest.raises(RecordingError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
         record()
     assert {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()} == before

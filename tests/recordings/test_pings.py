@@ -21,7 +21,6 @@ from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import reading_assembler
 from navsense.recordings.convert import convert
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Adcp, Dvl, MessageDialect, TrackMode
 from navsense.sensors.doppler import make_janus_beams
 from navsense.testing import example_world
@@ -98,7 +97,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.requirement("GAP-4", "REC-1:mcap", "REC-1:bag", "REC-1:convert")
 def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings, truth and hidden errors, by way of an array's format too, and where they come in many pieces."""
-    known = open_recording(folder / "a.npz")[DVL]
+    known = ns.open(folder / "a.npz")[DVL]
     told = known.emitted
     assert not told.all()
     assert all(np.isfinite(array[told]).any() for array in known.arrays.values())
@@ -106,20 +105,20 @@ def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch:
     assert {"beam_velocity", "beam_range"} == known.bias.keys() == known.turn_on_bias.keys()
     assert set(np.unique(pack_fault_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
     for name in MESSAGES:
-        assert unlike(open_recording(folder / name)[DVL], known) == [], name
+        assert unlike(ns.open(folder / name)[DVL], known) == [], name
     made = convert(folder / "a.bag", tmp_path / "b.npz")
     assert not [line for line in made.losses if DVL in line or "dvl" in line]
-    assert unlike(open_recording(tmp_path / "b.npz")[DVL], known) == []
+    assert unlike(ns.open(tmp_path / "b.npz")[DVL], known) == []
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
-    assert unlike(open_recording(folder / "a.mcap")[DVL], known) == []
+    assert unlike(ns.open(folder / "a.mcap")[DVL], known) == []
 
 
 @pytest.mark.requirement("REC-1:convert")
 def test_what_messages_do_not_have_of_it_is_no_array(folder: Path, tmp_path: Path) -> None:
-    known = open_recording(folder / "a.npz")[DVL]
+    known = ns.open(folder / "a.npz")[DVL]
     lost = convert(folder / "a.npz", tmp_path / "b.mcap").losses
     assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [f"{DVL}: turn-on biases"]
-    assert unlike(open_recording(tmp_path / "b.mcap")[DVL], known) == []
+    assert unlike(ns.open(tmp_path / "b.mcap")[DVL], known) == []
 
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
@@ -129,7 +128,7 @@ def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
     named = {"a": sheet(MessageDialect.OWN, 3), "b": sheet(MessageDialect.OWN), "c": Adcp.example_spec(), "d": other}
     world = example_world(*named.items())
     ns.record(world, [tmp_path / name for name in NAMES], 0.3, seed=SEED, epoch=EPOCH)
-    known = open_recording(tmp_path / "a.npz")
+    known = ns.open(tmp_path / "a.npz")
     for name in MESSAGES:
         with AnyReader([tmp_path / name]) as reader:
             heard = {one.topic: list[Any]() for one in reader.connections}
@@ -159,9 +158,7 @@ def test_without_it_the_messages_of_the_dialect_are_read(
     """As other programs send them: what they have, and as they have it."""
     known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
     rows = known.emitted
-    found = open_recording(made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic))[
-        DVL
-    ]
+    found = ns.open(made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic))[DVL]
     assert not {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} & found.arrays.keys()
     assert found["velocity"].tobytes() == known["velocity"][rows].tobytes()
     shown = known["velocity_mode"][rows] == 1.0
@@ -185,10 +182,8 @@ def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
         return topic in ("/dvl_ping", "/dvl_ping/ideal") and place in lost
 
     path = made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", is_gone)
-    found = open_recording(path)[DVL]
-    bare = open_recording(made.without(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic))[
-        DVL
-    ]
+    found = ns.open(path)[DVL]
+    bare = ns.open(made.without(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic))[DVL]
     for name, array in known.arrays.items():
         expected = array[known.emitted].copy()
         expected[list(lost)] = bare[name][list(lost)] if name in bare.arrays else math.nan
@@ -217,7 +212,7 @@ def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: Messa
     names, lost = pinged(bag)
     assert names == ["dvl"]
     assert not [line for line in lost if "_ping" in line]
-    found, expected = series(open_recording(bag)["dvl"]), series(known)
+    found, expected = series(ns.open(bag)["dvl"]), series(known)
     for kind in ("arrays", "ideal", "bias"):
         for name, array in expected[kind].items():
             assert found[kind][name].tobytes() == array.tobytes(), (kind, name)
@@ -232,4 +227,4 @@ def test_beams_that_nothing_is_known_of(tmp_path: Path, made: ModuleType) -> Non
     assert names == ["dvl"]
     assert "topic /dvl_ping of navsense_msgs/msg/Dvl: nothing that is read" in lost
     wide = known["beam_range"][known.emitted][:, :4]
-    assert np.allclose(open_recording(bag)["dvl"]["beam_range"], wide, rtol=2**-24, atol=0.0, equal_nan=True)
+    assert np.allclose(ns.open(bag)["dvl"]["beam_range"], wide, rtol=2**-24, atol=0.0, equal_nan=True)

@@ -30,17 +30,16 @@ from navsense.clock.oscillator import Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.geodesy import Origin
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_json, register_type, to_json
@@ -52,7 +51,7 @@ from navsense.testing import example_world
 from navsense.world import CurrentTopic, World
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SINKS = Path(ns.__file__).parent / "recordings"
+RECORDINGS = Path(ns.__file__).parent / "recordings"
 ROOTS = (*SENSORS, Clock, Latency, Anomaly, Water, Origin, Faults, CurrentTopic)
 
 ALL = ("a.mcap", "a.gz.mcap", "a.bag", "b.db3", "a.npz", "a.parquet", "t.csv", "e.euroc")
@@ -209,7 +208,9 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
 @pytest.mark.parametrize("name", ALL)
 def test_no_python_name_is_written(folder: Path, name: str) -> None:
     """Neither a module nor, as a text of its own, a class."""
-    modules = {"/".join(one.relative_to(SINKS.parent).with_suffix("").parts) for one in SINKS.parent.rglob("*.py")}
+    modules = {
+        "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
+    }
     dotted = [f"navsense.{one.replace('/', '.')}".encode() for one in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
@@ -225,7 +226,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("FIL-1")
 def test_no_writer_asks_for_the_name_of_a_class_or_module() -> None:
-    for file in SINKS.glob("*.py"):
+    for file in RECORDINGS.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in ("__module__", "__qualname__"), f"{file.name}:{node.lineno}"
@@ -239,7 +240,7 @@ def stored_world(path: Path) -> dict[str, Any]:
             return found
     if path.suffix == ".euroc":
         return dict(json.loads((path.with_suffix("") / "navsense.json").read_text())["layout"])
-    return dict(open_recording(path).metadata["layout"])
+    return dict(ns.open(path).metadata["layout"])
 
 
 @pytest.mark.requirement("FIL-1")
@@ -251,7 +252,7 @@ def test_every_format_holds_the_same_world(folder: Path, name: str) -> None:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", [one for one in READ if not one.startswith(("a.npz", "a.parquet", "t.csv"))])
 def test_topics_are_read_and_not_allocated_again(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = open_recording(folder / name)
+    before = ns.open(folder / name)
 
     def fails(*_args: object, **_kwargs: object) -> TopicNames:
         raise AssertionError("a reader allocates topics")
@@ -340,7 +341,7 @@ UNKNOWN: dict[str, int] = {
 @pytest.mark.parametrize("tag", UNKNOWN)
 def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types: dict[str, StoredType]) -> None:
     """Every command goes on with one note. Arrays, units, topics and the specifications of other sensors stay."""
-    messages, arrays = open_recording(folder / "a.mcap"), open_recording(folder / "a.npz")
+    messages, arrays = ns.open(folder / "a.mcap"), ns.open(folder / "a.npz")
     (tmp_path / "cut.mcap").write_bytes((folder / "a.mcap").read_bytes()[:-200])
     stored = types.pop(tag)
     for command in (
@@ -356,14 +357,12 @@ def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types
         found = (tmp_path / "r.html").read_text() if command[0] == "report" else printed
         assert found.count("some values of its world cannot be read: unknown type") == 1, command
         assert "update navsense, or install the package that defines the type" in found
-    opaque = [
-        one.name for one in open_recording(folder / "a.npz").stored.world.sensors if isinstance(one.spec, OpaqueSensor)
-    ]
+    opaque = [one.name for one in ns.open(folder / "a.npz").stored.world.sensors if isinstance(one.spec, OpaqueSensor)]
     assert len(opaque) == UNKNOWN[tag]
     if tag not in TIMES:
-        check_same(open_recording(folder / "a.mcap"), messages)
-    check_same(open_recording(tmp_path / "b.npz"), open_recording(folder / "a.mcap"))
-    again = open_recording(tmp_path / "c.mcap")
+        check_same(ns.open(folder / "a.mcap"), messages)
+    check_same(ns.open(tmp_path / "b.npz"), ns.open(folder / "a.mcap"))
+    again = ns.open(tmp_path / "c.mcap")
     assert {name: set(one.arrays) for name, one in again.items()} == {k: set(one.arrays) for k, one in arrays.items()}
     if opaque:
         kept = {one["name"]: one["spec"] for one in stored_world(tmp_path / "c.mcap")["sensors"]}
@@ -395,7 +394,7 @@ def test_a_sensor_of_another_package(
     made = with_thermometer()
     kind = type(made.sensors[0].spec)
     ns.record(made, tmp_path / name, 0.5, epoch=1_800_000_000)
-    found = open_recording(tmp_path / name)
+    found = ns.open(tmp_path / name)
     assert found["thermometer"].unit == {"temperature": "K"}
     (note,) = read_summary(tmp_path / name).notes
     assert "unknown type 'thermometer' (sensor robot::arm::thermometer)" in note
@@ -408,14 +407,14 @@ def test_a_sensor_of_another_package(
         patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
         check_typed(tmp_path / "b.npz", made)
     del types[kind.type]
-    assert open_recording(tmp_path / "b.npz").stored.notes
+    assert ns.open(tmp_path / "b.npz").stored.notes
     register_type(kind)
     check_typed(tmp_path / "b.npz", made)
 
 
 def check_typed(path: Path, made: World) -> None:
     """Assert that a recording gives back the specifications of a world, without a note."""
-    found = open_recording(path).stored
+    found = ns.open(path).stored
     assert found.notes == ()
     assert [one.spec for one in found.world.sensors] == [one.spec for one in made.sensors]
 
@@ -464,7 +463,7 @@ def test_arrays_of_a_later_format(folder: Path, tmp_path: Path) -> None:
     about = {**json.loads(str(arrays["meta"])), "format": 3}
     np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(json.dumps(about))})
     for command in ("info", "report"):
-        with pytest.raises(SinkError, match=r"its format is 3; this version of navsense reads format 2"):
+        with pytest.raises(RecordingError, match=r"its format is 3; this version of navsense reads format 2"):
             typed(command, tmp_path / "a.npz")
 
 

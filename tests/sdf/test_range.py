@@ -20,7 +20,6 @@ from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Elli
 from navsense.errors import FieldError
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.world import World
 
@@ -400,7 +399,7 @@ def test_messages_of_a_range_plug_in_out_of_range(
         (line,) = (one for one in lines if one.topic == world.sensors[0].topic)
         ranges = [reader.deserialize(raw, line.msgtype).range for _, _, raw in reader.messages([line])]  # type: ignore[attr-defined]
     assert ranges == pytest.approx([shown] * 10, rel=1e-6, abs=0.0)
-    back = open_recording(tmp_path / "a.mcap")["auv::base::s"]
+    back = ns.open(tmp_path / "a.mcap")["auv::base::s"]
     assert np.array_equal(back["out_of_range"], reading["out_of_range"])
     assert np.array_equal(np.isnan(back["range"]), np.isnan(reading["range"]))
     assert np.array_equal(np.isfinite(reading["range"]), np.full(10, place == 20.1))

@@ -22,7 +22,6 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors._doppler.track import DopplerTrack
 from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
@@ -290,7 +289,7 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
     assert chi2.ppf(FALSE_ALARM, off.size) < (off**2).sum() < chi2.isf(FALSE_ALARM, off.size)
     for suffix in (".npz", ".parquet"):
         many.save(tmp_path / f"dive{suffix}")
-        kept = open_recording(tmp_path / f"dive{suffix}").readings["dvl"]
+        kept = ns.open(tmp_path / f"dive{suffix}").readings["dvl"]
         assert kept.ideal_in_runs
         for name, values in reading.items():
             assert np.array_equal(kept[name], values, equal_nan=True)

@@ -20,7 +20,6 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors import Dvl, EchoStrength, MessageDialect, Sound
 from navsense.sensors.doppler import DopplerTrack
 from navsense.world import World
@@ -141,7 +140,7 @@ def test_all_four_occur_in_messages_and_recordings(load: Callable[..., World], t
     assert np.array_equal(found, np.repeat(wanted[:, None], 4, axis=1))
     for name in ("a.mcap", "a.db3", "a.bag"):
         run.save(tmp_path / name)
-        back = open_recording(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]
+        back = ns.open(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]
         assert np.array_equal(back[np.isfinite(back).all(axis=1)], found)
     with AnyReader([tmp_path / "a.mcap"]) as reader:
         (line,) = (one for one in reader.connections if one.topic == "/dvl/ranges")

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from navsense import recordings
 from navsense.calibration import _attitude, _bags, csv_columns
 from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
@@ -31,14 +32,12 @@ from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_streng
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
 from navsense.inputs import parse_decimal
+from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.pose import from_rpy
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
 from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
-
-RECORDINGS = (".npz", ".parquet")
-"""Suffixes of recordings that are read as data sets of navsense."""
 
 MAX_ATTITUDE_STDDEV = 45.0
 """Largest standard deviation of the attitude (deg)."""
@@ -119,20 +118,21 @@ def read(
 
         samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")
 
-    Raises `CalibrationError`, `SinkError`.
+    Raises `CalibrationError`, `RecordingError`.
     """
     path = Path(path)
     mounting_quaternion = _mounting_quaternion(mounting)
-    suffix = path.suffix.lower()
-    _check_options(path, attitude, mounting, run)
-    if _bags.is_bag(path):
+    is_table = path.is_file() and path.suffix.lower() in csv_columns.SUFFIXES
+    recording_format = None if is_table else format_of_recording(path)
+    _check_options(path, recording_format, attitude, mounting, run)
+    if path.is_dir() if recording_format is None else recording_format.holds_messages:
         contents = _read_bag(path, sensor, attitude, mounting_quaternion)
-    elif suffix in RECORDINGS:
+    elif recording_format is not None:
         contents = _read_recording(path, sensor, attitude, mounting_quaternion, run)
-    elif suffix in csv_columns.SUFFIXES:
+    elif path.suffix.lower() in csv_columns.SUFFIXES:
         contents = _read_table(path, sensor, attitude, mounting_quaternion)
     else:
-        suffixes = ", ".join((*RECORDINGS, *_bags.SUFFIXES, *csv_columns.SUFFIXES))
+        suffixes = ", ".join(dict.fromkeys((*list_suffixes(), *csv_columns.SUFFIXES)))
         allowed = f"must be one of {suffixes}, or a ROS 2 bag's folder"
         raise CalibrationError("suffix", path.suffix, where=Where(str(path)), allowed=allowed)
     return _select_valid_rows(path, contents, unit)
@@ -231,7 +231,7 @@ def use_option_names(text: str) -> str:
 
 
 def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
-    """Raise `CalibrationError` or `SinkError` unless a file with one of these suffixes can be written at `path`."""
+    """Raise `CalibrationError` or `RecordingError` unless `path` has one of these suffixes and can be written."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")
@@ -282,13 +282,16 @@ def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     return (note,)
 
 
-def _check_options(path: Path, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
+def _check_options(
+    path: Path, recording_format: Format | None, attitude: str, mounting: Sequence[float] | None, run: int
+) -> None:
     """Raise `CalibrationError` for an option that does not apply."""
     where = Where(str(path))
     if mounting is not None and attitude == "none":
         raise CalibrationError("mounting", where=where, allowed="is of an attitude: name one with --attitude")
-    if run != 0 and (_bags.is_bag(path) or path.suffix.lower() not in RECORDINGS):
-        allowed = f"must be 0: only recordings of navsense ({', '.join(RECORDINGS)}) hold several runs"
+    if run != 0 and (recording_format is None or Capability.RUNS not in recording_format.capabilities):
+        suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
+        allowed = f"must be 0: only recordings of navsense ({', '.join(suffixes)}) hold several runs"
         raise CalibrationError("run", run, where=where, allowed=allowed)
 
 
@@ -373,7 +376,7 @@ def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
         rotation = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
     return _FileContents(
         field,
-        series.stamp / _bags.SECOND,
+        series.stamp / NANOSECONDS_PER_SECOND,
         rotation,
         unit="T" if topic.type == _bags.MAGNETIC else None,
         noise=_bags.declared(series),
@@ -400,7 +403,7 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
 def _read_recording(
     path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int
 ) -> _FileContents:
-    dataset = open_recording(path)
+    dataset = recordings.open(path)
     where = Where(str(path))
     sensor = _select_magnetometer(dataset, name, where)
     reading, head = dataset[sensor], dataset.metadata["sensors"][sensor]

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense import outputs
+from navsense import atomic
 from navsense.calibration.units import format_unit, validate_positive, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.errors import CalibrationError, Where
@@ -152,7 +152,7 @@ class Calibration:
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON. Raises `CalibrationError` if the file cannot be written."""
         try:
-            with outputs.replace_file(Path(path)) as part:
+            with atomic.replace_file(Path(path)) as part:
                 part.write_text(json.dumps(_to_json(self), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             missing = not Path(path).parent.is_dir()

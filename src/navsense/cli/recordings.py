@@ -38,7 +38,6 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
-    from navsense.recordings.summary import read_summary
 
     path = to_path(file)
     leftover = leftovers.find_leftover(path)
@@ -55,7 +54,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         return
     recovered = leftovers.recover(file, output)
     click.echo(recovered.headline)
-    print_notes(read_summary(recovered.path).notes)
+    print_notes(recovered.notes)
 
 
 @click.command(cls=CheckedCommand)

@@ -23,7 +23,7 @@ import numpy as np
 
 from navsense.devices import nmea, pd0, pd6, rdi_frames, waterlinked
 from navsense.devices.measurement import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import BinMapping
 from navsense.sensors.dvl import Dvl
@@ -66,7 +66,7 @@ DEPTH, HEADING, TEMPERATURE = 0x20, 0x1C, 0x01
 def select_coordinates(instrument: DopplerInstrument, requested: str) -> Pd0Coordinates:
     """Return the requested coordinates of an instrument's ensembles. Default: earth for a DVL, its own for an ADCP.
 
-    Raises `SinkError` if the instrument does not support them.
+    Raises `RecordingError` if the instrument does not support them.
     """
     spec, name = instrument.sensor.spec, instrument.sensor.name
     if isinstance(spec, Adcp):
@@ -74,14 +74,16 @@ def select_coordinates(instrument: DopplerInstrument, requested: str) -> Pd0Coor
         coordinates = Pd0Coordinates(requested) if requested else profile
         if coordinates not in (profile, Pd0Coordinates.BEAM):
             allowed = f"must be {profile} or beam: the profile of sensor {name!r} is in {profile} coordinates"
-            raise SinkError("coordinates", requested, allowed=allowed, remedy="change <coordinates> in the world file")
+            raise RecordingError(
+                "coordinates", requested, allowed=allowed, remedy="change <coordinates> in the world file"
+            )
     else:
         coordinates = Pd0Coordinates(requested) if requested else Pd0Coordinates.EARTH
     degrees = math.degrees(instrument.mounting.angle)
     if coordinates is Pd0Coordinates.BEAM and abs(degrees - round(degrees)) > 0.01:
         allowed = "must be a whole number for beam coordinates, because PD0 holds whole degrees"
         remedy = "use instrument, ship or earth coordinates"
-        raise SinkError(f"beam angle of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy)
+        raise RecordingError(f"beam angle of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy)
     return coordinates
 
 
@@ -259,7 +261,7 @@ class Pd0Encoder:
     """Encodes PD0 ensembles, numbered from 1."""
 
     def __init__(self, instrument: DopplerInstrument, coordinates: str) -> None:
-        """Select the coordinates. Raises `SinkError` if PD0 does not support them or the beams."""
+        """Select the coordinates. Raises `RecordingError` if PD0 does not support them or the beams."""
         self._instrument, self._coordinates = instrument, select_coordinates(instrument, coordinates)
         self._next = 1
 
@@ -300,7 +302,7 @@ class Pd6Encoder:
     """Encodes PD6 lines."""
 
     def __init__(self, instrument: DopplerInstrument) -> None:
-        """Start the distances at 0. Raises `SinkError` for beams other than RDI's four."""
+        """Start the distances at 0. Raises `RecordingError` for beams other than RDI's four."""
         self._instrument, self._mounting = instrument, instrument.mounting
         self._distances = {track: _DistanceIntegrator() for track in pd6.TRACKS}
 
@@ -333,7 +335,7 @@ class WaterLinkedEncoder:
     """Encodes Water Linked's velocity reports."""
 
     def __init__(self, instrument: DopplerInstrument) -> None:
-        """Compute the axes. Raises `SinkError` unless the beams are four, a quarter turn apart."""
+        """Compute the axes. Raises `RecordingError` unless the beams are four, a quarter turn apart."""
         mounting = instrument.mounting
         across, along, face = mounting.rotation.T
         starboard = math.sin(mounting.azimuth) * (1.0 if mounting.looks_up else -1.0)

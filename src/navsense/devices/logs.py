@@ -93,5 +93,5 @@ SUMMARISERS: Mapping[str, Callable[[bytes], DeviceLog]] = {
 
 
 def summarise_log(suffix: str, data: bytes) -> DeviceLog:
-    """Return the summary of a log in the format of a suffix. Raises `SinkError` for data in another format."""
+    """Return the summary of a log in the format of a suffix. Raises `RecordingError` for data in another format."""
     return SUMMARISERS[suffix](data) if data else DeviceLog()

@@ -24,7 +24,7 @@ import numpy as np
 
 from navsense.devices import rdi_frames
 from navsense.devices.rdi_frames import BeamMounting
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import compute_stamps, get_clock_name
 from navsense.messages.dvl import time_of_validity
 from navsense.pose import conjugate, normalize
@@ -71,10 +71,13 @@ class LinkHistory:
         self.time = np.concatenate((self.time[kept], truth.time))
 
     def at(self, time: Times) -> tuple[Vectors, Quaternions]:
-        """Return positions (n, 3) m and orientations (n, 4), link to world, at times (n,) s. Raises `SinkError`."""
+        """Return positions (n, 3) m and orientations (n, 4), link to world, at times (n,) s.
+
+        Raises `RecordingError` for times without truth.
+        """
         row = np.searchsorted(self.time, time, side="right") - 1
         if time.size and (not self.time.size or int(row.min()) < 0):
-            raise SinkError(
+            raise RecordingError(
                 "ground truth at (s)", float(time.min()), allowed="must be recorded from before the reading"
             )
         dt = (time - self.time[row])[:, None]
@@ -194,7 +197,7 @@ class DopplerInstrument:
 
     @cached_property
     def mounting(self) -> BeamMounting:
-        """The four beams as RDI's beams 1 to 4. Raises `SinkError` for other beams."""
+        """The four beams as RDI's beams 1 to 4. Raises `RecordingError` for other beams."""
         return rdi_frames.find_mounting(self.beam_axes, self.sensor.name)
 
     def add_truth(self, truth: Mapping[str, Truth], start: float) -> None:
@@ -203,7 +206,7 @@ class DopplerInstrument:
             self._history.add(truth[self.sensor.link], start)
 
     def sample(self, reading: Reading) -> InstrumentData:
-        """Return the data of the emitted rows of a reading. Raises `SinkError`."""
+        """Return the data of the emitted rows of a reading. Raises `RecordingError`."""
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
         validity = time_of_validity(reading)
@@ -245,7 +248,7 @@ class DopplerInstrument:
     def _sample_adcp(self, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
         """Return the data of an ADCP. Its altitude is the mean over the beams with its own attitude.
 
-        Raises `SinkError` if an array is missing.
+        Raises `RecordingError` if an array is missing.
         """
         spec = self.sensor.spec
         if not isinstance(spec, Adcp):
@@ -253,7 +256,7 @@ class DopplerInstrument:
         if missing := [output.name for output in spec.outputs if output.name not in arrays]:
             remedy = "record the world again; an older version made this recording"
             what = f"arrays of sensor {self.sensor.name!r}"
-            raise SinkError(what, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
+            raise RecordingError(what, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
         rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
         attitude = to_matrices(arrays["orientation"]) @ rotation.T
         velocity, beam_velocity, beam_range = (

@@ -21,7 +21,7 @@ from operator import xor
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, ByteArray, FloatArray
 
 FOOT, FATHOM, KNOT = 0.3048, 1.8288, 1852.0 / 3600.0
@@ -89,7 +89,7 @@ def decode(data: bytes) -> tuple[dict[str, FloatArray], int]:
     """Return the arrays in sentences, in their order, and the number of skipped lines (damaged, or of another kind).
 
     `altitude` comes from the metres of DBT, `depth` and `max_range` from DPT, `water` and `ground` from VBW. Each array
-    has a row for each sentence of its kind. Raises `SinkError` for bytes without such a sentence.
+    has a row for each sentence of its kind. Raises `RecordingError` for bytes without such a sentence.
     """
     rows: dict[str, list[list[float]]] = {"DBT": [], "DPT": [], "VBW": []}
     skipped = 0
@@ -109,7 +109,7 @@ def decode(data: bytes) -> tuple[dict[str, FloatArray], int]:
         except (ValueError, IndexError):
             skipped += 1
     if not any(rows.values()):
-        raise SinkError("bytes without NMEA 0183 sentences", len(data), allowed="must contain DBT, DPT or VBW")
+        raise RecordingError("bytes without NMEA 0183 sentences", len(data), allowed="must contain DBT, DPT or VBW")
     altitude, depth = np.array(rows["DBT"]).reshape(-1), np.array(rows["DPT"]).reshape(-1, 2)
     speed = np.array(rows["VBW"]).reshape(-1, 4)
     arrays = {"altitude": altitude, "depth": depth[:, 0], "max_range": depth[:, 1]}

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 
 START_MARK = b"\x7f\x7f"
@@ -334,21 +334,21 @@ def _list_given_types(parts: Mapping[str, AnyArray]) -> tuple[str, ...]:
 
 
 def _count_ensembles(arrays: Mapping[str, AnyArray]) -> int:
-    """Return the number of ensembles. Raises `SinkError` without an array that determines it."""
+    """Return the number of ensembles. Raises `RecordingError` without an array that determines it."""
     for name in COUNT_ARRAYS:
         if name in arrays and np.ndim(arrays[name]):
             return int(np.shape(arrays[name])[0])
     allowed = f"must include {' or '.join(COUNT_ARRAYS)} with one row per ensemble"
     remedy = "add number=np.arange(1, n + 1) for n ensembles"
-    raise SinkError("arrays of ensembles", ", ".join(arrays) or "none", allowed=allowed, remedy=remedy)
+    raise RecordingError("arrays of ensembles", ", ".join(arrays) or "none", allowed=allowed, remedy=remedy)
 
 
 def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -> bytes:
     """Return the ensembles of SI arrays (n, ...) by the names of the tables. A scalar applies to all rows.
 
     `types` are the keys of the data types in order; the default is all types with an array. `number` (n,) or
-    `reserved` (n, 2), which `decode` returns, is required. Raises `SinkError` without them, and for an ensemble with
-    too many bytes for its header.
+    `reserved` (n, 2), which `decode` returns, is required. Raises `RecordingError` without them, and for an ensemble
+    with too many bytes for its header.
     """
     parts = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
     count = _count_ensembles(arrays)
@@ -359,7 +359,7 @@ def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -
         offset += layout[-1].size
     if offset + 2 > MAX_ENSEMBLE_BYTES:
         allowed = f"must be at most {MAX_ENSEMBLE_BYTES}"
-        raise SinkError("bytes of an ensemble", offset + 2, allowed=allowed, remedy="record fewer cells")
+        raise RecordingError("bytes of an ensemble", offset + 2, allowed=allowed, remedy="record fewer cells")
     dtype = _make_dtype(tuple(layout))
     raw = np.zeros((count, dtype.itemsize), dtype=np.uint8)
     rows = raw.view(dtype)[:, 0]
@@ -449,7 +449,7 @@ def _find_runs(data: ByteArray) -> Iterator[tuple[int, int, int, tuple[int, ...]
 def decode(data: bytes) -> DecodedPd0:
     """Return the ensembles in bytes. Bytes outside valid ensembles are skipped.
 
-    Raises `SinkError` for bytes without an ensemble.
+    Raises `RecordingError` for bytes without an ensemble.
     """
     buffer = np.frombuffer(data, dtype=np.uint8)
     blocks, skipped, end = [], [], 0
@@ -465,7 +465,7 @@ def decode(data: bytes) -> DecodedPd0:
         skipped.append((end, buffer.size - end))
     if not blocks and data:
         allowed = "must contain an ensemble that begins with 7F 7F and ends with its checksum"
-        raise SinkError("bytes without a PD0 ensemble", len(data), allowed=allowed)
+        raise RecordingError("bytes without a PD0 ensemble", len(data), allowed=allowed)
     return DecodedPd0(tuple(blocks), tuple(skipped))
 
 
@@ -487,12 +487,12 @@ def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
 def decode_stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
     """Return the stamps (n,) ns of the clock. Years of two digits are 1970 to 2069.
 
-    Raises `SinkError` for ensembles without a clock: it is in the variable leader, which a log may lack.
+    Raises `RecordingError` for ensembles without a clock: it is in the variable leader, which a log may lack.
     """
     if "rtc" not in arrays and "rtc_y2k" not in arrays:
         allowed = "must include rtc or rtc_y2k of the variable leader (type 0080)"
         remedy = "log the variable leader, or use another source of time"
-        raise SinkError("arrays of ensembles", "no clock", allowed=allowed, remedy=remedy)
+        raise RecordingError("arrays of ensembles", "no clock", allowed=allowed, remedy=remedy)
     if "rtc" not in arrays or ("rtc_y2k" in arrays and arrays["rtc_y2k"].any()):
         fields = arrays["rtc_y2k"].astype(np.int64)
         year, fields = 100 * fields[:, 0] + fields[:, 1], fields[:, 2:]

@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 
 from navsense.devices.pd0 import decode_stamps, encode_rtc
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, FloatArray
 
 BAD_VELOCITY, MAX_VELOCITY_COUNT = -32768, 32767
@@ -163,7 +163,7 @@ PARSERS = _make_parsers()
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     """Return the arrays of pings, and the number of skipped lines. A ping begins with `:SA`.
 
-    Values of damaged lines and bad velocities are NaN. Raises `SinkError` for bytes without a ping.
+    Values of damaged lines and bad velocities are NaN. Raises `RecordingError` for bytes without a ping.
     """
     rows: list[dict[str, FloatArray]] = []
     skipped = 0
@@ -176,7 +176,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
         except (KeyError, IndexError, ValueError):
             skipped += bool(line.strip())
     if not rows:
-        raise SinkError("bytes without a PD6 ping", len(data), allowed="must contain lines that begin with :SA")
+        raise RecordingError("bytes without a PD6 ping", len(data), allowed="must contain lines that begin with :SA")
     arrays: dict[str, AnyArray] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     clock = arrays.pop("rtc").astype(np.int64)
     has_date: BoolArray = np.asarray(clock[:, 1:3].all(axis=1))

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import FloatArray, IntArray
 
 BEAMS = 4
@@ -55,7 +55,7 @@ class BeamMounting(NamedTuple):
 def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     """Return the beams (k, 3) of a sensor, in vehicle axes, as RDI's. Beam 3 is the next to forward, on starboard.
 
-    Raises `SinkError` with the sensor's name unless it has four beams at one angle, a quarter turn apart.
+    Raises `RecordingError` with the sensor's name unless it has four beams at one angle, a quarter turn apart.
     """
     total = axes.sum(axis=0)
     axis = total / math.sqrt(float(total @ total)) if len(axes) == BEAMS else np.zeros(3)
@@ -84,9 +84,11 @@ def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     return BeamMounting(order, float(angles.mean()), rotation, float(azimuths[third]), looks_up)
 
 
-def _beam_error(name: str) -> SinkError:
+def _beam_error(name: str) -> RecordingError:
     allowed = "this format requires four beams at one angle, a quarter turn apart, that look down or up"
-    return SinkError(f"beams of sensor {name!r}", allowed=allowed, remedy="record .nmea or .mcap, or change the beams")
+    return RecordingError(
+        f"beams of sensor {name!r}", allowed=allowed, remedy="record .nmea or .mcap, or change the beams"
+    )
 
 
 def solve_velocity(beams: FloatArray, angle: float) -> FloatArray:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, FloatArray
 
 FORMAT = "json_v3.2"
@@ -151,8 +151,8 @@ def _parse_report(report: Mapping[str, Any]) -> tuple[Any, ...]:
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     """Return the arrays of velocity reports, and the number of skipped lines.
 
-    Damaged lines, other reports, and reports with another number of beams are skipped. Raises `SinkError` for bytes
-    without a velocity report.
+    Damaged lines, other reports, and reports with another number of beams are skipped. Raises `RecordingError` for
+    bytes without a velocity report.
     """
     rows: list[tuple[Any, ...]] = []
     skipped = 0
@@ -165,5 +165,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             skipped += bool(line.strip())
     if not rows:
-        raise SinkError("bytes without a velocity report", len(data), allowed="must contain one JSON object per line")
+        raise RecordingError(
+            "bytes without a velocity report", len(data), allowed="must contain one JSON object per line"
+        )
     return {name: np.array(column) for name, column in zip(ARRAYS, zip(*rows, strict=True), strict=True)}, skipped

@@ -64,7 +64,7 @@ GZ_TYPES: Mapping[str, str] = _collect("GZ_TYPE")
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageLayout:
     """Return the layout of the messages of a series; `companion` is the suffix of a companion message.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     if companion:
         return list_companions(sensor, series_kind)[companion](sensor, series_kind)
@@ -78,7 +78,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", comp
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, LayoutMaker]:
     """Return the companion messages of a sensor by the suffix that `format_companion_topic` takes.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor):
@@ -106,8 +106,8 @@ def extract_arrays(
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages, which are rows of numbers by path (`cdr.CdrLayout`).
 
-    For a sensor without a specification, `is_generic` is true for the message of `generic`. Raises `SinkError` for a
-    specification of another sensor type.
+    For a sensor without a specification, `is_generic` is true for the message of `generic`. Raises `RecordingError` for
+    a specification of another sensor type.
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:

@@ -56,7 +56,7 @@ REFERENCE_EARTH = 1
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frame of the instrument's axes in the sensor's frame.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     return {get_frame_id(sensor): Pose(rotation=conjugate(ensure_unit(require_spec(sensor, Adcp).reference)))}
 
@@ -86,7 +86,7 @@ def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> 
 def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `ds_sensor_msgs/msg/Adcp`.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     spec, clock = require_spec(sensor, Adcp), get_clock_name(sensor)
     cells, vectors_per_cell = int(spec.cells.count), MESSAGE_BEAMS if spec.coordinates is CoordinateSystem.BEAM else 1
@@ -119,7 +119,7 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
     """Return the companion message with all arrays.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     require_spec(sensor, Adcp)
     return {"_ensemble": generic.make_layout} if series_kind != "bias" else {}

@@ -31,7 +31,7 @@ PressureSpec = type[AirPressure] | type[Depth]
 
 
 def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure) -> float:
-    """Return the variance (Pa^2) in a message. Raises `SinkError` for a specification of another sensor type."""
+    """Return the variance (Pa^2) in a message. Raises `RecordingError` for a specification of another sensor type."""
     (variance,) = make_covariance(series_kind, require_spec(sensor, spec_class).pressure.white_stddev(sensor.rate))
     return variance
 
@@ -41,7 +41,7 @@ def make_layout(
 ) -> MessageLayout:
     """Return the layout of `sensor_msgs/msg/FluidPressure` (Pa).
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 

@@ -23,7 +23,7 @@ FIELD_NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `ros_gz_interfaces/msg/Altimeter`. The reference has no bias: it is 0 there.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     require_spec(sensor, Altimeter)
     clock = get_clock_name(sensor)
@@ -45,7 +45,7 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, values: Sequence[fl
 def encode_classic_message(stamp: int, entity: str, values: Sequence[float]) -> bytes:
     """Return `gazebo.msgs.Altimeter` of a stamp (ns) and height, velocity, reference.
 
-    Raises `SinkError` with the name of the entity if the seconds do not fit into 32 bits.
+    Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.
     """
     return encode_nested(1, encode_classic_time(stamp, entity)) + encode_doubles(2, values, required=True)
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.series import Reading, to_nanoseconds
 from navsense.typing import IntArray, Times
 from navsense.world import MountedSensor
@@ -29,10 +29,10 @@ def get_frame_id(sensor: MountedSensor) -> str:
 
 
 def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
-    """Return the specification of a sensor. Raises `SinkError` if it is not of class `spec_class`."""
+    """Return the specification of a sensor. Raises `RecordingError` if it is not of class `spec_class`."""
     if not isinstance(sensor.spec, spec_class):
         what, allowed = f"specification of sensor {sensor.name!r}", f"must be an ns.sensors.{spec_class.__name__}"
-        raise SinkError(what, f"of type {sensor.spec.type}", allowed=allowed)
+        raise RecordingError(what, f"of type {sensor.spec.type}", allowed=allowed)
     return sensor.spec
 
 
@@ -50,9 +50,9 @@ MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
 """Largest distance (s) of a clock from the start of the run: beyond it, no epoch fits its stamps into a message."""
 
 
-def stamp_error(clock: str, seconds: float) -> SinkError:
+def stamp_error(clock: str, seconds: float) -> RecordingError:
     """Return the error of a stamp outside the limits of messages."""
-    return SinkError(
+    return RecordingError(
         f"stamp of clock {clock!r}, in seconds",
         seconds,
         allowed=f"must be from {MIN_STAMP_SECONDS} to {MAX_STAMP_SECONDS}",
@@ -63,8 +63,8 @@ def stamp_error(clock: str, seconds: float) -> SinkError:
 def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
     """Return the time on the sensor's clock at each row, or at its time of validity (n,) s, in integer nanoseconds.
 
-    The clock error is that of the row. Raises `SinkError` with the name of the clock for a stamp that is not finite or
-    outside the limits of all formats.
+    The clock error is that of the row. Raises `RecordingError` with the name of the clock for a stamp that is not
+    finite or outside the limits of all formats.
     """
     time = (reading.time if validity is None else validity) + reading.clock_error
     if time.size and not (time.min() >= -MAX_CLOCK_TIME and time.max() <= MAX_CLOCK_TIME):

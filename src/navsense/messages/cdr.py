@@ -176,7 +176,7 @@ class MessageLayout:
     """The messages of one channel: full type name, layout, the function that writes the numbers, `ros2msg` schema.
 
     `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer nanoseconds, and the arrays by
-    name, time first. It raises `SinkError` for a stamp outside the limits of the message. A `constant` message is
+    name, time first. It raises `RecordingError` for a stamp outside the limits of the message. A `constant` message is
     written at every sample, also without a reading, and gets no arrays.
     """
 
@@ -222,8 +222,8 @@ def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArra
 def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) ns at `path`. Seconds are rounded down, so the nanoseconds are never negative.
 
-    Raises `SinkError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` for another
-    number of rows.
+    Raises `RecordingError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` for
+    another number of rows.
     """
     invalid = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
     if invalid:

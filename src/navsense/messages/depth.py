@@ -22,7 +22,7 @@ GZ_TYPE = air_pressure.GZ_TYPE
 
 
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the pressure (Pa). Raises `SinkError` for a specification of another sensor type."""
+    """Return the layout of the pressure (Pa). Raises `RecordingError` for a specification of another sensor type."""
     return air_pressure.make_layout(sensor, series_kind, Depth)
 
 

@@ -117,7 +117,7 @@ class DvlMessageInfo:
 
     @cached_property
     def spec(self) -> Dvl:
-        """The specification. Raises `SinkError` if it is of another sensor type."""
+        """The specification. Raises `RecordingError` if it is of another sensor type."""
         return require_spec(self.sensor, Dvl)
 
     @property
@@ -343,7 +343,7 @@ def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frames of the velocity, the point cloud and the beams (x along the beam), in the sensor's frame.
 
-    A beam without a name has the frame of the velocity with `/beam` and its number. Raises `SinkError` for a
+    A beam without a name has the frame of the velocity with `/beam` and its number. Raises `RecordingError` for a
     specification of another sensor type.
     """
     info = DvlMessageInfo(sensor, "reading")
@@ -359,7 +359,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of the main message of the dialect.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     makers = {MessageDialect.UUV: _make_uuv_layout, MessageDialect.DSROS: _make_ds_layout}
     return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_layout)(sensor, series_kind)
@@ -368,7 +368,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
     """Return the companion messages: those of the dialect, then `_ping`, which replaces one of the same name.
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     return {**_list_dialect_companions(require_spec(sensor, Dvl), series_kind), PING_SUFFIX: generic.make_layout}
 

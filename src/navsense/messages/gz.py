@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
 from navsense.series import Reading
 
@@ -84,7 +84,7 @@ def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
 def encode_classic_time(stamp: int, entity: str) -> bytes:
     """Return `gazebo.msgs.Time` of a stamp (ns).
 
-    Raises `SinkError` with the name of the entity if the seconds do not fit into 32 bits.
+    Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.
     """
     seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
     if not MIN_STAMP_SECONDS <= seconds <= MAX_STAMP_SECONDS:
@@ -98,9 +98,9 @@ def encode_float_v(values: Sequence[float]) -> bytes:
 
 
 def list_emitted_rows(reading: Reading) -> list[int]:
-    """Return the emitted rows, which become messages. Raises `SinkError` for readings of several runs."""
+    """Return the emitted rows, which become messages. Raises `RecordingError` for readings of several runs."""
     if reading.clock_error.ndim != 1:
-        raise SinkError(f"readings of {reading.name!r} have a run axis", remedy="encode one run at a time")
+        raise RecordingError(f"readings of {reading.name!r} have a run axis", remedy="encode one run at a time")
     return [int(row) for row in np.flatnonzero(reading.emitted)]
 
 

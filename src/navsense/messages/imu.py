@@ -34,8 +34,8 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
     """Return the layout of `sensor_msgs/msg/Imu` (rad/s, m/s^2).
 
     The covariances have the variance of the white noise of one sample on the diagonal. Without an orientation, the
-    first element of its covariance is -1 by definition of ROS; biases have no orientation. Raises `SinkError` for a
-    specification of another sensor type.
+    first element of its covariance is -1 by definition of ROS; biases have no orientation. Raises `RecordingError` for
+    a specification of another sensor type.
     """
     spec, clock = require_spec(sensor, Imu), get_clock_name(sensor)
     has_orientation = spec.orientation and series_kind != "bias"

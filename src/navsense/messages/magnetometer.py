@@ -26,7 +26,7 @@ GZ_TYPE = "gz.msgs.Magnetometer"
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `sensor_msgs/msg/MagneticField` (T).
 
-    The covariance has the variance of the white noise of one sample on the diagonal. Raises `SinkError` for a
+    The covariance has the variance of the white noise of one sample on the diagonal. Raises `RecordingError` for a
     specification of another sensor type.
     """
     spec, clock = require_spec(sensor, Magnetometer), get_clock_name(sensor)
@@ -48,7 +48,7 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, field: Sequence[flo
 def encode_classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
     """Return `gazebo.msgs.Magnetometer` of a stamp (ns), the name of the entity and a field (3,) in tesla.
 
-    Raises `SinkError` if the seconds do not fit into 32 bits.
+    Raises `RecordingError` if the seconds do not fit into 32 bits.
     """
     head = encode_nested(1, encode_classic_time(stamp, entity)) + encode_nested(2, entity.encode())
     return head + encode_nested(3, encode_doubles(1, field, required=True))

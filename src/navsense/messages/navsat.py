@@ -41,7 +41,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
     """Return the layout of positions (rad, m) or of their biases (m).
 
     The covariance (m^2, east north up) has the variance of the white noise of one sample on the diagonal. Raises
-    `SinkError` for a specification of another sensor type.
+    `RecordingError` for a specification of another sensor type.
     """
     spec, clock = require_spec(sensor, NavSat), get_clock_name(sensor)
     if series_kind == "bias":

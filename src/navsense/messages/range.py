@@ -61,7 +61,7 @@ def select_reported_ranges(
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `sensor_msgs/msg/Range` (m).
 
-    Raises `SinkError` for a specification of another sensor type.
+    Raises `RecordingError` for a specification of another sensor type.
     """
     clock, spec = get_clock_name(sensor), require_spec(sensor, Range)
     limits = (spec.minimum_range, spec.maximum_range) if _is_clamped(spec) else (-math.inf, math.inf)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
 from navsense.geodesy import Origin
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
@@ -59,10 +59,10 @@ MIN_HEIGHT_RANGE = 1.0
 
 
 def check(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a picture. Raises `SinkError` for an invalid suffix or place, or without matplotlib."""
-    target = check_figure_path(path, SinkError)
+    """Return the path of a picture. Raises `RecordingError` for an invalid suffix or place, or without matplotlib."""
+    target = check_figure_path(path, RecordingError)
     check_target(target)
-    require_matplotlib(SinkError)
+    require_matplotlib(RecordingError)
     return target
 
 
@@ -83,14 +83,14 @@ def draw(
 
     Ground is every surface that stands still and does not belong to a model with sensors.
 
-    Raises `SinkError` if the picture cannot be written or matplotlib is not installed, `FieldError` for a surface that
-    cannot be read, `SimulationError` and `MotionError` for invalid motions and durations.
+    Raises `RecordingError` if the picture cannot be written or matplotlib is not installed, `FieldError` for a surface
+    that cannot be read, `SimulationError` and `MotionError` for invalid motions and durations.
     """
     target = check(path)
     chart = make_chart(world, load_motions(world, motion), duration, seed, run)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name with letters that the font does not have
-        save_figure(_draw_chart(chart), target, SinkError)
+        save_figure(_draw_chart(chart), target, RecordingError)
 
 
 def _draw_chart(chart: WorldChart) -> Any:
@@ -99,16 +99,16 @@ def _draw_chart(chart: WorldChart) -> Any:
     panels += [draw_profiles] if chart.profiles else []
     ratio = chart.view.width / chart.view.height
     if not panels:
-        figure = make_figure(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, SinkError)
+        figure = make_figure(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, RecordingError)
         map_axes, cells = figure.add_subplot(), []
     elif ratio >= WIDE:
         map_height, panel_height = max(10.0 / ratio, 3.5) + 1.2, 3.2
-        figure = make_figure(12.0, map_height + panel_height + 0.6, SinkError)
+        figure = make_figure(12.0, map_height + panel_height + 0.6, RecordingError)
         grid = figure.add_gridspec(2, 6, height_ratios=(map_height, panel_height))
         map_axes = figure.add_subplot(grid[0, :])
         cells = [grid[1, :]] if len(panels) == 1 else [grid[1, :4], grid[1, 4:]]
     else:
-        figure = make_figure(7.2 * ratio + 7.0, 8.6, SinkError)
+        figure = make_figure(7.2 * ratio + 7.0, 8.6, RecordingError)
         grid = figure.add_gridspec(2, 2, width_ratios=(7.2 * ratio + 1.2, 5.5))
         map_axes = figure.add_subplot(grid[:, 0])
         cells = [grid[:, 1]] if len(panels) == 1 else [grid[0, 1], grid[1, 1]]

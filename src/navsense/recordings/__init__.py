@@ -1,123 +1,155 @@
-"""Recordings: what a run is written to, one format a suffix."""
+"""Recordings: files of readings, ground truth and metadata, in one of the registered formats."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-from navsense import outputs
-from navsense.errors import SinkError, Where
-from navsense.recordings.base import (
-    RecordingHeader,
-    RecordingWriter,
-    WriterFactory,
-    build_header,
-    check_target,
-    storage_path,
-    to_path,
-)
-from navsense.recordings.csv_tables import CsvWriter, check_table_folder
+from navsense import atomic
+from navsense.errors import RecordingError, Where
+from navsense.recordings import csv_tables, device_writers, euroc, message_formats, npz, parquet
+from navsense.recordings.base import check_target, find_format, to_path
+from navsense.recordings.dataset import Dataset
 from navsense.recordings.device_writers import (
     ADDRESS_PATTERN,
-    DeviceLogWriter,
     DevicePortWriter,
     is_port_address,
     parse_address,
-    resolve_log,
     resolve_port,
 )
-from navsense.recordings.euroc import EurocWriter
-from navsense.recordings.gazebo import GazeboWriter
-from navsense.recordings.mcap import McapWriter
-from navsense.recordings.npz import NpzWriter
-from navsense.recordings.parquet import ParquetWriter, import_pyarrow
-from navsense.recordings.rosbag import Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
+from navsense.recordings.format import (
+    Capability,
+    Format,
+    find_suffix,
+    format_of_name,
+    list_formats,
+    list_suffixes,
+    register_format,
+    storage_path,
+)
+from navsense.recordings.header import RecordingHeader, RecordingWriter, build_header
 from navsense.world import World
 
 __all__ = [
-    "WRITERS",
+    "FORMATS",
+    "Capability",
+    "Dataset",
+    "Format",
     "RecordingHeader",
     "RecordingWriter",
     "build_header",
     "check_name",
+    "check_output",
     "data_path",
-    "find_writer",
+    "find_output_format",
+    "open",
     "open_writer",
     "output_path",
+    "register_format",
 ]
 
-WRITERS: Mapping[str, WriterFactory] = {
-    ".mcap": McapWriter,
-    ".gz.mcap": GazeboWriter,
-    ".npz": NpzWriter,
-    ".parquet": ParquetWriter,
-    ".bag": Ros1BagWriter,
-    ".db3": Ros2BagWriter,
-    ".csv": CsvWriter,
-    ".euroc": EurocWriter,
-    ".pd0": DeviceLogWriter,
-    ".pd6": DeviceLogWriter,
-    ".wl.json": DeviceLogWriter,
-    ".nmea": DeviceLogWriter,
-}
-"""Suffix, or the last two -> what opens such a recording."""
+FORMATS = (
+    message_formats.MCAP,
+    message_formats.GAZEBO,
+    npz.FORMAT,
+    parquet.FORMAT,
+    message_formats.ROS1_BAG,
+    message_formats.ROS2_BAG,
+    euroc.FORMAT,
+    csv_tables.FORMAT,
+    *device_writers.FORMATS,
+    message_formats.ROS2_MCAP_BAG,
+)
+"""The formats of navsense."""
+
+for _format in FORMATS:
+    register_format(_format)
 
 
 def check_name(path: Path) -> None:
-    """Raise `SinkError` where a path names nothing, or has a suffix with nothing before it."""
-    if not path.name or path.name.lower() in WRITERS:
+    """Raise `RecordingError` for a path without a file name, and for a name that is only a suffix."""
+    if not path.name or path.name.lower() in list_suffixes():
         allowed = "must have something before its suffix" if path.name else "must be a file's"
-        raise SinkError("name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}")
+        raise RecordingError(
+            "name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}"
+        )
 
 
-def find_writer(path: str | os.PathLike[str], world: World | None = None) -> WriterFactory:
-    """Return what writes to `path`, by its suffix; raise `SinkError` where nothing can. Touches no file.
+def find_output_format(path: Path, world: World | None = None) -> Format:
+    """Return the format in which a recording with this path is written, by its suffix. Opens no file.
 
-    Of a `world` it is asked too whether it has the instrument that a device's log is of.
+    Raises `RecordingError` if no format has the suffix, or the path cannot be written; with `world` also if the format
+    cannot hold its sensors.
     """
+    check_name(path)
+    found = format_of_name(path)
+    if found is None or found.open_writer is None:
+        if ADDRESS_PATTERN.fullmatch(str(path)):
+            parse_address(path)
+        raise RecordingError(
+            "no recording has this suffix",
+            path.suffix or path.name,
+            allowed="known are " + ", ".join(list_suffixes(one for one in list_formats() if one.open_writer)),
+            where=Where(str(path)),
+            remedy="name the file with one of them",
+        )
+    check_target(path)
+    atomic.check_not_input(output_path(path))
+    found.check_target(path, world)
+    return found
+
+
+def check_output(path: str | os.PathLike[str], world: World | None = None) -> None:
+    """Raise `RecordingError` if a run of a world cannot be written to this path or address. Opens no file."""
     target = to_path(path)
     if is_port_address(target):
         parse_address(target)
         if world is not None:
             resolve_port(target, world)
-        return DevicePortWriter
-    check_name(target)
-    opener = WRITERS.get("".join(target.suffixes[-2:]).lower()) or WRITERS.get(target.suffix.lower())
-    if opener is None and ADDRESS_PATTERN.fullmatch(str(target)):
-        parse_address(target)
-    if opener is None:
-        raise SinkError(
-            "no recording has this suffix",
-            target.suffix or target.name,
-            allowed="known are " + ", ".join(WRITERS),
-            where=Where(str(target)),
-            remedy="name the file with one of them",
-        )
-    check_target(target)
-    outputs.check_not_input(output_path(target))
-    if opener is DeviceLogWriter and world is not None:
-        resolve_log(target, world)
-    if opener is ParquetWriter:
-        import_pyarrow(target)
-    if opener is Ros2BagWriter:
-        check_bag_folder(target)
-    if opener in (CsvWriter, EurocWriter):
-        check_table_folder(target)
-    return opener
+    else:
+        find_output_format(target, world)
 
 
 def output_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file or the folder that a recording of this name is."""
+    """Return the file or folder of a recording with this path."""
     return storage_path(Path(path))
 
 
 def data_path(path: str | os.PathLike[str]) -> Path:
-    """Return what holds a recording of this name: itself, of a bag of ROS 2 the file in its folder, a folder of CSV."""
+    """Return the file or folder with the data of a recording: of a ROS 2 bag the file in its folder."""
     target = Path(path)
-    return bag_database(target) if target.suffix.lower() == ".db3" else output_path(target)
+    found = format_of_name(target)
+    return found.data_path(target) if found and found.data_path else output_path(target)
 
 
 def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
-    """Return a sink that writes to `path`, by its suffix. Raise `SinkError` where it cannot be opened."""
-    return find_writer(path)(Path(path), header)
+    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
+    target = to_path(path)
+    if is_port_address(target):
+        return DevicePortWriter(target, header)
+    found = find_output_format(target)
+    if Capability.RUNS not in found.capabilities and len(header.runs) != 1:
+        allowed = f"a recording in {find_suffix(target)} holds one run"
+        raise RecordingError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
+    assert found.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
+    return found.open_writer(target, header)
+
+
+def runs_remedy() -> str:
+    """Return the remedy for several runs in a format that holds one."""
+    suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
+    return f"choose one with --run, or write {' or '.join(suffixes)}"
+
+
+def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file
+    """Return a recording of any format: a mapping of sensor name -> `Reading`.
+
+        recording = navsense.open("dive.mcap")
+        recording["imu"]["angular_velocity"], recording.truth["rov::base"].position, recording.world
+
+    A recording in .npz, .parquet or .csv returns exactly what was recorded. One of messages, of navsense or of another
+    program, returns one run, without the samples that were not published. Raises `RecordingError` if the file is not a
+    recording, is damaged or is truncated.
+    """
+    target = to_path(path)
+    return find_format(target).read(target)

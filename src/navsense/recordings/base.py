@@ -1,121 +1,38 @@
-"""What a sink is, what it must know before the first reading, and the errors of files."""
+"""What a writer is, what it must know before the first reading, and the errors of files."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
-import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from importlib import metadata
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self, TypeAlias
+from typing import BinaryIO, ParamSpec, Protocol, Self
 
-from navsense import inputs, outputs
-from navsense.errors import NavsenseError, SinkError, Where
-from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
-from navsense.recordings.topic_names import TopicNames, allocate_topics
+from navsense import atomic, inputs
+from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.recordings.format import (
+    Capability,
+    Format,
+    find_suffix,
+    format_of_name,
+    format_of_recording,
+    list_formats,
+    list_suffixes,
+    storage_path,
+)
 from navsense.series import TimeSlice
-from navsense.world import World
-
-
-@dataclass(frozen=True, eq=False)
-class RecordingHeader:
-    """The head of a recording: the world, the run, and what to keep.
-
-    `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
-    the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
-    hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. `topics` are those
-    of the recording that this one is made from, if there is one. Raises `SinkError` for an unknown distribution.
-    """
-
-    world: World
-    epoch: int = 0
-    seed: int = 0
-    duration: float = 0.0
-    runs: Sequence[int] = (0,)
-    truth: bool = True
-    ros: str = DEFAULT_DISTRIBUTION
-    topics: TopicNames | None = None
-
-    def __post_init__(self) -> None:
-        """Reject an unknown ROS distribution."""
-        if self.ros not in DISTRIBUTIONS:
-            allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
-            raise SinkError("distribution of ROS", self.ros, allowed=allowed)
-
-    def allocate_topics(self) -> TopicNames:
-        """Return the topics of everything in the recording."""
-        return allocate_topics(self.world, self.topics, truth=self.truth)
-
-
-class HasRunSettings(Protocol):
-    """What `recording` reads of a run that is about to be made."""
-
-    @property
-    def world(self) -> World:
-        """Return the world."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """Return the integer second of t = 0."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Return the seed."""
-        ...
-
-    @property
-    def duration(self) -> float:
-        """Return the duration in s, infinite for a live run."""
-        ...
-
-    @property
-    def runs(self) -> Sequence[int]:
-        """Return the numbers of the runs."""
-        ...
-
-
-def build_header(run: HasRunSettings, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
-    """Return the head of the recording of a run; `truth` false leaves out what no robot could know."""
-    return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
-
-
-class RecordingWriter(Protocol):
-    """Where slabs go, in order of time; a context that closes it, or ends it after an error."""
-
-    def __enter__(self) -> Self:
-        """Return this sink."""
-        ...
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
-        ...
-
-    def write(self, time_slice: TimeSlice) -> None:
-        """Take one slab. Raise `SinkError` where it cannot be kept."""
-        ...
-
-    def close(self) -> None:
-        """Finish the recording; nothing may be written afterwards. Raise `SinkError` where it cannot be finished."""
-        ...
-
-    def abort(self) -> None:
-        """Give up: of a format that cannot be read unfinished nothing is left; never raises."""
-        ...
 
 
 class WriterBase(ABC):
-    """How a sink that is a context ends: closed, or after an error elsewhere with what the format can keep."""
+    """How a writer that is a context ends: closed, or after an error elsewhere with what the format can keep."""
 
     def __enter__(self) -> Self:
-        """Return this sink."""
+        """Return this writer."""
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -136,9 +53,9 @@ class WriterBase(ABC):
         """End with what can be kept of the slabs that came before an error."""
 
 
-def closed_error(path: Path | str) -> SinkError:
+def closed_error(path: Path | str) -> RecordingError:
     """Return the error of a recording that takes nothing more."""
-    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+    return RecordingError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
 @contextlib.contextmanager
@@ -158,34 +75,7 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
         view = view[file.write(view) :]
 
 
-ROS_KEY = "ros"
-"""Metadata key of the ROS 2 distribution of the message definitions."""
-
-WORLD_KEY = "layout"
-"""Key of the world's JSON, see `world_json`, beside what a recording says of itself."""
-
-WriterFactory: TypeAlias = Callable[[Path, RecordingHeader], RecordingWriter]
-
-
-def get_version() -> str:
-    """Return the version of navsense, "0" where it is not installed."""
-    try:
-        return metadata.version("navsense")
-    except metadata.PackageNotFoundError:
-        return "0"
-
-
-def requested_duration(recording: RecordingHeader) -> float | None:
-    """Return the duration (s) that was asked for; None for a run without an end of its own."""
-    return recording.duration if math.isfinite(recording.duration) else None
-
-
-def format_runs(recording: RecordingHeader) -> str:
-    """Return the numbers of the runs as a JSON list."""
-    return json.dumps([int(run) for run in recording.runs])
-
-
-def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
+def os_error(path: Path, error: OSError, doing: str = "write") -> RecordingError:
     """Return an operating-system error as one of ours, with its remedy."""
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
@@ -200,62 +90,54 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    part = outputs.hidden_path(storage_path(path)) if path.name else path
+    part = atomic.hidden_path(storage_path(path)) if path.name else path
     is_missing = doing == "read" and error.errno == errno.ENOENT
-    if is_missing and outputs.is_hidden_folder(part) and outputs.is_being_written(part):
-        return outputs.reader_error(path)
+    if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
+        return atomic.reader_error(path)
     what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
         remedy = recovery_command(path) or remedy
-    return SinkError(what, where=Where(str(path)), remedy=remedy)
+    return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
-def no_thread_error(where: Where) -> SinkError:
+def no_thread_error(where: Where) -> RecordingError:
     """Return the error of a recording if the system cannot start its thread."""
     what = "cannot be written: the system cannot start another thread"
-    return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
+    return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
-FOLDER_SUFFIXES = (".csv", ".euroc", ".db3")
-"""Suffixes of recordings that are the folder NAME."""
-
-
-SUFFIX, GZ_SUFFIX = ".mcap", ".gz.mcap"
-"""Suffixes of MCAP files."""
-
-RECOVERABLE_SUFFIXES = (GZ_SUFFIX, SUFFIX, ".bag", ".db3", ".npz", ".csv", ".euroc")
-"""Suffixes of recordings that can be recovered."""
-
-
-def storage_path(path: Path) -> Path:
-    """Return the file or folder of a recording with this name."""
-    return path.with_suffix("") if path.suffix.lower() in FOLDER_SUFFIXES else path
+SUFFIX = ".mcap"
+"""Suffix of MCAP files."""
 
 
 def recovery_command(path: Path) -> str:
     """Return the remedy that recovers a crashed recording; "" if there is none."""
-    part = outputs.hidden_path(storage_path(path)) if path.name else path
-    return f"recover the crashed recording with: navsense recover {path}" if outputs.is_hidden_folder(part) else ""
+    part = atomic.hidden_path(storage_path(path)) if path.name else path
+    return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raises `SinkError` for another type, an empty path (the current folder), and a null character."""
+    """Return a path.
+
+    Raises `RecordingError` for another type, an empty path (the current folder), and a null character.
+    """
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
-        raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
+        raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if not os.fspath(path):
-        raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
+        raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):
-        raise SinkError("path of a recording", repr(path), allowed="must not contain a null character")
+        raise RecordingError("path of a recording", repr(path), allowed="must not contain a null character")
     return Path(os.fsdecode(path))
 
 
 def recovered_name(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    suffix = next((end for end in RECOVERABLE_SUFFIXES if old.name.lower().endswith(end)), "")
-    stem = old.name.removesuffix(old.name[len(old.name) - len(suffix) :])
+    found = format_of_name(old)
+    suffix = find_suffix(old) if found and Capability.RECOVERY in found.capabilities else ""
+    stem = old.name[: len(old.name) - len(suffix)]
     return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
 
@@ -265,35 +147,146 @@ def is_recovered(path: Path) -> bool:
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
+def find_format(path: Path) -> Format:
+    """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
+    found = format_of_recording(path)
+    if found:
+        return found
+    if path.is_dir():
+        files = " or ".join(file for one in list_formats() for file in one.folder_files)
+        remedy = f"name a file in it, or a folder that holds {files}"
+        raise RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
+    if not path.exists() and recovery_command(path):
+        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+    raise RecordingError(
+        "no recording has this suffix",
+        path.suffix or path.name,
+        allowed="known are " + ", ".join(list_suffixes()),
+        where=Where(str(path)),
+    )
+
+
 def check_target(path: Path) -> None:
-    """Raise `SinkError` if `path` cannot be a new file: it is a directory, a pipe or an input, or has no directory."""
-    outputs.check_not_input(path)
+    """Raise `RecordingError` if `path` cannot be a new file: a directory, a pipe, an input, or without a directory."""
+    atomic.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()  # raises for a link to itself
         if path.is_dir():
-            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file in it")
+            raise RecordingError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
-            raise SinkError(
+            raise RecordingError(
                 "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"
             )
         if not path.parent.is_dir():
-            raise SinkError(
+            raise RecordingError(
                 "the directory does not exist", str(path.parent), where=Where(str(path)), remedy="create it first"
             )
     except (OSError, ValueError) as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
 def open_for_reading(path: Path) -> BinaryIO:
-    """Return a file opened for reading. Raises `SinkError` if that fails or the file is special (`inputs`)."""
+    """Return a file opened for reading. Raises `RecordingError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
-            raise SinkError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
+            raise RecordingError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
         raise os_error(path, error, "read") from error
     except ValueError as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
+
+
+Arguments = ParamSpec("Arguments")
+
+
+class PendingFile(Protocol):
+    """A file being written under another name; all of it is called from one thread. `open` until it is done for."""
+
+    is_open: bool
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Take a slab."""
+        ...
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Write the rest, and give the file its name; with `empty` false only where there are slabs."""
+        ...
+
+    def discard(self) -> None:
+        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        ...
+
+
+class AtomicWriter(WriterBase):
+    """Writes slabs to one file by somebody's work."""
+
+    def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
+        """Begin the work. Raise `RecordingError` where the system does not allow it."""
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-writer")
+        self._closed = False
+        files: list[PendingFile] = []
+
+        def discard() -> None:
+            for work in files:
+                work.discard()
+
+        # An interrupt while the first work starts the thread would let the next start another, which waits for nobody.
+        try:
+            self._thread.submit(int).result()
+        except RuntimeError as error:
+            raise no_thread_error(Where(str(path))) from error
+        try:
+            self._run(lambda: files.append(make_file()))
+        except BaseException:
+            # The thread goes on after an interrupt, and what it has begun is nobody's.
+            self._thread.submit(discard)
+            self._thread.shutdown(wait=False)
+            raise
+        self._file = files[0]
+
+    def _run(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
+        try:
+            # The work runs in this context, because it must not write to the inputs of the command.
+            context = copy_context()
+            self._thread.submit(lambda: context.run(work, *args, **kwargs)).result()
+        except OSError as error:
+            said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
+            raise os_error(self._path, said) from error
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Take a slab; one that is interrupted is taken whole."""
+        if self._closed or not self._file.is_open:
+            raise closed_error(self._path)
+        with add_path_to_errors(self._path):
+            self._run(self._file.write, time_slice)
+
+    def _finish(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        """Do the last thing, once."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._run(work, *args, **kwargs)
+            finally:
+                self._thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        """Write what is left, and give the file its name.
+
+        Raise `RecordingError` where that cannot be, or failed before.
+        """
+        self._finish(self._file.finish)
+
+    def salvage(self) -> None:
+        """Keep the slabs that came before an error elsewhere, if there are any."""
+        self._finish(self._file.finish, empty=False)
+
+    def abort(self) -> None:
+        """Throw the unfinished file away; never raises."""
+        with contextlib.suppress(Exception):
+            self._finish(self._file.discard)

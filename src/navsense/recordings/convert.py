@@ -12,27 +12,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense import inputs, outputs, recordings
-from navsense.errors import SinkError, Where
+from navsense import atomic, inputs, recordings
+from navsense.errors import RecordingError, Where
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
-from navsense.recordings.base import FOLDER_SUFFIXES, WORLD_KEY, RecordingHeader, os_error, storage_path, to_path
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.base import os_error, to_path
+from navsense.recordings.channels import ROS1
 from navsense.recordings.device_writers import ADDRESS_PATTERN
-from navsense.recordings.losses import MESSAGE_FORMATS, ConversionLosses, format_suffix
+from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.losses import ConversionLosses
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
+from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import has_place, notes_about
 from navsense.series import TimeSlice
 
 INFO_HINT = "see what it holds with: navsense info"
 """What to do about a recording of which nothing is read."""
-
-MULTI_RUN_SUFFIXES = (".npz", ".parquet")
-"""Suffixes of recordings that hold several runs."""
 
 
 @dataclass
@@ -62,57 +63,52 @@ def convert(
     Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
     they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
     in place of that of `path`, the conversion uses readings and truth. So it does with `ros`, the ROS 2 distribution of
-    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `SinkError` for what
+    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `RecordingError` for what
     cannot be read or written, and where `out` is `path`.
     """
     source, target = to_path(path), to_path(out)
     try:
         if epoch is not None and not 0 <= epoch <= MAX_STAMP_SECONDS:
-            raise SinkError("--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}")
+            raise RecordingError(
+                "--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}"
+            )
         if ADDRESS_PATTERN.fullmatch(str(out)):
             remedy = "name a file; what is sent to a port comes from: navsense run"
-            raise SinkError("a recording is converted into a file, not an address", str(out), remedy=remedy)
+            raise RecordingError("a recording is converted into a file, not an address", str(out), remedy=remedy)
         with inputs.collect_inputs():
             inputs.add_input(source)
-            inputs.add_input(message_reader.ros2_bag_folder(source))
-            if source.suffix.lower() in FOLDER_SUFFIXES and not source.exists():
+            inputs.add_input(ros2_bag_folder(source))
+            if not source.exists():
                 inputs.add_input(storage_path(source))
-            _check_target(target)
-            if (
-                message_reader.is_message_recording(source)
-                and format_suffix(target) in MESSAGE_FORMATS
-                and epoch is None
-                and ros is None
-            ):
+            target_format = _find_target_format(target)
+            copies_messages = Capability.MESSAGES in target_format.capabilities
+            if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
                     allowed = "is of .npz and .parquet: a recording of messages holds one run"
-                    raise SinkError("--run", run, allowed=allowed)
+                    raise RecordingError("--run", run, allowed=allowed)
                 return _copy_messages(source, target)
-            return _convert_readings(source, target, run, epoch, ros or DEFAULT_DISTRIBUTION)
+            return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
         raise os_error(source, error, "read") from error
 
 
-def _check_target(target: Path) -> None:
-    """Raise `SinkError` where a recording cannot be written to `target`, or that would be over what is read."""
+def _find_target_format(target: Path) -> Format:
+    """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
-    if format_suffix(target) in MESSAGE_FORMATS:
-        outputs.check_not_input(recordings.output_path(target))
-        check_message_target(target)
-    else:
-        recordings.find_writer(target)
+    found = format_of_name(target)
+    if found is None or Capability.MESSAGES not in found.capabilities:
+        return recordings.find_output_format(target)
+    atomic.check_not_input(recordings.output_path(target))
+    check_message_target(target)
+    return found
 
 
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
     """Carry messages."""
     with message_reader.open_messages(source) as found:
         notes = notes_about(found.metadata.get(WORLD_KEY))
-        if (
-            isinstance(found, message_reader.McapReader)
-            and format_suffix(target) == ".mcap"
-            and found.profile != message_reader.ROS1
-        ):
-            count = found.count_messages()  # all are read: a damaged one is not handed on
+        if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
+            count = found.count_messages(from_data=True).total  # all are read: a damaged one is not handed on
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
@@ -141,64 +137,62 @@ def _replace_slice_epoch(time_slice: TimeSlice, epoch: int) -> TimeSlice:
     )
 
 
-def _convert_readings(source: Path, target: Path, run: int | None, epoch: int | None, ros: str) -> ConversionResult:
-    """Write what a recording says, as readings and truth."""
+def _convert_readings(
+    source: Path, target: Path, target_format: Format, run: int | None, epoch: int | None, ros: str
+) -> ConversionResult:
+    """Write the readings and the truth of a recording."""
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as found:
             reader = ReadingAssembler(found)
             if run is not None and [run] != list(reader.header.runs):
-                raise SinkError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
+                raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
             world = reader.header.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            lost = ConversionLosses(
-                reader.header, target, has_origin=has_place(message_reader.parse_stored_world(found) or {})
-            )
+            has_origin = has_place(message_reader.parse_stored_world(found) or {})
+            lost = ConversionLosses(target_format, reader.header, target, has_origin=has_origin)
             head = replace(reader.header, ros=ros)
             made = _write_slices(*_replace_epoch(head, reader.iter_slices(), epoch), target, source, lost)
             made.losses += reader.losses
             made.notes = reader.stored.notes
             return made
-    loaded = open_recording(source)
+    loaded = recordings.open(source)
     if run is not None:
         loaded = loaded.select_run(run)
-    if len(loaded.runs) > 1 and format_suffix(target) not in MULTI_RUN_SUFFIXES:
-        raise SinkError(
-            f"a {format_suffix(target) or 'bag'} holds one run",
-            len(loaded.runs),
-            where=Where(str(source)),
-            remedy="choose one with --run, or write .npz or .parquet",
-        )
+    if len(loaded.runs) > 1 and Capability.RUNS not in target_format.capabilities:
+        what = f"a {find_suffix(target) or 'bag'} holds one run"
+        raise RecordingError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
     try:
         recording = replace(loaded.make_header(), ros=ros)
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    lost = ConversionLosses(recording, target, has_origin=has_place(loaded.metadata.get(WORLD_KEY, {})))
+    has_origin = has_place(loaded.metadata.get(WORLD_KEY, {}))
+    lost = ConversionLosses(target_format, recording, target, has_origin=has_origin)
     made = _write_slices(*_replace_epoch(recording, loaded.iter_slices(), epoch), target, source, lost)
     made.notes = loaded.stored.notes
     return made
 
 
-def _no_readings_error(source: Path) -> SinkError:
+def _no_readings_error(source: Path) -> RecordingError:
     """Return the error of a recording of which nothing is read."""
     what = "holds no message that is read as a reading or as truth"
-    return SinkError(what, where=Where(str(source)), remedy=INFO_HINT)
+    return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
 
 
 def _write_slices(
     recording: RecordingHeader, slabs: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
 ) -> ConversionResult:
     """Write slabs to a recording; a folder with MCAP in it by way of its file."""
-    suffix, found = format_suffix(target), False
+    suffix, found = find_suffix(target), False
     place = recordings.output_path(target)
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
-        with recordings.open_writer(part, recording) as sink:
+        with recordings.open_writer(part, recording) as writer:
             for slab in slabs:
                 lost.add(slab)
                 found = found or bool(slab.readings or slab.truth or slab.current)
-                sink.write(slab)
+                writer.write(slab)
             if not found:
                 raise _no_readings_error(source)
         made = recordings.output_path(part)

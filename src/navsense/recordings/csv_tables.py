@@ -12,7 +12,9 @@ bits. The folder appears under its name when it is whole, after an error elsewhe
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -23,15 +25,16 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.atomic import HiddenFolder, save_text
+from navsense.errors import RecordingError, Where
 from navsense.motion._log import HEADER as POSES
-from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import RecordingHeader, closed_error, os_error
+from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
+from navsense.recordings.header import RecordingHeader
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
-from navsense.recordings.records import DamagedError
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
@@ -52,17 +55,28 @@ RATE_COLUMNS = tuple(f"{name}.{axis}" for name in TRUTH_ARRAYS[2:] for axis in "
 
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
-_FILE = inputs.FileKind("table", SinkError, "must be a CSV table in UTF-8")
+_FILE = inputs.FileKind("table", RecordingError, "must be a CSV table in UTF-8")
 
 
-def folder_path(path: Path) -> Path:
-    """Return the folder that a recording `NAME.csv` or `NAME.euroc` is: NAME."""
-    return path.with_suffix("")
+def find_folder(path: Path) -> Path:
+    """Return the folder of an existing recording that is a folder. Raises `RecordingError` if there is none."""
+    folder = path if path.is_dir() else storage_path(path)
+    if folder.is_dir():
+        return folder
+    if recovery_command(path):
+        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+    raise RecordingError(
+        "is no recording",
+        path.suffix,
+        allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
+        where=Where(str(path)),
+        remedy="name the folder; a single table is read by what asks for it, as --motion or calibrate",
+    )
 
 
 def check_table_folder(path: Path) -> None:
-    """Raise `SinkError` if the folder of `NAME.csv` or `NAME.euroc` exists and is no such recording, or holds more."""
-    folder = folder_path(path)
+    """Raise `RecordingError` if the folder of `NAME.csv` or `NAME.euroc` exists and is something else."""
+    folder = storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
@@ -70,7 +84,7 @@ def check_table_folder(path: Path) -> None:
     except OSError as error:
         raise os_error(path, error) from error
     if foreign is not None:
-        raise SinkError(
+        raise RecordingError(
             "the recording is the folder of this name, which holds something else",
             str(foreign),
             where=Where(str(path)),
@@ -87,7 +101,7 @@ def _foreign_file(folder: Path) -> Path | None:
                 inputs.read_bytes, str(folder / METADATA_FILE), _FILE
             )  # in this context it is no input
             written = {METADATA_FILE, *inputs.parse_json(text)[FILES]}
-        except (SinkError, ValueError, KeyError, TypeError):
+        except (RecordingError, ValueError, KeyError, TypeError):
             return folder / METADATA_FILE
     inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
@@ -107,7 +121,7 @@ class TableFolder:
 
     def __post_init__(self) -> None:
         """Make the folder."""
-        self._work = HiddenFolder(folder_path(self.path), is_recording=True)
+        self._work = HiddenFolder(storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
@@ -188,17 +202,17 @@ class PendingCsv:
             )
 
     def _reserve_name(self, name: str, owner: str) -> str:
-        """Return the file of a sensor or link. Raises `SinkError` where it is another's."""
+        """Return the file of a sensor or link. Raises `RecordingError` where it is another's."""
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
-            raise SinkError(what, name, where=Where(str(self._path)), remedy="rename one of them")
+            raise RecordingError(what, name, where=Where(str(self._path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
         """Add one sensor's rows."""
         head = metadata.sensor_header(self._recording, name, reading)
         if self._headers.setdefault(name, head) != head:
-            raise SinkError(f"sensor {name!r} changed its arrays or their shapes", where=Where(str(self._path)))
+            raise RecordingError(f"sensor {name!r} changed its arrays or their shapes", where=Where(str(self._path)))
         if name not in self._components:
             self._components[name] = tuple(sensor_components(head))
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
@@ -257,56 +271,49 @@ def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
     return f"{part.column} [{unit}]" if unit else part.column
 
 
-def check_single_run(path: Path, recording: RecordingHeader, what: str) -> None:
-    """Raise `SinkError` for a recording of several runs."""
-    if len(recording.runs) != 1:
-        remedy = "choose one with --run, or write .npz or .parquet"
-        raise SinkError(f"{what} holds one run", len(recording.runs), where=Where(str(path)), remedy=remedy)
-
-
 class CsvWriter(AtomicWriter):
     """Writes slabs to a folder of CSV tables: `NAME` for the path `NAME.csv`."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
         check_table_folder(path)
-        check_single_run(path, recording, "a folder of CSV tables")
         super().__init__(path, lambda: PendingCsv(path, recording))
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return what a folder says of itself. Raises `SinkError` where it is none of ours."""
+    """Return what a folder says of itself. Raises `RecordingError` where it is none of ours."""
     if not (folder / METADATA_FILE).is_file():
         remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
-        raise SinkError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
+        raise RecordingError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
     try:
         return metadata.parse_metadata(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
-    except SinkError:
+    except RecordingError:
         raise
     except Exception as error:
         raise metadata.damaged_error(folder, error) from error
 
 
-def read(folder: Path) -> Dataset:
-    """Return a folder of CSV tables, bit for bit. Raises `SinkError`."""
+def read(path: Path) -> Dataset:
+    """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
+    folder = find_folder(path)
     about = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
         readings = {name: _read_reading(folder, name, head) for name, head in about["sensors"].items()}
         truth = {name: _read_truth(folder, name, about["epoch"]) for name in about["links"]}
         return Dataset(readings, truth, about, _read_current(folder, about.get("current")))
-    except SinkError:
+    except RecordingError:
         raise
     except Exception as error:
         raise metadata.damaged_error(folder, error) from error
 
 
 def read_table(file: Path, header: Sequence[str]) -> FloatArray:
-    """Return the columns (n, columns) of a table. Raises `SinkError` with file and line."""
+    """Return the columns (n, columns) of a table. Raises `RecordingError` with file and line."""
     lines = inputs.read_lines(str(file), _FILE)
     first = next(lines, "")
     if first != ",".join(header):
         allowed = "must be " + ",".join(header)
-        raise SinkError("header of the table", first, allowed=allowed, where=Where(str(file), 1))
+        raise RecordingError("header of the table", first, allowed=allowed, where=Where(str(file), 1))
     rows = _check_rows(lines, file, len(header))
     first = next(rows, "")
     if not first:
@@ -314,15 +321,17 @@ def read_table(file: Path, header: Sequence[str]) -> FloatArray:
     try:
         return np.loadtxt(chain((first,), rows), delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
-        raise SinkError("table", str(error), where=Where(str(file)), allowed="must hold numbers") from error
+        raise RecordingError("table", str(error), where=Where(str(file)), allowed="must hold numbers") from error
 
 
 def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]:
-    """Yield the rows of a table. Raises `SinkError` with file and line for one of another number of columns."""
+    """Yield the rows of a table. Raises `RecordingError` with file and line for one of another number of columns."""
     for number, line in enumerate(lines, 2):
         if line.count(",") != columns - 1:
             what = "number of columns"
-            raise SinkError(what, line.count(",") + 1, allowed=f"must be {columns}", where=Where(str(file), number))
+            raise RecordingError(
+                what, line.count(",") + 1, allowed=f"must be {columns}", where=Where(str(file), number)
+            )
         yield line
 
 
@@ -386,3 +395,15 @@ def _read_current(folder: Path, header: Mapping[str, Any] | None) -> Current | N
     return Current(
         header["topic"], tuple(header["position"]), np.ascontiguousarray(table[:, 0]), velocity, header["epoch"], layers
     )
+
+
+FORMAT = Format(
+    name="csv",
+    suffixes=(".csv",),
+    capabilities=LOSSLESS | {Capability.RECOVERY},
+    read=read,
+    open_writer=CsvWriter,
+    is_folder=True,
+    folder_files=(METADATA_FILE,),
+    check_target=lambda path, _: check_table_folder(path),
+)

@@ -1,4 +1,4 @@
-"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the sinks."""
+"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the writers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.motion.stationary import Stationary
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.recordings.base import WORLD_KEY, RecordingHeader
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
@@ -70,6 +70,11 @@ class Dataset(Mapping[str, Reading]):
         """Return the numbers of the runs."""
         return [int(run) for run in self.metadata["runs"]]
 
+    @property
+    def world(self) -> World:
+        """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
+        return self.stored.world
+
     def make_header(self) -> RecordingHeader:
         """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""
         asked = self.metadata.get("duration_asked")
@@ -85,10 +90,10 @@ class Dataset(Mapping[str, Reading]):
         return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
 
     def select_run(self, number: int) -> Dataset:
-        """Return one of several runs. Raises `SinkError` where there is no such run."""
+        """Return one of several runs. Raises `RecordingError` where there is no such run."""
         if number not in self.runs:
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
-            raise SinkError("run", number, allowed=f"must be one of {shown}")
+            raise RecordingError("run", number, allowed=f"must be one of {shown}")
         place = self.runs.index(number)
         readings = {name: select_run(reading, place) for name, reading in self.readings.items()}
         flow = self.current

@@ -22,21 +22,27 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from navsense import outputs
-from navsense.devices.encoders import FORMATS, DeviceFormat, Pd0Coordinates
+from navsense import atomic
+from navsense.devices import encoders
+from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
+from navsense.devices.logs import summarise_log
 from navsense.devices.measurement import DopplerInstrument
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import (
-    RecordingHeader,
     WriterBase,
     add_path_to_errors,
     check_target,
     closed_error,
+    open_for_reading,
     os_error,
     write_all,
 )
-from navsense.recordings.mcap import check_header
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
+from navsense.recordings.mcap.writer import check_header
 from navsense.recordings.tcp_server import TcpServer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading, TimeSlice
 from navsense.world import MountedSensor, World
 
@@ -76,36 +82,40 @@ def format_url(path: Path) -> str:
 
 
 def parse_address(path: Path) -> PortAddress:
-    """Return what the address of a port says. Raises `SinkError`."""
+    """Return what the address of a port says. Raises `RecordingError`."""
     where = Where(format_url(path))
     found = PORT_PATTERN.fullmatch(str(path))
-    names = {suffix.split(".")[1]: suffix for suffix in FORMATS}
+    names = {suffix.split(".")[1]: suffix for suffix in encoders.FORMATS}
     if found is None:
         allowed = f"a port is FORMAT+tcp://HOST:PORT, FORMAT one of {', '.join(names)}"
-        raise SinkError("no address of a port", where=where, allowed=allowed)
+        raise RecordingError("no address of a port", where=where, allowed=allowed)
     if found["form"] not in names:
-        raise SinkError("format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}")
+        raise RecordingError(
+            "format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}"
+        )
     port = found["port"]
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 1 << 16):
-        raise SinkError("port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free")
+        raise RecordingError(
+            "port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free"
+        )
     said = {"sensor": "", "frame": "", "wait": str(CONNECT_TIMEOUT)}
     for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):
         if key not in said:
-            raise SinkError("option of a port", key, where=where, allowed=f"must be one of {', '.join(said)}")
+            raise RecordingError("option of a port", key, where=where, allowed=f"must be one of {', '.join(said)}")
         said[key] = value
     try:
         wait = float(said["wait"])
     except ValueError:
         wait = -1.0
     if not 0.0 <= wait <= 1e6:
-        raise SinkError("wait (s)", said["wait"], where=where, allowed="must be a number from 0 to 1e6")
+        raise RecordingError("wait (s)", said["wait"], where=where, allowed="must be a number from 0 to 1e6")
     host = found["host"].strip("[]") or "127.0.0.1"
     return PortAddress(names[found["form"]], host, int(port), said["sensor"], said["frame"], wait)
 
 
 def device_suffix(path: Path) -> str:
     """Return the suffix of a file of a device format, "" for another file."""
-    return next((suffix for suffix in FORMATS if path.name.lower().endswith(suffix)), "")
+    return next((suffix for suffix in encoders.FORMATS if path.name.lower().endswith(suffix)), "")
 
 
 def _matches(sensor: MountedSensor, name: str) -> bool:
@@ -114,18 +124,18 @@ def _matches(sensor: MountedSensor, name: str) -> bool:
 
 
 def _select_sensor(world: World, form: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
-    """Return the sensor that is meant. Raises `SinkError`, which lists those that could be."""
+    """Return the sensor that is meant. Raises `RecordingError`, which lists those that could be."""
     could = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
     kinds = " or ".join(kind.__name__.upper() for kind in form.spec_types)
     if not could:
         remedy = f"give the world a {kinds}, or record another format"
-        raise SinkError(f"the world has no {kinds}, which {form.name} is of", where=where, remedy=remedy)
+        raise RecordingError(f"the world has no {kinds}, which {form.name} is of", where=where, remedy=remedy)
     meant = [sensor for sensor in could if _matches(sensor, name)] if name else could
     if len(meant) == 1:
         return meant[0]
     names = ", ".join(sensor.name for sensor in could)
     what = "sensor" if name else f"{form.name} is of one instrument, and the world has {len(could)}"
-    raise SinkError(what, name or None, where=where, allowed=f"they are {names}", remedy=f"name it: {hint}")
+    raise RecordingError(what, name or None, where=where, allowed=f"they are {names}", remedy=f"name it: {hint}")
 
 
 def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) -> str:
@@ -135,9 +145,9 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 
 
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
-    """Return the format, the sensor and the coordinates that a file's name asks for. Raises `SinkError`."""
+    """Return the format, the sensor and the coordinates that a file's name asks for. Raises `RecordingError`."""
     suffix, where = device_suffix(path), Where(str(path))
-    form, words = FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
+    form, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     frame = words.pop().lower() if form.has_frames and words and words[-1].lower() in list(Pd0Coordinates) else ""
     could = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
     how = f"{path.name.split('.')[0]}.SENSOR{suffix}, by its full name or the end of it"
@@ -145,27 +155,32 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     if could and other and not named:
         names = ", ".join(sensor.name for sensor in could)
         what = f"names a sensor that {form.name} is not of"
-        raise SinkError(what, other, where=where, allowed=f"those that it is of are {names}", remedy=f"name it: {how}")
+        raise RecordingError(
+            what, other, where=where, allowed=f"those that it is of are {names}", remedy=f"name it: {how}"
+        )
     behind = ".".join(words).rpartition(named)[2].strip(".") if named else ""
     if behind:
         allowed = (
             f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
         )
-        raise SinkError(
+        raise RecordingError(
             "frame behind the sensor's name", behind, where=where, allowed=allowed, remedy=f"name it: {how}"
         )
     return form, _select_sensor(world, form, named, where, how), frame
 
 
 def resolve_port(path: Path, world: World) -> tuple[PortAddress, DeviceFormat, MountedSensor]:
-    """Return what the address of a port says, and the format and the sensor that it asks for. Raises `SinkError`."""
+    """Return what the address of a port says, and the format and the sensor that it asks for.
+
+    Raises `RecordingError`.
+    """
     said, where = parse_address(path), Where(format_url(path))
-    form = FORMATS[said.suffix]
+    form = encoders.FORMATS[said.suffix]
     if said.frame and (not form.has_frames or said.frame not in list(Pd0Coordinates)):
         allowed = (
             f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
         )
-        raise SinkError("frame", said.frame, where=where, allowed=allowed)
+        raise RecordingError("frame", said.frame, where=where, allowed=allowed)
     return said, form, _select_sensor(world, form, said.sensor, where, "?sensor=SENSOR behind the port")
 
 
@@ -173,7 +188,7 @@ class DeviceLogWriter(WriterBase):
     """Writes what one instrument sends to a file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Choose the sensor and open the file. Raises `SinkError` where either cannot be."""
+        """Choose the sensor and open the file. Raises `RecordingError` where either cannot be."""
         check_header(path, recording, "a device's log")
         check_target(path)
         form, sensor, frame = resolve_log(path, recording.world)
@@ -181,12 +196,12 @@ class DeviceLogWriter(WriterBase):
         self._path, self._size, self._is_open = path, 0, True
         try:
             # Unbuffered: what was written is with the system at once, and survives the death of this process.
-            self._file = outputs.open_in_place(path)
+            self._file = atomic.open_in_place(path)
         except OSError as error:
             raise os_error(path, error) from error
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Write what the instrument told in a slab. Raises `SinkError` where it cannot be kept."""
+        """Write what the instrument told in a slab. Raises `RecordingError` where it cannot be kept."""
         if not self._is_open:
             raise closed_error(self._path)
         with add_path_to_errors(self._path):
@@ -204,7 +219,7 @@ class DeviceLogWriter(WriterBase):
             raise
 
     def close(self) -> None:
-        """Close the file. Raises `SinkError` where that fails."""
+        """Close the file. Raises `RecordingError` where that fails."""
         self._is_open = False
         try:
             self._file.close()
@@ -226,7 +241,7 @@ class DevicePortWriter(WriterBase):
     """Serves what one instrument sends to whoever connects."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Choose the sensor, listen, and wait for the first client as long as was asked. Raises `SinkError`."""
+        """Choose the sensor, listen, and wait for the first client as long as was asked. Raises `RecordingError`."""
         check_header(path, recording, "a device's port")
         said, form, sensor = resolve_port(path, recording.world)
         where = Where(format_url(path))
@@ -288,13 +303,13 @@ class InstrumentEncoder:
     """One instrument's bytes, slab after slab."""
 
     def __init__(self, recording: RecordingHeader, form: DeviceFormat, sensor: MountedSensor, frame: str) -> None:
-        """Begin the format. Raises `SinkError` where it does not hold the instrument."""
+        """Begin the format. Raises `RecordingError` where it does not hold the instrument."""
         self._instrument, self._form = DopplerInstrument(recording.world, sensor), form.name
         self._encode_samples = form.make_encoder(self._instrument, frame)
         self._has_pose, self._end_time = False, -math.inf
 
     def encode(self, time_slice: TimeSlice) -> bytes:
-        """Return what the instrument told in a slab. Raises `SinkError`."""
+        """Return what the instrument told in a slab. Raises `RecordingError`."""
         sensor = self._instrument.sensor
         # Messages arrive late: a slab of them may hold truth, and readings of long before come in a later one.
         self._instrument.add_truth(time_slice.truth, min(time_slice.start, self._end_time))
@@ -306,5 +321,74 @@ class InstrumentEncoder:
         if not self._has_pose and reading.emitted.any():
             remedy = "write a recording with the truth of links"
             what = f"where link {sensor.link!r} is and how it stands, which {self._form} of {sensor.name!r} tells"
-            raise SinkError(what, "unknown", remedy=remedy)
+            raise RecordingError(what, "unknown", remedy=remedy)
         return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))
+
+
+DVL_ARRAYS = (
+    "velocity",
+    "beam_velocity",
+    "beam_range",
+    "altitude",
+    "sound_speed",
+    "water_velocity",
+    "water_beam_velocity",
+)
+"""Arrays of a DVL that device formats have fields for."""
+
+
+def _refuse(path: Path) -> Dataset:
+    remedy = "read it with navsense.devices, or see what it holds with: navsense info"
+    raise RecordingError("is what an instrument sends, and no recording", where=Where(str(path)), remedy=remedy)
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a device's log holds; all of it is read. Raises `RecordingError`."""
+    with open_for_reading(path) as file:
+        data = file.read()
+    with add_path_to_errors(path):
+        log = summarise_log(device_suffix(path), data)
+    meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
+    meta |= {"skipped": log.skipped} if log.skipped else {}
+    entries = tuple(SummaryEntry(*entry) for entry in log.entries)
+    first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
+    name = encoders.FORMATS[device_suffix(path)].name
+    return RecordingSummary(str(path), name, len(data), first, last, entries, meta)
+
+
+def list_needed(sensor: MountedSensor) -> Sequence[str]:
+    """Return the arrays of a DVL that device formats have fields for; none of another sensor."""
+    spec = sensor.spec
+    if not isinstance(spec, Dvl):
+        return ()
+    return [name for name in DVL_ARRAYS if spec.water_mode is not TrackMode.NEVER or not name.startswith("water_")]
+
+
+def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
+    def list_lost(_header: RecordingHeader, _sensor: MountedSensor, reading: Reading) -> list[str]:
+        groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
+        lost: list[str] = [group for group, arrays in groups.items() if arrays]
+        return [f"all that {device_format.name} has no field for", *lost]
+
+    def check_log(path: Path, world: World | None) -> None:
+        if world is not None:
+            resolve_log(path, world)
+
+    return Format(
+        name=device_format.name,
+        suffixes=(suffix,),
+        capabilities=frozenset((Capability.INVALID,)),
+        read=_refuse,
+        open_writer=DeviceLogWriter,
+        summarize=summarize,
+        unit="records",
+        check_target=check_log,
+        list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
+        list_lost=list_lost,
+        list_needed=list_needed,
+        needs_origin=True,
+    )
+
+
+FORMATS = tuple(_make_format(suffix, one) for suffix, one in encoders.FORMATS.items())
+"""The formats of the logs of instruments, which hold one sensor each."""

@@ -26,15 +26,17 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, normalize
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import WORLD_KEY, RecordingHeader, closed_error, get_version
-from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_single_run, check_table_folder
+from navsense.recordings.base import AtomicWriter, closed_error
+from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import Capability, Format
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
 from navsense.recordings.reading_assembler import transform_truth
+from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Imu
 from navsense.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
@@ -63,7 +65,7 @@ MAV_FOLDER, STATE_FOLDER = "mav0", "state_groundtruth_estimate0"
 
 IMU_ARRAYS = ("angular_velocity", "linear_acceleration")
 
-_FILE = inputs.FileKind("table", SinkError, "must be a CSV table of EuRoC in UTF-8")
+_FILE = inputs.FileKind("table", RecordingError, "must be a CSV table of EuRoC in UTF-8")
 _MATRIX_PATTERN = re.compile(r"data:\s*\[([^\]]*)\]")
 _RATE_PATTERN = re.compile(r"^rate_hz\s*:\s*([0-9.eE+-]+)", re.MULTILINE)
 
@@ -149,12 +151,15 @@ class PendingEuroc:
     """The folder being written. Its methods are called from one thread, one after the other."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder. Raises `SinkError` where there is no IMU, which is all that EuRoC has a place for."""
+        """Make the hidden folder.
+
+        Raises `RecordingError` where there is no IMU, which is all that EuRoC has a place for.
+        """
         self._path, self._recording = path, recording
         self._imus = [sensor for sensor in recording.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, and EuRoC has no other sensor of ours"
-            raise SinkError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
+            raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
         self._folder = TableFolder(path)
         self._biases = BiasInterpolator()
         self._has_rows = False
@@ -202,10 +207,10 @@ class PendingEuroc:
             self._append_rows(f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv", STATE_HEADER, truth.stamp, columns)
 
     def _append_rows(self, name: str, header: Sequence[str], stamp: IntArray, columns: Sequence[AnyArray]) -> None:
-        """Add rows to a table. Raises `SinkError` for a stamp before 1970, which no reader takes."""
+        """Add rows to a table. Raises `RecordingError` for a stamp before 1970, which no reader takes."""
         if stamp.size and stamp.min() < 0:
             what, remedy = "timestamp (ns)", "choose a later --epoch"
-            raise SinkError(
+            raise RecordingError(
                 what, int(stamp.min()), allowed="must not be below 0", where=Where(str(self._path)), remedy=remedy
             )
         self._folder.append(name, header, [stamp, *columns])
@@ -259,9 +264,8 @@ class EurocWriter(AtomicWriter):
     """Writes slabs to a folder in the layout of EuRoC: `NAME` for the path `NAME.euroc`."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
         check_table_folder(path)
-        check_single_run(path, recording, "a folder of EuRoC")
         super().__init__(path, lambda: PendingEuroc(path, recording))
 
 
@@ -270,16 +274,17 @@ def find_root(folder: Path) -> Path | None:
     return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
 
 
-def read(folder: Path) -> Dataset:
-    """Return the IMUs and the true state in a folder of EuRoC, of whoever wrote it. Raises `SinkError`.
+def read(path: Path) -> Dataset:
+    """Return the IMUs and the true state in a folder of EuRoC, of whoever wrote it. Raises `RecordingError`.
 
     Times count from the second of the first timestamp, or from the epoch that navsense noted; the clocks' errors are
     not known, and 0.
     """
+    folder = find_folder(path)
     root = find_root(folder)
     if root is None:
         allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
-        raise SinkError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
+        raise RecordingError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
     told = _read_metadata(folder)
     tables: dict[str, tuple[IntArray, FloatArray]] = {}
     while (root / f"imu{len(tables)}" / "data.csv").is_file():
@@ -308,12 +313,12 @@ def _read_metadata(folder: Path) -> Mapping[str, Any]:
     try:
         found = inputs.parse_json(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except ValueError as error:
-        raise SinkError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
+        raise RecordingError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
     return found if isinstance(found, dict) else {}
 
 
 def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
-    """Return the timestamps (n,) ns and the other columns of a table. Raises `SinkError` with file and line."""
+    """Return the timestamps (n,) ns and the other columns of a table. Raises `RecordingError` with file and line."""
     stamps, numbers = array("q"), array("d")
     for number, line in enumerate(inputs.read_lines(str(file), _FILE), 1):
         if line.startswith("#") or not line.strip():
@@ -321,7 +326,7 @@ def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
         cells = line.split(",")
         if len(cells) != count:
             where = Where(str(file), number)
-            raise SinkError("number of columns", len(cells), allowed=f"must be {count}", where=where)
+            raise RecordingError("number of columns", len(cells), allowed=f"must be {count}", where=where)
         try:
             stamp = int(cells[0])
             if abs(stamp) >= 2**63:
@@ -329,9 +334,11 @@ def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
             numbers.extend([float(cell) for cell in cells[1:]])
             stamps.append(stamp)
         except ValueError as error:
-            raise SinkError("row", str(error), where=Where(str(file), number), allowed="must be numbers") from error
+            raise RecordingError(
+                "row", str(error), where=Where(str(file), number), allowed="must be numbers"
+            ) from error
     if not stamps:
-        raise SinkError("table without rows", where=Where(str(file)))
+        raise RecordingError("table without rows", where=Where(str(file)))
     return np.frombuffer(stamps, np.int64), np.frombuffer(numbers).reshape(len(stamps), count - 1)
 
 
@@ -400,3 +407,34 @@ def _matrix_to_quaternion(m: FloatArray) -> Quaternion:
     rows = ((squares[0], a, b, c), (a, squares[1], d, e), (b, d, squares[2], f), (c, e, f, squares[3]))
     w, x, y, z = map(float, rows[int(np.argmax(squares))])
     return normalize((w, x, y, z))
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a folder of EuRoC holds. The metadata of a folder of another program is empty."""
+    recording = read(path)
+    is_own = (find_folder(path) / METADATA_FILE).is_file()
+    return summarize_dataset(path, FORMAT.name, recording, recording.metadata if is_own else {})
+
+
+def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+    """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
+    first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias if sensor.name != first else {}}
+    lost: list[str] = [group for group, arrays in groups.items() if arrays]
+    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *lost]
+
+
+FORMAT = Format(
+    name="EuRoC",
+    suffixes=(".euroc",),
+    capabilities=frozenset((Capability.RECOVERY,)),
+    read=read,
+    open_writer=EurocWriter,
+    summarize=summarize,
+    is_folder=True,
+    folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
+    check_target=lambda path, _: check_table_folder(path),
+    list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
+    list_lost=list_lost,
+    remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},
+)

@@ -14,21 +14,28 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
-from navsense.outputs import HiddenFolder, save_text
+from navsense.atomic import HiddenFolder, save_text
+from navsense.errors import RecordingError, Where
 from navsense.recordings import metadata
-from navsense.recordings.base import RecordingHeader, WriterBase, check_target, closed_error, os_error
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
-from navsense.typing import AnyArray
+from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.summary import make_summary
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.typing import AnyArray, FloatArray
 
-_STATE_KIND = inputs.FileKind("unfinished recording", SinkError, "must hold a file state.json")
+_STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -49,7 +56,7 @@ class DiskArray:
         """Add rows; `array` has its run axes in front."""
         moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
         if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
-            raise SinkError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
+            raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
         # Opened anew each time: a world may have more arrays than a process may have files.
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
@@ -82,7 +89,7 @@ class NpzWriter(WriterBase):
     """Writes slabs to one NumPy archive."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the working directory beside `path`. Raise `SinkError` where that cannot be."""
+        """Make the working directory beside `path`. Raise `RecordingError` where that cannot be."""
         check_target(path)
         check_keys(path, recording)
         self._path = path
@@ -169,7 +176,7 @@ class NpzWriter(WriterBase):
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
             if key in RESERVED_NAMES:
-                raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
+                raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
         for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
             axes = len(reading.ideal_lead) if group == "ideal" else runs
@@ -294,7 +301,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
 
 
 def check_keys(path: Path, recording: RecordingHeader) -> None:
-    """Raise `SinkError` where two arrays of a recording would have one key: a name may hold a slash."""
+    """Raise `RecordingError` where two arrays of a recording would have one key: a name may hold a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recording):
         other = owners.setdefault(key, owner)
@@ -302,9 +309,9 @@ def check_keys(path: Path, recording: RecordingHeader) -> None:
             raise collision_error(path, key, owner, other)
 
 
-def collision_error(path: Path, key: str, owner: str, other: str) -> SinkError:
+def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
     """Return the error of a key that two arrays would have."""
-    return SinkError(
+    return RecordingError(
         f"{owner} and {other} would have one key",
         key,
         where=Where(str(path)),
@@ -315,3 +322,164 @@ def collision_error(path: Path, key: str, owner: str, other: str) -> SinkError:
 def make_entry(key: str) -> zipfile.ZipInfo:
     """Return the archive's entry of a key; its date is fixed, so that the same run gives the same bytes."""
     return zipfile.ZipInfo(key + ".npy")
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
+    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `RecordingError`."""
+    with open_for_reading(path) as file:
+        try:
+            _check_archive(file)
+            metadata.check_expansion(path, inputs.archive_expansion_problem(file))
+            with np.load(file, allow_pickle=False) as archive:
+                yield archive
+        except RecordingError:
+            raise
+        except zipfile.BadZipFile as error:
+            remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""
+            raise metadata.not_recording_error(
+                path, "it is no NumPy archive, or was cut off or damaged", remedy
+            ) from error
+        except Exception as error:
+            raise metadata.damaged_error(path, error) from error
+
+
+def _check_archive(file: BinaryIO) -> None:
+    """Raise where a file does not begin as an archive does: NumPy would take it for something else."""
+    if file.read(4) != b"PK\x03\x04":
+        raise zipfile.BadZipFile
+    file.seek(0)
+
+
+def _read_metadata(archive: Mapping[str, AnyArray]) -> dict[str, Any]:
+    """Return what an archive says of itself."""
+    return metadata.parse_metadata(str(archive["meta"]))
+
+
+def _read_times(archive: Mapping[str, AnyArray], name: str) -> FloatArray:
+    """Return the times of a sensor or of a link's truth."""
+    time = archive[f"{name}/time"]
+    _check_array(f"{name}/time", time, (time.size,), "f")
+    if time.ndim != 1:
+        raise DamagedError(f"damaged: array {name}/time has {time.ndim} axes")
+    return time
+
+
+def _check_array(key: str, array: AnyArray, shape: tuple[int, ...], kinds: str = "fiub") -> None:
+    """Raise where an array's first axes are not those of `shape`, or its numbers of another kind."""
+    if array.shape[: len(shape)] != shape or array.dtype.kind not in kinds:
+        raise DamagedError(f"damaged: array {key} is {array.dtype} {array.shape}, which does not fit its times")
+
+
+def _read_arrays(
+    archive: Mapping[str, AnyArray], prefix: str, keys: Any, shape: tuple[int, ...]
+) -> dict[str, AnyArray]:
+    """Return arrays by their keys behind `prefix`; their first axes must be `shape`."""
+    out = {}
+    for key in keys:
+        out[key] = archive[prefix + key]
+        _check_array(prefix + key, out[key], shape)
+    return out
+
+
+def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[str, Any]) -> Reading:
+    """Return what an archive holds of one sensor."""
+    time = _read_times(archive, name)
+    clock_error = archive[f"{name}/clock_error"]
+    shape = (*clock_error.shape[:-1], time.size)
+    _check_array(f"{name}/clock_error", clock_error, shape, "f")
+    flags = {key: archive[f"{name}/{key}"] for key in ("valid", "emitted")}
+    for key, flag in flags.items():
+        _check_array(f"{name}/{key}", flag, shape, "b")
+        if flag.ndim != len(shape):
+            raise DamagedError(f"damaged: array {name}/{key} has too many axes")
+    arrivals = archive[f"{name}/arrival"] if header.get("latency") else None
+    if arrivals is not None:
+        _check_array(f"{name}/arrival", arrivals, shape, "f")
+    varied = bool(header["ideal_in_runs"])
+    groups = {
+        group: _read_arrays(
+            archive,
+            f"{name}/" if group == "arrays" else f"{name}/{group}/",
+            header[group],
+            time.shape if group == "ideal" and not varied else shape,
+        )
+        for group in ARRAY_GROUPS
+    }
+    return Reading(
+        name=name,
+        type=header["type"],
+        frame=header["frame"],
+        unit=header["unit"],
+        time=time,
+        clock_error=clock_error,
+        epoch=header["epoch"],
+        arrivals=arrivals,
+        arrays=groups["arrays"],
+        ideal=groups["ideal"],
+        bias=groups["bias"],
+        turn_on_bias=groups["turn_on_bias"],
+        fault=groups["fault"],
+        ideal_in_runs=varied,
+        **flags,
+    )
+
+
+def _read_truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
+    """Return what an archive holds of one link."""
+    time = _read_times(archive, f"truth/{name}")
+    arrays = _read_arrays(archive, f"truth/{name}/", TRUTH_ARRAYS, time.shape)
+    for key, array in arrays.items():
+        if array.ndim != 2 or array.shape[1] != (4 if key == "orientation" else 3):
+            raise DamagedError(f"damaged: array truth/{name}/{key} is {array.shape}")
+    return Truth(name=name, time=time, epoch=epoch, **arrays)
+
+
+def _read_current(archive: Mapping[str, AnyArray], about: Mapping[str, Any]) -> Current | None:
+    """Return the water's velocity, None where the archive has none."""
+    if "current" not in about:
+        return None
+    time, velocity, head = _read_times(archive, "current"), archive["current/velocity"], about["current"]
+    if velocity.ndim not in (2, 3) or velocity.shape[-2:] != (time.size, 3) or velocity.dtype.kind != "f":
+        raise DamagedError(f"damaged: array current/velocity is {velocity.dtype} {velocity.shape}")
+    layers = metadata.make_layers(head)
+    if layers is not None:
+        layers = replace(layers, velocity=archive["current/layers"])
+        if layers.velocity.shape != (*velocity.shape[:-1], len(layers.depths), 3) or layers.velocity.dtype.kind != "f":
+            raise DamagedError(f"damaged: array current/layers is {layers.velocity.dtype} {layers.velocity.shape}")
+    return Current(head["topic"], tuple(head["position"]), time, velocity, head["epoch"], layers)
+
+
+def read(path: Path) -> Dataset:
+    """Return the recording in an archive, bit for bit. Raises `RecordingError`."""
+    with _open_archive(path) as archive:
+        meta = _read_metadata(archive)
+        readings = {name: _read_reading(archive, name, head) for name, head in meta["sensors"].items()}
+        truth = {name: _read_truth(archive, name, meta["epoch"]) for name in meta["links"]}
+        return Dataset(readings, truth, meta, _read_current(archive, meta))
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a NumPy archive holds; only the arrays' heads and the times are read."""
+    with _open_archive(path) as archive:
+        meta = _read_metadata(archive)
+        entries, spans = [], [np.empty(0)]
+        named = [(name, name, str(head["type"])) for name, head in meta["sensors"].items()]
+        named += [(f"truth/{name}",) * 2 + ("truth",) for name in meta["links"]]
+        named += [("current",) * 3] if meta.get("current") else []
+        for key, name, kind in named:
+            time = _read_times(archive, key)
+            entries.append(SummaryEntry(name, kind, int(time.size)))
+            spans += [time[:1], time[-1:]]
+        times = to_nanoseconds(meta["epoch"], np.concatenate(spans))
+    return make_summary(path, "npz", times, tuple(entries), meta)
+
+
+FORMAT = Format(
+    name="npz",
+    suffixes=(".npz",),
+    capabilities=LOSSLESS | {Capability.RUNS, Capability.RECOVERY},
+    read=read,
+    open_writer=NpzWriter,
+    summarize=summarize,
+)

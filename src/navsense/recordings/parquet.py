@@ -13,19 +13,29 @@ error elsewhere with the slabs before it.
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
-from navsense.errors import SinkError, Where
-from navsense.outputs import HiddenFolder
+from navsense.atomic import HiddenFolder
+from navsense.errors import RecordingError, Where
+from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
-from navsense.recordings.atomic import AtomicWriter
-from navsense.recordings.base import RecordingHeader, check_target, closed_error
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true
-from navsense.typing import AnyArray, IntArray
+from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.summary import make_summary
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.typing import AnyArray, FloatArray, IntArray
 
 GROUP_ROWS = 100_000
 """Rows of a row group, at least: fewer than twice as many, unless it is the last."""
@@ -76,12 +86,12 @@ class ColumnType(NamedTuple):
 
 
 def import_pyarrow(path: Path) -> Any:
-    """Return pyarrow with `pyarrow.parquet` loaded. Raise `SinkError` where it is not installed."""
+    """Return pyarrow with `pyarrow.parquet` loaded. Raise `RecordingError` where it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise SinkError(
+        raise RecordingError(
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
@@ -145,11 +155,11 @@ def layer_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
 
 
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
-    """Raise `SinkError` where an array has a name from which no column of its own can be made."""
+    """Raise `RecordingError` where an array has a name from which no column of its own can be made."""
     for name in names:
         if name in RESERVED_NAMES or "." in name:
             why = "a dot divides the names of columns" if "." in name else "is the name of another column"
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has an array of a name that no table can have",
                 name,
                 allowed=why,
@@ -159,7 +169,7 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 
 
 def check_lengths(path: Path, reading: Reading) -> None:
-    """Raise `SinkError` where an array of a reading does not fit its times."""
+    """Raise `RecordingError` where an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_lead, reading.time.size)
@@ -167,7 +177,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
     for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
-                raise SinkError(
+                raise RecordingError(
                     f"array {name} of {reading.name!r} does not fit its times",
                     array.shape,
                     allowed=f"must begin with {expected}",
@@ -259,17 +269,19 @@ class PendingParquet:
             raise
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
-        """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
+        """Note a sensor's columns. Raise `RecordingError` where the table cannot hold them."""
         check_lengths(self._path, reading)
         head, where = metadata.sensor_header(self._recording, name, reading), Where(str(self._path))
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
         if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
-            raise SinkError(f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where)
+            raise RecordingError(
+                f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where
+            )
         if name in self._components:
             return
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
+            raise RecordingError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
         check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
         self._components[name] = tuple(sensor_components(head))
@@ -288,27 +300,29 @@ class PendingParquet:
         head = metadata.current_header(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
+            raise RecordingError(
+                "runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path))
+            )
         self._current = head
         for part in (*CURRENT_COMPONENTS, *layer_components(head)):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
-        """Note one column. Raise `SinkError` where it is too late for it, or its type is another or none."""
+        """Note one column. Raise `RecordingError` where it is too late for it, or its type is another or none."""
         known, where = self._columns.get(column), Where(str(self._path))
         if known is not None and known.dtype == dtype:
             return
         if known is not None:
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has {dtype}, {known.owner} has {known.dtype} in one column",
                 column,
                 where=where,
                 remedy="give both arrays one type, or other names, or write .npz",
             )
         if self._schema is not None:
-            raise SinkError(f"{owner} has an array that was not there at first", column, where=where)
+            raise RecordingError(f"{owner} has an array that was not there at first", column, where=where)
         if dtype.kind not in "fiub" or not dtype.isnative or dtype.itemsize > 8:
-            raise SinkError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
+            raise RecordingError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
         self._columns[column] = ColumnType(dtype, owner)
 
     def _append_reading(self, name: str, reading: Reading) -> None:
@@ -459,8 +473,239 @@ class ParquetWriter(AtomicWriter):
     """Writes slabs to one Parquet file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`. Raise `SinkError` where that cannot be, or a name is no column's."""
+        """Make the hidden file beside `path`. Raise `RecordingError` where that cannot be, or a name is no column's."""
         check_target(path)
         for sensor in recording.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         super().__init__(path, lambda: PendingParquet(path, recording))
+
+
+MAGIC = b"PAR1"
+"""What a Parquet file begins and ends with."""
+
+SeriesName: TypeAlias = tuple[str, str]
+"""What a row is of: its series and name."""
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[Any]:
+    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `RecordingError`."""
+    pa = import_pyarrow(path)
+    with open_for_reading(path) as file:
+        try:
+            _check_complete(file, path)
+            with pa.parquet.ParquetFile(file, page_checksum_verification=True) as table:
+                size = 8 * table.metadata.num_rows * table.metadata.num_columns
+                metadata.check_expansion(path, expansion_problem(size, path.stat().st_size))
+                yield table
+        except RecordingError:
+            raise
+        except Exception as error:
+            raise metadata.damaged_error(path, error) from error
+
+
+def _check_complete(file: BinaryIO, path: Path) -> None:
+    """Raise where a file does not begin and end as a Parquet file does."""
+    begins = file.read(len(MAGIC)) == MAGIC
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - len(MAGIC)))
+    if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
+        raise metadata.not_recording_error(path, "it is no Parquet file, or was cut off or damaged", NOT_RECOVERABLE)
+    file.seek(0)
+
+
+def read_metadata(table: Any) -> dict[str, Any]:
+    """Return what a table says of itself."""
+    text = (table.metadata.metadata or {}).get(b"navsense")
+    if text is None:
+        raise DamagedError("its metadata is of another program")
+    return metadata.parse_metadata(text)
+
+
+def iter_spans(group: Any) -> Iterator[tuple[SeriesName, slice]]:
+    """Yield the rows of a row group that follow one another and are of one sensor or link, and which it is."""
+    if not group.num_rows:
+        return
+    (series, series_words), (names, words) = (_encode_texts(group.column(column)) for column in ("series", "name"))
+    cuts = np.flatnonzero((np.diff(series) != 0) | (np.diff(names) != 0)) + 1
+    for first, stop in zip([0, *cuts.tolist()], [*cuts.tolist(), group.num_rows], strict=True):
+        yield (series_words[series[first]], words[names[first]]), slice(first, stop)
+
+
+def _encode_texts(column: Any) -> tuple[IntArray, list[str]]:
+    """Return a column of texts as codes and what they mean; another program may have written it as plain texts."""
+    if column.null_count:
+        raise DamagedError("damaged: a row is of no sensor or link")
+    texts = column.combine_chunks().dictionary_encode()
+    return texts.indices.to_numpy().astype(np.int64), texts.dictionary.to_pylist()
+
+
+def count_rows(table: Any) -> tuple[dict[SeriesName, int], FloatArray]:
+    """Return the rows of each sensor and link, and the earliest and latest time (s), empty where there is no row."""
+    counts: dict[SeriesName, int] = {}
+    times = np.empty(0)
+    for i in range(table.num_row_groups):
+        group = table.read_row_group(i, columns=["series", "name", "time"])
+        for row, rows in iter_spans(group):
+            counts[row] = counts.get(row, 0) + rows.stop - rows.start
+        times = np.concatenate((times, group.column("time").to_numpy()))
+        times = np.array((times.min(), times.max())) if times.size else times
+    return counts, times
+
+
+class SeriesRows:
+    """The rows of one sensor or link, gathered column by column."""
+
+    def __init__(self, empty: Any, row: SeriesName, columns: Iterable[str]) -> None:
+        """Start as `empty`, the table without rows. Raise `DamagedError` where a column is not of its type."""
+        self._row = row
+        self._types: dict[str, np.dtype[Any]] = {}
+        self._parts: dict[str, list[AnyArray]] = {}
+        for name in (*NUMBER_COLUMNS, *columns):
+            dtype = empty.column(name).to_numpy().dtype
+            if dtype.kind not in "fiub" or dtype != NUMBER_COLUMNS.get(name, dtype):
+                raise DamagedError(f"damaged: column {name} is {dtype}")
+            self._types[name], self._parts[name] = dtype, []
+
+    def add(self, group: Any, rows: slice) -> None:
+        """Add rows of one row group."""
+        for name, parts in self._parts.items():
+            column = group.column(name)[rows]
+            if column.null_count:
+                raise DamagedError(f"damaged: column {name} is empty in rows of {' of '.join(self._row)}")
+            # Copied: a view would keep the whole column, and most of that is null.
+            parts.append(np.array(column.to_numpy()))
+
+    def pop(self, name: str, order: IntArray | slice) -> AnyArray:
+        """Return one column, once, in this order."""
+        parts = self._parts.pop(name)
+        return (np.concatenate(parts) if parts else np.empty(0, self._types[name]))[order]
+
+
+def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
+    """Return the order that puts rows run after run, in each run as in the file.
+
+    Raise `DamagedError` where a row is of no run, or the runs have not the same number of rows.
+    """
+    numbers: IntArray = np.array(runs, dtype=np.int64)
+    if numbers.size == 1 and (run == numbers[0]).all():
+        return slice(None)
+    sorter = np.argsort(numbers)
+    place = sorter[np.searchsorted(numbers, run, sorter=sorter).clip(max=numbers.size - 1)]
+    if not np.array_equal(numbers[place], run) or np.ptp(np.bincount(place, minlength=numbers.size)):
+        raise DamagedError("damaged: the rows are not those of its runs")
+    return np.argsort(place, kind="stable")
+
+
+def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: Sequence[int]) -> Reading:
+    """Return what was found of one sensor."""
+    lead = tuple(header["runs"])
+    if math.prod(lead) != len(runs):
+        raise DamagedError(f"damaged: {name} has {math.prod(lead)} runs, its recording {len(runs)}")
+    order = run_order(rows.pop("run", slice(None)), runs)
+    times = rows.pop("time", order).reshape(len(runs), -1)
+    if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
+        raise DamagedError(f"damaged: the times of {name} are not the same in each run")
+    count, varied = times.shape[1], bool(header["ideal_in_runs"])
+    arrays: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
+    for column, group, key, place in sensor_components(header):
+        shape = (count,) if group == "ideal" and not varied else (*lead, count)
+        values = rows.pop(column, order)[: math.prod(shape)].reshape(shape)
+        if key not in arrays[group]:
+            arrays[group][key] = np.empty((*shape, *header[group][key]), dtype=values.dtype)
+        select_component(arrays[group][key], place)[...] = values
+    own = {key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
+    return Reading(
+        name=name,
+        type=header["type"],
+        frame=header["frame"],
+        unit=header["unit"],
+        time=times[0],
+        clock_error=own["clock_error"],
+        valid=own["valid"],
+        emitted=own["emitted"],
+        epoch=header["epoch"],
+        arrivals=own["arrival"] if header["latency"] else None,
+        arrays=arrays["arrays"],
+        ideal=arrays["ideal"],
+        bias=arrays["bias"],
+        turn_on_bias=arrays["turn_on_bias"],
+        fault=arrays["fault"],
+        ideal_in_runs=varied,
+    )
+
+
+def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
+    """Return what was found of one link."""
+    everything = slice(None)
+    time = rows.pop("time", everything)
+    arrays = {key: np.empty((time.size, 4 if key == "orientation" else 3)) for key in TRUTH_ARRAYS}
+    for part in TRUTH_COMPONENTS:
+        select_component(arrays[part.name], part.indices)[...] = rows.pop(part.column, everything)
+    return Truth(name=name, time=time, epoch=epoch, **arrays)
+
+
+def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[int]) -> Current:
+    """Return what was found of the water's velocity."""
+    order = run_order(rows.pop("run", slice(None)), runs)
+    times = rows.pop("time", order).reshape(len(runs), -1)
+    velocity = np.empty((*header["runs"], times.shape[1], 3))
+    for part in CURRENT_COMPONENTS:
+        select_component(velocity, part.indices)[...] = rows.pop(part.column, order).reshape(velocity.shape[:-1])
+    layers = metadata.make_layers(header)
+    if layers is not None:
+        layers = replace(layers, velocity=np.empty((*velocity.shape[:-1], len(layers.depths), 3)))
+        for part in layer_components(header):
+            select_component(layers.velocity, part.indices)[...] = rows.pop(part.column, order).reshape(
+                velocity.shape[:-1]
+            )
+    return Current(header["topic"], tuple(header["position"]), times[0], velocity, header["epoch"], layers)
+
+
+def read(path: Path) -> Dataset:
+    """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
+    with open_table(path) as table:
+        about = read_metadata(table)
+        parts: dict[SeriesName, Iterable[ArrayComponent]]
+        parts = {("reading", name): sensor_components(head) for name, head in about["sensors"].items()}
+        parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
+        flow = about.get("current")
+        if flow:
+            parts["current", flow["topic"]] = (*CURRENT_COMPONENTS, *layer_components(flow))
+        empty = table.schema_arrow.empty_table()
+        found = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
+        for i in range(table.num_row_groups):
+            group = table.read_row_group(i)
+            for row, rows in iter_spans(group):
+                found[row].add(group, rows)
+        sensors, runs, epoch = about["sensors"], about["runs"], about["epoch"]
+        readings = {name: _make_reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
+        truth = {name: _make_truth(found["truth", name], name, epoch) for name in about["links"]}
+        current = _make_current(found["current", flow["topic"]], flow, runs) if flow else None
+        return Dataset(readings, truth, about, current)
+
+
+def summarize(path: Path) -> RecordingSummary:
+    """Return what a Parquet table holds; only what its rows are of, and their times, is read."""
+    with open_table(path) as table:
+        meta = read_metadata(table)
+        counts, span = count_rows(table)
+        times = to_nanoseconds(meta["epoch"], span)
+        entries = [
+            SummaryEntry(n, str(head["type"]), counts.get(("reading", n), 0)) for n, head in meta["sensors"].items()
+        ]
+        entries += [SummaryEntry(f"truth/{name}", "truth", counts.get(("truth", name), 0)) for name in meta["links"]]
+        flow = meta.get("current")
+        entries += [SummaryEntry("current", "current", counts.get(("current", flow["topic"]), 0))] if flow else []
+    return make_summary(path, "parquet", times, tuple(entries), meta)
+
+
+FORMAT = Format(
+    name="parquet",
+    suffixes=(".parquet",),
+    capabilities=LOSSLESS | {Capability.RUNS},
+    read=read,
+    open_writer=ParquetWriter,
+    summarize=summarize,
+    check_target=lambda path, _: import_pyarrow(path),
+)

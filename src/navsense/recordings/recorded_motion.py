@@ -12,48 +12,29 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from navsense.errors import MotionError, SinkError, Where
-from navsense.messages import world_topics
+from navsense import recordings
+from navsense.errors import MotionError, RecordingError, Where
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
-from navsense.recordings import csv_tables, message_reader, static_transforms
+from navsense.recordings import message_reader, static_transforms
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.dataset_reader import open_recording
-from navsense.recordings.message_reader import MessageChannel, MessageReader
+from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, MessageQuantities
 from navsense.typing import AnyArray
 
-RECORDINGS = (".mcap", ".bag", ".db3", ".npz", ".parquet", ".euroc", ".csv")
 
-_NAMED_PATTERN = re.compile(
-    r"(.+?(?:\.mcap|\.bag|\.db3|\.npz|\.parquet|\.euroc|\.csv|/)):(.+)", re.IGNORECASE | re.DOTALL
-)
-
-
-def _extract_odometry(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.pose.position"], "orientation": read_quaternions(rows, "pose.pose.orientation")}
-
-
-def _extract_pose(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.position"], "orientation": read_quaternions(rows, "pose.orientation")}
-
-
-def _extract_transform(rows: AnyArray) -> Arrays:
-    return {"position": rows["transform.translation"], "orientation": read_quaternions(rows, "transform.rotation")}
-
-
-POSE_EXTRACTORS = {
-    world_topics.ODOMETRY_TYPE: _extract_odometry,
-    "geometry_msgs/msg/PoseStamped": _extract_pose,
-    "geometry_msgs/msg/TransformStamped": _extract_transform,
-}
-"""Types of messages that hold a pose, and what takes it out of them."""
+def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:
+    position, orientation = paths.position or "", paths.orientation or ""
+    return {"position": rows[position], "orientation": read_quaternions(rows, orientation)}
 
 
 def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
@@ -64,34 +45,27 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     text = os.fspath(path)
     if not text:
         raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
-    found = None if Path(text).exists() else _NAMED_PATTERN.fullmatch(text)
+    suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
+    found = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
     file, name = (Path(found.group(1)), found.group(2)) if found else (Path(text), "")
-    is_log = file.suffix.lower() not in RECORDINGS and not file.is_dir()
-    if (
-        is_log
-        or (file.suffix.lower() == ".csv" and not csv_tables.folder_path(file).is_dir())
-        or _is_file(file, ".csv")
-    ):
+    recording_format = format_of_recording(file)
+    is_table = file.suffix.lower() == ".csv" and (file.is_file() or not storage_path(file).is_dir())
+    if is_table or not (recording_format or file.is_dir()):
         return load_log(text, bandwidth=bandwidth)
     try:
         rows = (
             _read_messages(file, name)
             if message_reader.is_message_recording(file)
-            else _read_truth(open_recording(file), file, name)
+            else _read_truth(recordings.open(file), file, name)
         )
         time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
         return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
-    except SinkError as error:
+    except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
     except MotionError as error:
         error.where = error.where or Where(str(file))
         raise
-
-
-def _is_file(path: Path, suffix: str) -> bool:
-    """Tell whether a path is a file of this suffix."""
-    return path.suffix.lower() == suffix and path.is_file()
 
 
 def _select_name(names: Sequence[str], name: str, file: Path) -> str:
@@ -125,7 +99,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
     """Return the poses of a topic."""
     with message_reader.open_messages(file) as source:
         line = _select_channel(source, file, name)
-        column = TopicBuffer(line, POSE_EXTRACTORS[line.type])
+        column = TopicBuffer(line, partial(_extract_pose, paths=QUANTITIES[line.type]))
         if not column.is_known:
             what = f"topic {line.topic}: {line.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
@@ -142,7 +116,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
     """Return the topic of poses that is meant: of a model's truth, else the only one."""
-    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_EXTRACTORS}
+    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_TYPES}
     if name:
         topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
         return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from dataclasses import dataclass, field
 
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import no_thread_error
 
 MAX_QUEUE_BYTES = 64 << 20
@@ -51,7 +51,7 @@ class TcpServer:
     """Serves one stream of bytes."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen; `name` is what warnings call it. Raises `SinkError` for a port in use and an invalid host."""
+        """Listen; `name` is what warnings call it. Raises `RecordingError` for a port in use and an invalid host."""
         self.name = str(where)
         self.client_count = self.sent_bytes = 0
         """Clients that have come, and bytes that were sent to them, all together."""
@@ -61,7 +61,7 @@ class TcpServer:
         except OSError as error:
             raise _server_error(host, port, where, error) from error
         except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
-            raise SinkError(
+            raise RecordingError(
                 "host", host, where=where, allowed="must be a name or an address of this machine"
             ) from error
         self._listener.setblocking(False)
@@ -218,12 +218,14 @@ class TcpServer:
                 client.queue.appendleft(part[done:])
 
 
-def _server_error(host: str, port: int, where: Where, error: OSError) -> SinkError:
+def _server_error(host: str, port: int, where: Where, error: OSError) -> RecordingError:
     """Return the error of a port that cannot be served."""
     if error.errno == errno.EADDRINUSE:
-        return SinkError("port is in use", port, where=where, remedy="choose another, or end the program that uses it")
+        return RecordingError(
+            "port is in use", port, where=where, remedy="choose another, or end the program that uses it"
+        )
     if error.errno == errno.EACCES:
-        return SinkError("port may not be served", port, where=where, remedy="choose one above 1023")
+        return RecordingError("port may not be served", port, where=where, remedy="choose one above 1023")
     said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     what = f"cannot be served: {said.lower()}"
-    return SinkError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")
+    return RecordingError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")

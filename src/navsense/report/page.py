@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import outputs
-from navsense.errors import SinkError
-from navsense.recordings.base import check_target, get_version, os_error
+from navsense import atomic
+from navsense.errors import RecordingError
+from navsense.recordings.base import check_target, os_error
+from navsense.recordings.header import get_version
 from navsense.report import adcp_section, clocks, doppler, faults, track
 from navsense.report.draw import SvgFigure
 from navsense.report.report_data import ReportData, read_report_data
@@ -54,13 +55,13 @@ def write(
         the folder of the recording
     expand_xacro: lets `world` run xacro, as in `load`
 
-    Raises `SinkError` if `path` is not a recording or the report cannot be written, and the errors of `load` for the
-    world.
+    Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
+    the world.
     """
     target = check_output(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
-        with outputs.replace_file(target) as part:
+        with atomic.replace_file(target) as part:
             # A file name that is not UTF-8 contains surrogates.
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
@@ -69,11 +70,11 @@ def write(
 
 
 def check_output(output: str | os.PathLike[str]) -> Path:
-    """Return the path of a report. Raises `SinkError` for another suffix, or if no file can be there."""
+    """Return the path of a report. Raises `RecordingError` for another suffix, or if no file can be there."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:
         allowed = f"must end in {' or '.join(SUFFIXES)}"
-        raise SinkError("report", str(output), allowed=allowed, remedy="name it as in -o report.html")
+        raise RecordingError("report", str(output), allowed=allowed, remedy="name it as in -o report.html")
     check_target(target)
     return target
 

@@ -10,23 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs
+from navsense import inputs, recordings
 from navsense.clock import Clock
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.faults import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
-from navsense.recordings.dataset_reader import open_recording
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.series import Current, Reading, Truth
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Suffixes of files that can be the world of a recording in the same folder."""
 
-_WORLD = inputs.FileKind("world", SinkError, "must be a world file")
+_WORLD = inputs.FileKind("world", RecordingError, "must be a world file")
 
 MAX_WORLD_BYTES = 1 << 22
 """Larger files in the folder of a recording are not searched for the world."""
@@ -72,17 +71,19 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     """Return the first run of a recording; `world` is the path of the world that was simulated.
 
     Without `world`, a world file with the world's name in the folder of the recording is used; it never runs xacro.
-    Raises `SinkError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
+    Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
     data = _read_messages(file) if message_reader.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
-        raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
+        raise RecordingError(
+            "holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info"
+        )
     return _add_world(data, file, world, expand_xacro=expand_xacro)
 
 
 def _read_arrays(file: Path) -> ReportData:
-    recording = open_recording(file)
+    recording = recordings.open(file)
     world: World | None = None
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
@@ -172,7 +173,7 @@ def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: 
         missing = sorted(set(data.readings) - {sensor.name for sensor in world.sensors})
         if missing:
             allowed = f"has no sensor {missing[0]}, which the recording has"
-            raise SinkError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
+            raise RecordingError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
         return _use_world(data, world)
     neighbour = _find_world_file(file, data.name)
     if neighbour is None:
@@ -211,7 +212,7 @@ def _find_world_file(file: Path, name: str) -> Path | None:
             continue
         try:
             text = inputs.read_bytes(str(path), _WORLD, MAX_WORLD_BYTES).decode(errors="replace")
-        except SinkError:
+        except RecordingError:
             continue
         if pattern.search(text):
             matches.append(path)

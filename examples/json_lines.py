@@ -1,0 +1,136 @@
+"""A recording format of your own: JSON Lines, one sample a line, written, read, described and converted by navsense.
+
+python examples/json_lines.py
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import navsense as ns
+from navsense import inputs
+from navsense.atomic import HiddenFolder
+from navsense.errors import RecordingError
+from navsense.recordings import Capability, Dataset, Format, RecordingHeader, RecordingWriter, metadata
+from navsense.recordings.base import AtomicWriter
+from navsense.recordings.convert import convert
+from navsense.recordings.summary import read_summary
+from navsense.series import Reading, TimeSlice
+
+FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8")
+
+
+class PendingLines:
+    """A file in a hidden folder next to its target. An unfinished recording never has the name of the target."""
+
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
+        """Create the hidden folder."""
+        self._folder, self._header = HiddenFolder(path), header
+        self._file = (self._folder.folder / path.name).open("w", encoding="utf-8")
+        self._sensors: dict[str, Any] = {}
+        self.is_open = True
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Write a line for each sample: sensor, time (s), clock error (s), flags, arrays."""
+        for name, reading in time_slice.readings.items():
+            self._sensors[name] = metadata.sensor_header(self._header, name, reading)
+            for row in range(reading.time.size):
+                line = {
+                    "sensor": name,
+                    "time": float(reading.time[row]),
+                    "clock_error": float(reading.clock_error[row]),
+                    "valid": bool(reading.valid[row]),
+                    "emitted": bool(reading.emitted[row]),
+                    **{key: array[row].tolist() for key, array in reading.arrays.items()},
+                }
+                self._file.write(json.dumps(line) + "\n")
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Write the metadata in the last line, and give the file its name."""
+        if empty or self._sensors:
+            self._file.write(metadata.format_metadata(self._header, self._sensors, links=()) + "\n")
+            self._file.close()
+            self._folder.commit(self._folder.folder / Path(self._file.name).name)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the hidden folder."""
+        self.is_open = False
+        self._file.close()
+        self._folder.release()
+
+
+def open_writer(path: Path, header: RecordingHeader) -> RecordingWriter:
+    """Open a recording for writing. `AtomicWriter` calls `PendingLines` from one thread."""
+    return AtomicWriter(path, lambda: PendingLines(path, replace(header, truth=False)))
+
+
+def read(path: Path) -> Dataset:
+    """Return a recording. Raises `RecordingError` if the file is not a recording of this format."""
+    lines = list(inputs.read_lines(str(path), FILE))
+    try:
+        meta = metadata.parse_metadata(lines[-1])
+        rows = [json.loads(line) for line in lines[:-1]]
+        readings = {name: make_reading(name, rows, header) for name, header in meta["sensors"].items()}
+        return Dataset(readings, {}, meta)
+    except Exception as error:
+        raise metadata.damaged_error(path, error) from error
+
+
+def make_reading(name: str, rows: list[dict[str, Any]], header: dict[str, Any]) -> Reading:
+    """Return the samples of one sensor."""
+    own = [row for row in rows if row["sensor"] == name]
+
+    def column(key: str) -> Any:
+        return np.array([row[key] for row in own])
+
+    return Reading(
+        name=name,
+        type=header["type"],
+        frame=header["frame"],
+        unit=header["unit"],
+        time=column("time"),
+        clock_error=column("clock_error"),
+        arrays={key: column(key) for key in header["arrays"]},
+        ideal={},
+        bias={},
+        valid=column("valid"),
+        emitted=column("emitted"),
+        epoch=header["epoch"],
+    )
+
+
+FORMAT = Format(
+    name="JSON Lines",
+    suffixes=(".jsonl",),
+    capabilities=frozenset((Capability.UNPUBLISHED, Capability.INVALID, Capability.FAULTS)),
+    read=read,
+    open_writer=open_writer,
+)
+
+WORLD = """<sdf version="1.9"><world name="table"><model name="box"><link name="base">
+  <sensor name="imu" type="imu"><update_rate>50</update_rate></sensor>
+</link></model></world></sdf>"""
+
+if __name__ == "__main__":
+    ns.recordings.register_format(FORMAT)  # an installed package has the entry point navsense.formats instead
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "table.sdf").write_text(WORLD)
+        world = ns.load(folder / "table.sdf")
+        run = ns.simulate(world, 2.0, seed=7)
+        run.save(folder / "run.jsonl")
+        recording = ns.open(folder / "run.jsonl")
+        print(recording, recording["imu"]["angular_velocity"].shape)
+        assert np.array_equal(recording["imu"]["angular_velocity"], run["imu"]["angular_velocity"])
+        assert recording.world.sensors[0].rate == 50.0
+        print(read_summary(folder / "run.jsonl").headline)
+        run.save(folder / "run.mcap")
+        for loss in convert(folder / "run.mcap", folder / "other.jsonl").losses:
+            print("lost:", loss)

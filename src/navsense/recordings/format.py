@@ -1,0 +1,155 @@
+"""File formats of recordings: what a format declares, and the registry of formats.
+
+Each module of a format declares one `FORMAT`. `navsense.recordings.FORMATS` lists those of navsense. Other packages
+declare theirs under the entry point `navsense.formats`; the name of the entry point is the suffix without its dot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from navsense.errors import RecordingError
+from navsense.recordings.dataset import Dataset
+from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
+from navsense.series import Reading
+from navsense.world import MountedSensor, World
+
+
+class Capability(StrEnum):
+    """Content that a format may hold besides the readings of published samples; the value names it in reports."""
+
+    IDEAL = "ideal values"
+    BIAS = "biases"
+    TURN_ON_BIAS = "turn-on biases"
+    TRUTH = "truth of links"
+    CURRENT = "the water's velocity"
+    FAULTS = "the list of faults on purpose"
+    UNPUBLISHED = "samples that were not published"
+    INVALID = "readings with invalid numbers"
+    RUNS = "several runs"
+    RECOVERY = "recovery of a truncated recording"
+    MESSAGES = "messages of any type, copied unchanged"
+
+
+LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capability.MESSAGES}
+"""Everything that one simulated run has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Format:
+    """A file format of recordings.
+
+    name: what `navsense info` calls it.
+    suffixes: of file names, in lower case with the dot; "" for a folder without a suffix. A longer suffix wins.
+    capabilities: what it holds. `convert` reports the rest as lost.
+    read: returns a recording; raises `RecordingError` for another file, and for formats that are only written.
+    open_writer: opens a recording for writing; None for formats that are only read.
+    summarize: returns what a recording holds; None: computed from what `read` returns.
+    unit: what `navsense info` counts: "rows", "messages" or "records".
+    is_folder: the recording NAME.SUFFIX is the folder NAME.
+    folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
+    check_target: raises `RecordingError` if a recording cannot have this path; given the world where it is known.
+    data_path: returns the file that a recording with this path is written to, where it is one file of a folder.
+    holds_messages: `message_reader.open_messages` opens its messages.
+    list_sensors: returns the names of the sensors that a recording with this path can hold; None: all sensors.
+    list_lost: returns what the format loses of a reading, a phrase each; None: follows from the capabilities.
+    list_needed: returns the arrays of a sensor that the format has fields for; those a recording lacks are reported.
+    remarks: exceptions of capabilities that are not declared: the text behind the capability in the report.
+    needs_origin: the format needs the heading of the world's axes.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    capabilities: frozenset[Capability]
+    read: Callable[[Path], Dataset]
+    open_writer: Callable[[Path, RecordingHeader], RecordingWriter] | None = None
+    summarize: Callable[[Path], RecordingSummary] | None = None
+    unit: str = "rows"
+    is_folder: bool = False
+    folder_files: tuple[str, ...] = ()
+    check_target: Callable[[Path, World | None], None] = lambda *_: None
+    data_path: Callable[[Path], Path] | None = None
+    holds_messages: bool = False
+    list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
+    list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
+    list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
+    remarks: Mapping[Capability, str] = field(default_factory=dict)
+    needs_origin: bool = False
+
+
+ENTRY_POINTS = "navsense.formats"
+"""Group of the entry points of formats in other packages."""
+
+_FORMATS: dict[str, Format] = {}
+"""Suffix -> format."""
+
+
+def register_format(recording_format: Format) -> None:
+    """Register a format under its suffixes; it replaces an earlier format with the same suffix."""
+    _FORMATS.update(dict.fromkeys(recording_format.suffixes, recording_format))
+
+
+def list_formats() -> list[Format]:
+    """Return all registered formats."""
+    return list(dict.fromkeys(_FORMATS.values()))
+
+
+def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
+    """Return the suffixes of formats, by default of all registered formats."""
+    return [suffix for one in (list_formats() if formats is None else formats) for suffix in one.suffixes if suffix]
+
+
+def find_suffix(path: Path) -> str:
+    """Return the longest suffix of a path that a format has; "" if no format has one.
+
+    A format of another package is imported if its entry point has the name of the suffix.
+    Raises `RecordingError` if this
+    fails.
+    """
+    name = path.name.lower()
+    if not (found := _longest(name, list_suffixes())):
+        for entry in entry_points(group=ENTRY_POINTS):
+            if _longest(name, [f".{entry.name}"]):
+                try:
+                    plugin = entry.load()
+                    if not isinstance(plugin, Format):
+                        raise TypeError(f"is {plugin!r}")  # noqa: TRY301
+                except Exception as error:  # whatever the package does when it is imported
+                    package = entry.dist.name if entry.dist else entry.value
+                    what, allowed = f"format {entry.name!r} of package {package}", "must be a Format"
+                    remedy = f"repair or remove {package}"
+                    raise RecordingError(what, str(error), allowed=allowed, remedy=remedy) from error
+                register_format(plugin)
+        found = _longest(name, list_suffixes())
+    return found
+
+
+def _longest(name: str, suffixes: Iterable[str]) -> str:
+    fitting = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
+    return max(fitting, key=len, default="")
+
+
+def format_of_name(path: Path) -> Format | None:
+    """Return the format of a recording with this path, by its suffix; None if no format has it."""
+    suffix = find_suffix(path)
+    return _FORMATS.get(suffix) if suffix or not path.suffix else None
+
+
+def format_of_recording(path: Path) -> Format | None:
+    """Return the format of an existing recording, by the files in its folder or by its suffix; None if unknown."""
+    folder = path if path.is_dir() else storage_path(path)
+    for one in list_formats() if folder.is_dir() else ():
+        if any((folder / file).is_file() for file in one.folder_files):
+            return one
+    suffix = find_suffix(path)
+    return _FORMATS[suffix] if suffix else None
+
+
+def storage_path(path: Path) -> Path:
+    """Return the file or folder of a recording with this name."""
+    suffix = find_suffix(path)
+    return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path

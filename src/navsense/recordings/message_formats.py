@@ -1,0 +1,132 @@
+"""The formats that hold messages: MCAP of ROS 2 and of Gazebo, and the bags of ROS 1 and ROS 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from navsense import messages
+from navsense.messages import generic
+from navsense.messages.base import AGE
+from navsense.messages.cdr import encode
+from navsense.recordings import metadata
+from navsense.recordings.dataset import Dataset, collect
+from navsense.recordings.format import Capability, Format
+from navsense.recordings.gazebo import GazeboWriter
+from navsense.recordings.header import RecordingHeader
+from navsense.recordings.mcap.writer import McapWriter
+from navsense.recordings.message_reader import open_messages
+from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.rosbag.writer import (
+    BAG_METADATA_FILE,
+    Ros1BagWriter,
+    Ros2BagWriter,
+    bag_database,
+    check_bag_folder,
+)
+from navsense.recordings.summary import summarize_messages
+from navsense.series import Reading
+from navsense.world import MountedSensor
+
+
+def read(path: Path) -> Dataset:
+    """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
+    with open_messages(path) as source:
+        reader = ReadingAssembler(source)
+        readings, truth, current = collect(reader.iter_slices())
+        headers = {name: metadata.sensor_header(reader.header, name, reading) for name, reading in readings.items()}
+        flow = None if current is None else metadata.current_header(current)
+        text = metadata.format_metadata(reader.header, headers, truth, flow)
+        return Dataset(readings, truth, metadata.parse_metadata(text), current)
+
+
+def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+    """Return the arrays of a reading that have no field in its messages, and the constant part of its bias."""
+    encoded = encoded_arrays(sensor, reading)
+    lost: list[str] = [Capability.TURN_ON_BIAS] if reading.turn_on_bias else []
+    return [*(name for name in reading.arrays if name not in encoded), *lost]
+
+
+def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
+    """Return the arrays of a reading that have a field in its messages."""
+    validity = messages.time_of_validity(reading)
+    rows = {name: array[:1] for name, array in reading.arrays.items()}
+    if validity is not None:
+        rows[AGE] = reading.time[:1] - validity[:1]
+    found: list[str] = ["time_of_validity"] if validity is not None else []
+    for companion in messages.list_companion_topics(sensor):
+        message = messages.make_layout(sensor, "reading", companion)
+        raw = encode(message, reading.true_stamp[:1], rows)
+        own = raw.view(message.layout.dtype())[:, 0]
+        is_generic = message.type.startswith(generic.PACKAGE)
+        found += messages.extract_arrays(sensor, own, "reading", companion, is_generic=is_generic)
+    return found
+
+
+ROS_MESSAGES = frozenset(Capability) - {Capability.TURN_ON_BIAS, Capability.UNPUBLISHED, Capability.RUNS}
+"""What messages of ROS hold."""
+
+MCAP = Format(
+    name="mcap",
+    suffixes=(".mcap",),
+    capabilities=ROS_MESSAGES,
+    read=read,
+    open_writer=McapWriter,
+    summarize=summarize_messages,
+    unit="messages",
+    holds_messages=True,
+    list_lost=list_lost,
+)
+
+GAZEBO = Format(
+    name="mcap",
+    suffixes=(".gz.mcap",),
+    capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
+    read=read,
+    open_writer=GazeboWriter,
+    summarize=summarize_messages,
+    unit="messages",
+    holds_messages=True,
+    list_sensors=lambda header, _: [one.name for one in header.world.sensors if messages.has_gz(one.spec)],
+)
+
+ROS1_BAG = Format(
+    name="ROS 1 bag",
+    suffixes=(".bag",),
+    capabilities=ROS_MESSAGES,
+    read=read,
+    open_writer=Ros1BagWriter,
+    summarize=summarize_messages,
+    unit="messages",
+    holds_messages=True,
+    list_lost=list_lost,
+)
+
+ROS2_BAG = Format(
+    name="ROS 2 bag",
+    suffixes=(".db3",),
+    capabilities=ROS_MESSAGES,
+    read=read,
+    open_writer=Ros2BagWriter,
+    summarize=summarize_messages,
+    unit="messages",
+    is_folder=True,
+    folder_files=(BAG_METADATA_FILE,),
+    check_target=lambda path, _: check_bag_folder(path),
+    data_path=bag_database,
+    holds_messages=True,
+    list_lost=list_lost,
+)
+
+ROS2_MCAP_BAG = Format(
+    name="ROS 2 bag",
+    suffixes=("",),
+    capabilities=ROS_MESSAGES - {Capability.RECOVERY},
+    read=read,
+    summarize=summarize_messages,
+    unit="messages",
+    is_folder=True,
+    holds_messages=True,
+    list_lost=list_lost,
+)
+"""The folder of a bag of ROS 2 with one MCAP file: only written by `convert`."""

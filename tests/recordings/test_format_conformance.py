@@ -1,0 +1,304 @@
+"""Every format holds what it declares, reports the rest as lost, and leaves no damaged recording under its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import cli, recordings
+from navsense.environment.base import UniformField
+from navsense.errors import RecordingError, UnknownNameError
+from navsense.faults import list_faults
+from navsense.noise.faults import Faults
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.recordings import Capability, Format, dataset
+from navsense.recordings.convert import ConversionResult, convert
+from navsense.recordings.leftovers import recover
+from navsense.recordings.summary import read_summary
+from navsense.sensors import Dvl, Imu, Magnetometer
+from navsense.series import Reading, TimeSlice
+from navsense.simulation import Run
+from navsense.testing import example_world, is_identical
+
+EPOCH, DURATION = 1000, 0.5
+IMU, DVL = "robot::arm::imu", "robot::arm::dvl"
+WRITTEN = [pytest.param(one, id=one.suffixes[0]) for one in recordings.FORMATS if one.open_writer]
+CONTENT = tuple(one for one in Capability if one not in (Capability.RUNS, Capability.RECOVERY, Capability.MESSAGES))
+
+CHILD = """
+import sys
+import navsense as ns
+from navsense import recordings
+from navsense.recordings import dataset
+dataset.SLICE_ROWS = 4
+recording = ns.open(sys.argv[1])
+writer = recordings.open_writer(sys.argv[2], recording.make_header())
+slices = list(recording.iter_slices())
+for time_slice in slices[:-2]:
+    writer.write(time_slice)
+print("written", flush=True)
+sys.stdin.readline()
+"""
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400), pytest.mark.requirement("REC-1")]
+
+
+@pytest.fixture(scope="module")
+def world() -> ns.World:
+    """Return a robot whose recording has everything that a format can hold."""
+    specs = {"imu": Imu, "imu2": Imu, "dvl": Dvl, "magnetometer": Magnetometer}
+    world = example_world(*((name, kind.example_spec()) for name, kind in specs.items()))
+    imu, second, dvl, magnetometer = world.sensors
+    drop = (ScheduledFault("dropout", 0.2, 0.3),)
+    sensors = (dataclasses.replace(imu, faults=Faults(planned=drop)), second, dvl, magnetometer)
+    around = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
+    return dataclasses.replace(world, sensors=sensors, environment=around)
+
+
+@pytest.fixture(scope="module")
+def run(world: ns.World) -> Run:
+    """Return a run in which one published sample of each sensor has an invalid number."""
+    found = ns.simulate(world, DURATION, seed=5, epoch=EPOCH)
+    readings = dict(found.readings)
+    for name in (name for name in readings if name != DVL):
+        arrays = {key: array.copy() for key, array in readings[name].arrays.items()}
+        for array in arrays.values():
+            array[4] = np.nan
+        readings[name] = dataclasses.replace(readings[name], arrays=arrays)
+    return dataclasses.replace(found, readings=readings)
+
+
+@pytest.fixture(scope="module")
+def runs(world: ns.World) -> Run:
+    return ns.simulate(world, DURATION, seed=5, epoch=EPOCH, runs=2)
+
+
+@pytest.fixture(scope="module")
+def archive(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run in a format that loses nothing."""
+    path = tmp_path_factory.mktemp("archive") / "all.npz"
+    run.save(path)
+    return path
+
+
+def name_of(recording_format: Format, name: str = "run") -> str:
+    """Return a file name; the log of an instrument names its sensor."""
+    return f"{name}{'.dvl' if recording_format.unit == 'records' else ''}{recording_format.suffixes[0]}"
+
+
+def has_reader(recording_format: Format) -> bool:
+    """Return True if a recording in the format can be opened; the others are only described."""
+    return recording_format.unit != "records" and ".gz.mcap" not in recording_format.suffixes
+
+
+def match_rows(found: Reading, known: Reading) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of two readings with the same stamps."""
+    _, own, other = np.intersect1d(found.stamp, known.stamp, return_indices=True)
+    return own, other
+
+
+def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
+    """Return what a recording of a run holds, of all its sensors."""
+    contents = set(CONTENT)
+    for name, known in run.readings.items():
+        reading = found.get(name)
+        if reading is None:
+            contents -= {one for one in CONTENT if one not in (Capability.TRUTH, Capability.CURRENT, Capability.FAULTS)}
+            continue
+        rows, other = match_rows(reading, known)
+        assert rows.size == reading.time.size > 0
+        groups = {
+            Capability.IDEAL: (reading.ideal, known.ideal),
+            Capability.BIAS: (reading.bias, known.bias),
+            Capability.TURN_ON_BIAS: (reading.turn_on_bias, known.turn_on_bias),
+        }
+        for capability, (own, expected) in groups.items():
+            for key in own:
+                np.testing.assert_allclose(own[key][rows], expected[key][other], rtol=1e-6, atol=1e-7)
+            if expected and not own:
+                contents.discard(capability)
+        if not np.array_equal(reading.emitted, known.emitted):
+            contents.discard(Capability.UNPUBLISHED)
+        if name != DVL and not any(np.isnan(array).any() for array in reading.arrays.values()):
+            contents.discard(Capability.INVALID)
+    moving = "robot::base"
+    if moving not in found.truth or not np.allclose(found.truth[moving].position, run.truth[moving].position):
+        contents.discard(Capability.TRUTH)
+    if found.current is None or run.current is None or not np.allclose(found.current.velocity, run.current.velocity):
+        contents.discard(Capability.CURRENT)
+    if found.metadata.get("faults") != list_faults(run.session.world):
+        contents.discard(Capability.FAULTS)
+    return contents
+
+
+def list_reported(made: ConversionResult) -> set[Capability]:
+    """Return the content that a conversion reports as lost."""
+    phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
+    reported = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
+    if any("told nothing" in line or "dropped" in line for line in made.losses):
+        reported.add(Capability.UNPUBLISHED)
+    if any("without a number" in line for line in made.losses):
+        reported.add(Capability.INVALID)
+    return reported
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> None:
+    """Content that is not declared does not come back, so a declaration cannot be forgotten."""
+    path = tmp_path / name_of(form)
+    run.save(path)
+    found = read_summary(path)
+    assert found.format == form.name
+    assert found.unit == form.unit
+    assert sum(entry.count for entry in found.entries) > 0
+    if has_reader(form):
+        assert list_contents(ns.open(path), run) == form.capabilities & set(CONTENT)
+    else:
+        with pytest.raises((RecordingError, UnknownNameError)):
+            ns.open(path)["imu"]
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_other_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
+    made = convert(archive, tmp_path / name_of(form))
+    reported = list_reported(made)
+    assert not reported & form.capabilities
+    lost = set(CONTENT) - form.capabilities
+    if form.capabilities & {Capability.BIAS} == set():
+        lost -= {Capability.TURN_ON_BIAS}  # a part of the bias
+    assert lost <= reported
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / name_of(form)
+    header = recordings.build_header(run.session, truth=False)
+    slices = list(run.slices())
+    if form.unit == "records":  # an instrument sends its attitude
+        slices = [dataclasses.replace(one, truth=run.truth) for one in slices]
+    write(path, header, slices)
+    if not has_reader(form):
+        assert not any("truth" in entry.name for entry in read_summary(path).entries)
+        return
+    found = ns.open(path)
+    assert not found.truth
+    assert found.current is None
+    assert not any(reading.ideal or reading.bias or reading.turn_on_bias for reading in found.values())
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_several_runs_are_kept_or_refused(form: Format, runs: Run, tmp_path: Path) -> None:
+    path = tmp_path / name_of(form)
+    if Capability.RUNS in form.capabilities:
+        runs.save(path)
+        found = ns.open(path)
+        assert found.runs == [0, 1]
+        for name, reading in runs.readings.items():
+            assert is_identical(dataclasses.asdict(found[name]), dataclasses.asdict(reading))
+        return
+    with pytest.raises(RecordingError, match=rf"{path}.*holds one run.*\.npz or \.parquet"):
+        runs.save(path)
+    runs.save(tmp_path / "all.npz")
+    with pytest.raises(RecordingError, match=r"holds one run.*--run"):
+        convert(tmp_path / "all.npz", path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["all.npz"]
+    assert convert(tmp_path / "all.npz", path, run=1).count > 0
+
+
+def check_after_failure(form: Format, path: Path) -> None:
+    """Assert that a recording that was not completed is absent, readable, or recoverable as declared."""
+    place = recordings.output_path(path)
+    if Capability.RECOVERY in form.capabilities:
+        if place.exists() and ".mcap" not in path.name:
+            assert read_summary(path).entries
+            return
+        saved = recover(path)
+        found = read_summary(saved.path)
+        assert found.entries or form.name == "ROS 1 bag"  # its first chunk was not complete
+    elif form.unit == "records":  # each record stands for itself
+        assert read_summary(path).format == form.name
+    else:
+        assert not place.exists()
+        with pytest.raises(RecordingError, match=str(path)):
+            ns.open(path)
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, tmp_path: Path) -> None:
+    path = tmp_path / name_of(form)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CHILD, str(archive), str(path)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "written\n"
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    check_after_failure(form, path)
+
+
+def write(path: Path, header: recordings.RecordingHeader, slices: list[TimeSlice]) -> None:
+    with recordings.open_writer(path, header) as writer:
+        for time_slice in slices:
+            writer.write(time_slice)
+
+
+@pytest.mark.parametrize("limit", [100, 3000])
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_full_disk_is_an_error_with_a_remedy(
+    form: Format, archive: Path, tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit on the size of files stands for a disk without space."""
+    path = tmp_path / name_of(form)
+    monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
+    recording = ns.open(archive)
+    header, slices = recording.make_header(), list(recording.iter_slices())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+        with pytest.raises(RecordingError) as caught:
+            write(path, header, slices * 20 if form.unit == "records" else slices)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert str(caught.value).startswith(str(path))
+    assert "cannot be written" in str(caught.value)
+    if form.name != "ROS 2 bag":  # SQLite does not tell the cause
+        assert "; raise the limit" in str(caught.value)
+    if ".mcap" not in path.name and form.unit != "records":
+        place = recordings.output_path(path)
+        assert not place.exists() or read_summary(path).entries
+
+
+@pytest.mark.parametrize("content", [b"", b"text of another program\n" * 50, bytes(range(256)) * 20])
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_file_of_another_program_is_an_error(
+    form: Format,
+    content: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / name_of(form)
+    path.write_bytes(content)
+    with pytest.raises(RecordingError) as caught:
+        ns.open(path)
+    assert str(caught.value).startswith(str(path))
+    if content or form.unit != "records":  # a log without a record is a log
+        monkeypatch.setattr(sys, "argv", ["navsense", "info", str(path)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 2
+        assert capsys.readouterr().err.startswith(f"error: {path}")
+    with pytest.raises(RecordingError):
+        convert(path, tmp_path / "made.npz")
+    assert not (tmp_path / "made.npz").exists()
