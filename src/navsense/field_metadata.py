@@ -51,8 +51,12 @@ NOT_IN_FILE = in_file(excluded=True)
 """Metadata of a field that no file gives."""
 
 
-@cache
-def get_file_fields(spec: type[Any]) -> Mapping[str, FileField]:
+def get_file_fields(spec: Any) -> Mapping[str, FileField]:
     """Return how files give the fields of a dataclass, by the names of the fields. Labels of messages are left out."""
+    return _collect_file_fields(spec)
+
+
+@cache
+def _collect_file_fields(spec: Any) -> Mapping[str, FileField]:
     found = {one.name: one.metadata.get("file", _DEFAULT) for one in fields(spec) if "label" not in one.metadata}
     return MappingProxyType({name: file for name, file in found.items() if not file.excluded})

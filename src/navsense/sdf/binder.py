@@ -64,7 +64,7 @@ class ElementBinding(Generic[Spec]):
         files = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
         if not check_limits:
             files = {name: replace(file, minimum=-math.inf, above=-math.inf) for name, file in files.items()}
-        hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]
+        hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
         make = _make_attribute_parser if attributes else _make_child_parser
         self.spec, self._hints, self.tags = spec, hints, {name: file.name or name for name, file in files.items()}
         self._parsers, self._attributes, self._causes = dict(parsers), attributes, causes
@@ -103,7 +103,7 @@ class ElementBinding(Generic[Spec]):
                 context.check(children[tag], LEAF)
                 with context.collect_errors():
                     found[name] = parse(children[tag], element.tag)
-        for name, parser in (self._parsers | parsers).items():
+        for name, parser in {**self._parsers, **parsers}.items():
             if self.tags[name] in children:
                 found[name] = parser(context, children[self.tags[name]])
         return found

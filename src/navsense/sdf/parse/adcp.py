@@ -29,7 +29,7 @@ from __future__ import annotations
 from functools import partial
 
 from navsense.errors import SensorError
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at
@@ -59,7 +59,7 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Adcp:
     if block is None:
         return Adcp(classic=mount.classic)
     context.check(block, ADCP.schema)
-    parsers = {"beams": _parse_beams, "reference": partial(parse_reference, mount=mount)}
+    parsers: dict[str, ChildParser] = {"beams": _parse_beams, "reference": partial(parse_reference, mount=mount)}
     found = ADCP.read_values(context, block, parsers)
     try:
         return Adcp(classic=mount.classic, **found)

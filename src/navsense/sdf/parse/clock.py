@@ -39,7 +39,7 @@ from navsense.clock import (
     per_year,
 )
 from navsense.errors import ClockError, SdfError
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, parse_name
@@ -210,7 +210,7 @@ def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, Tem
     spec = Oscillator()
     with context.collect_errors():
         spec = _parse_grade(element)
-        parsers = {
+        parsers: dict[str, ChildParser] = {
             "ageing": _parse_ageing,
             "ageing_stddev": _parse_ageing,
             "temperature": partial(_parse_temperature, signals=signals),

@@ -43,7 +43,7 @@ from typing import Any
 from navsense.errors import SensorError
 from navsense.pose import Pose, conjugate, from_rpy, multiply, normalize
 from navsense.sdf import values
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, map_spec_errors
@@ -110,21 +110,21 @@ def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     found: dict[str, Any] = {}
     if (element := block.find("beams")) is not None:
         found["beams"], found["message_options"] = parse_beams(context, element)
-    parsers = {
+    parsers: dict[str, ChildParser] = {
         "bottom": partial(_parse_track, binding=TRACK, classic=mount.classic),
         "water": partial(_parse_track, binding=WATER_TRACK, classic=mount.classic),
         "range": partial(parse_channel_noise, classic=mount.classic),
         "reference": partial(parse_reference, mount=mount),
     }
     found |= DVL.read_values(context, block, parsers)
-    modes = {
+    found |= {
         "bottom_mode": _parse_mode(bottom, TrackMode.ALWAYS, (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)),
         "water_mode": TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode)),
     }
     if water is not None and (element := water.find("layer")) is not None:
         found["layer"] = LAYER.read(context, element)
     try:
-        return Dvl(classic=mount.classic, **modes, **found)
+        return Dvl(classic=mount.classic, **found)
     except SensorError as error:
         child = DVL.find_cause(block, error)
         raise error_at(child.find("layer") or child, error) from error

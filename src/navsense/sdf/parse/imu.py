@@ -34,7 +34,7 @@ from navsense.errors import SdfError
 from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.pose import from_rpy, multiply, normalize
 from navsense.sdf import values
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import map_spec_errors, parse_child_numbers
@@ -83,7 +83,10 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
         if axes is not None:
             context.check(axes, binding.schema)
             values |= read_sensor_values(context, axes, binding, classic=mount.classic)
-    parsers = {"bandwidth": partial(_parse_bandwidth, block=block), "reference": partial(_parse_reference, mount=mount)}
+    parsers: dict[str, ChildParser] = {
+        "bandwidth": partial(_parse_bandwidth, block=block),
+        "reference": partial(_parse_reference, mount=mount),
+    }
     values |= IMU.read_values(context, block, parsers)
     lines = [_parse_vibration(context, child) for child in block.find_all("navsense:vibration")]
     _check_earth_rotation(context, block, mount, values)

@@ -1,0 +1,38 @@
+"""Descriptions and error texts of world files against those of an earlier version.
+
+`python tools/golden_sdf.py` writes them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "golden_sdf.py"
+
+
+@cache
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("golden_sdf_tool", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.requirement("SDF-1")
+def test_descriptions_and_error_texts_equal_the_golden_texts() -> None:
+    """After an intended change of a text, run the tool again."""
+    golden, found = json.loads(tool().GOLDEN.read_text(encoding="utf-8")), tool().make_golden()
+    for part, texts in golden.items():
+        assert found[part] == texts
+
+
+def test_the_file_of_own_elements_has_no_problem() -> None:
+    assert tool().list_problems(tool().OWN_ELEMENTS) == []
