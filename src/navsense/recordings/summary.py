@@ -62,13 +62,13 @@ class RecordingSummary:
     def headline(self) -> str:
         """Return the whole in one line."""
         count = sum(entry.count for entry in self.entries)
-        noun = "rows" if self.format in ("npz", "parquet", "csv", EUROC) else "messages"
-        noun = "records" if self.format in {form.name for form in FORMATS.values()} else noun
+        noun = "row" if self.format in ("npz", "parquet", "csv", EUROC) else "message"
+        noun = "record" if self.format in {form.name for form in FORMATS.values()} else noun
         span = ""
         if self.start is not None and self.end is not None:
             span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
         made = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
-        return f"{self.path}: {self.format}, {self.size} bytes, {count} {noun}{span}{made}"
+        return f"{self.path}: {self.format}, {format_count(self.size, 'byte')}, {format_count(count, noun)}{span}{made}"
 
 
 def format_seconds(stamp: int) -> str:
