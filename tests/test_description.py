@@ -15,10 +15,9 @@ from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import WorldMagneticModel
 from navsense.geodesy import Origin
-from navsense.pose import Quaternion
 from navsense.sensors import SENSORS
 from navsense.testing import example_world
-from navsense.typing import Times, Vectors
+from navsense.typing import Quaternion, Times, Vectors
 from navsense.world import World
 
 HERE = Origin(0.8, 0.3, 120.0, 0.5)

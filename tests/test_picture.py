@@ -684,7 +684,7 @@ def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
     [
         (["--picture", "x.gif"], "error: picture: x.gif; must end in .png, .svg, .pdf"),
         (["--picture", ""], 'error: --picture: ""; must not be empty; name a file or a value'),
-        (["--duration", "5"], "error: --duration: 5.0; is of a picture: name one with --picture"),
+        (["--duration", "5"], "error: --duration: 5.0; requires --picture"),
     ],
 )
 def test_mistakes_are_told_before_the_world(arguments: list[str], message: str) -> None:

@@ -22,6 +22,7 @@ from navsense.recordings.device_writers import DevicePortWriter, format_url
 from navsense.recordings.mcap.writer import McapWriter
 from navsense.sensors import Dvl
 from navsense.testing import example_world
+from navsense.text import format_size
 
 WORLD = """\
 <sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
@@ -82,7 +83,7 @@ def test_the_port_that_was_free_is_told_where_nobody_comes(
     ]
     assert "RuntimeWarning" not in err
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
-        f"wrote {file}: 2 s simulated, {file.stat().st_size / 1e3:.1f} kB"
+        f"wrote {file}: 2 s simulated, {format_size(file.stat().st_size)}"
     ]
 
 

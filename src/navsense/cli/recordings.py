@@ -72,7 +72,7 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     from navsense.recordings.convert import convert as convert_recording
 
     result = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
-    click.echo(f"wrote {result.path}: {result.count} {result.unit}")
+    click.echo(f"wrote {result.path}: {format_count(result.count, result.unit)}")
     for line in result.losses:
         click.echo(f"not converted: {line}")
     print_notes(result.notes)

@@ -234,11 +234,11 @@ def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "heade
 def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> int:
     """Write the seconds and nanoseconds of stamps (n,) ns. Return the first stamp that does not fit, else 0."""
     for i in range(stamp.size):
-        whole = stamp[i] // NANOSECONDS_PER_SECOND
-        if whole < MIN_STAMP_SECONDS or whole > MAX_STAMP_SECONDS:
+        second = stamp[i] // NANOSECONDS_PER_SECOND
+        if second < MIN_STAMP_SECONDS or second > MAX_STAMP_SECONDS:
             return int(stamp[i])
-        seconds[i] = whole
-        nanoseconds[i] = stamp[i] - whole * NANOSECONDS_PER_SECOND
+        seconds[i] = second
+        nanoseconds[i] = stamp[i] - second * NANOSECONDS_PER_SECOND
     return 0
 
 

@@ -113,9 +113,9 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
                 work.commit(part)
-            return ConversionResult(target, count, "messages", notes=notes)
+            return ConversionResult(target, count, "message", notes=notes)
         count, lost = copy_messages(found, target)
-        return ConversionResult(recordings.output_path(target), count, "messages", lost, notes)
+        return ConversionResult(recordings.output_path(target), count, "message", lost, notes)
 
 
 def _replace_epoch(

@@ -381,7 +381,7 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         read=_refuse,
         open_writer=DeviceLogWriter,
         summarize=summarize,
-        unit="records",
+        unit="record",
         check_target=check_log,
         list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
         list_lost=list_lost,

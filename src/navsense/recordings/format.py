@@ -49,7 +49,7 @@ class Format:
     read: returns a recording; raises `RecordingError` for another file, and for formats that are only written.
     open_writer: opens a recording for writing; None for formats that are only read.
     summarize: returns what a recording holds; None: computed from what `read` returns.
-    unit: what `navsense info` counts: "rows", "messages" or "records".
+    unit: what `navsense info` counts: "row", "message" or "record".
     is_folder: the recording NAME.SUFFIX is the folder NAME.
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
     check_target: raises `RecordingError` if a recording cannot have this path; given the world where it is known.
@@ -68,7 +68,7 @@ class Format:
     read: Callable[[Path], Dataset]
     open_writer: Callable[[Path, RecordingHeader], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
-    unit: str = "rows"
+    unit: str = "row"
     is_folder: bool = False
     folder_files: tuple[str, ...] = ()
     check_target: Callable[[Path, World | None], None] = lambda *_: None

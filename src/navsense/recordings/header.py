@@ -158,7 +158,7 @@ class RecordingSummary:
     entries: tuple[SummaryEntry, ...]
     metadata: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    unit: str = "messages"
+    unit: str = "message"
 
     @property
     def headline(self) -> str:
@@ -168,7 +168,7 @@ class RecordingSummary:
         if self.start is not None and self.end is not None:
             span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
         made = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
-        return f"{self.path}: {self.format}, {self.size} bytes, {count} {self.unit}{span}{made}"
+        return f"{self.path}: {self.format}, {format_count(self.size, 'byte')}, {format_count(count, self.unit)}{span}{made}"
 
 
 def format_seconds(stamp: int) -> str:

@@ -224,7 +224,7 @@ def _save_recording(folder: Path, left: Leftover, out: Path) -> RecoveryResult:
     finally:
         work.release()
     return RecoveryResult(
-        str(out), count, 0, 0, complete=False, unit="rows", notes=notes_about(metadata.get(WORLD_KEY))
+        str(out), count, 0, 0, complete=False, unit="row", notes=notes_about(metadata.get(WORLD_KEY))
     )
 
 

@@ -50,7 +50,7 @@ class ConversionLosses:
     @property
     def unit(self) -> str:
         """What is counted."""
-        return "rows" if Capability.UNPUBLISHED in self._format.capabilities else "readings"
+        return "row" if Capability.UNPUBLISHED in self._format.capabilities else "reading"
 
     def add(self, time_slice: TimeSlice) -> None:
         """Count the rows of a time slice."""
