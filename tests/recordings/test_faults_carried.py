@@ -78,7 +78,7 @@ def check(path: Path) -> None:
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
     assert f", {len(known)} faults on purpose" in read_summary(path).headline
-    assert list(read_report_data(str(path)).planned) == known
+    assert list(read_report_data(str(path)).scheduled_faults) == known
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
