@@ -149,7 +149,7 @@ def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> Non
     """The table's means and deviations, from the archive by NumPy alone."""
     with np.load(survey) as archive:
         keys = "auv::imu_link::imu/{}linear_acceleration"
-        rest = archive[keys.format("")] - archive[keys.format("truth/")]
+        rest = archive[keys.format("")] - archive[keys.format("ideal/")]
         emitted = archive["auv::imu_link::imu/emitted"]
     row = re.search(r'<th scope="row">linear acceleration x</th>(.*?)</tr>', page.read_text(encoding="utf-8"))
     assert row is not None
@@ -171,7 +171,7 @@ def test_the_profile_stands_over_the_ground_that_rays_meet(survey: Path, outline
     found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", told)
     assert found is not None
     with np.load(survey) as archive:
-        ranges = archive["auv::altimeter_link::altimeter/truth/range"]
+        ranges = archive["auv::altimeter_link::altimeter/ideal/range"]
     assert float(found.group(1)) == pytest.approx(float(np.nanmin(ranges)) + 0.13, abs=0.6)
 
 

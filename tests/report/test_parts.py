@@ -186,7 +186,7 @@ def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
     assert format_track(found, way, 2.0) == start + "depth 12 m to 37 m"
     over = replace(way, ground=np.full(way.track.time.size, -40.0))
     assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
-    assert f'<p class="way">{start}height in the world' in make_page(found)
+    assert f'<p class="track">{start}height in the world' in make_page(found)
 
 
 @pytest.mark.parametrize("clear", [False, True])

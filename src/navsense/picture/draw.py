@@ -363,7 +363,7 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
             axes.fill_between(distance, low, ground, color=EARTH, linewidth=0.0, zorder=2)
         axes.plot(distance, ground, color=INK if is_single else EARTH, linewidth=0.8, zorder=3)
         draw_time_line(axes, distance, height, track.time, chart.end)
-        options = {"zorder": 5, "clip_on": False}
+        options: dict[str, Any] = {"zorder": 5, "clip_on": False}
         axes.plot(distance[0], height[0], "o", color="white", markeredgecolor=INK, markersize=7, **options)
         axes.plot(distance[-1], height[-1], "s", color=INK, markeredgecolor="white", markersize=6, **options)
         if 1 < len(chart.moving) <= MAX_NAMES:

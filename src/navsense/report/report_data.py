@@ -63,7 +63,8 @@ class ReportData:
     @property
     def span(self) -> tuple[float, float]:
         """First and last time (s) of any reading or truth."""
-        times = [part.time for part in (*self.readings.values(), *self.truth.values()) if part.time.size]
+        every = [*(reading.time for reading in self.readings.values()), *(truth.time for truth in self.truth.values())]
+        times = [time for time in every if time.size]
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
 
 
