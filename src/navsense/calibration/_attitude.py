@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.kernels import kernel
-from navsense.rotation import multiply
+from navsense.rotation import multiply as multiply_scalars
 from navsense.typing import FloatArray, IntArray, Quaternions, Times
 
 MAX_GAP = 10.0
@@ -49,7 +49,7 @@ def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
     for i in range(out.shape[0]):
         j = i if a.shape[0] > 1 else 0
         k = i if b.shape[0] > 1 else 0
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply(
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply_scalars(
             *(a[j, 0], a[j, 1], a[j, 2], a[j, 3]), *(b[k, 0], b[k, 1], b[k, 2], b[k, 3])
         )
 
@@ -108,7 +108,7 @@ def _slerp(
             out[i, axis] = out[i, axis] / length
 
 
-def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
+def multiply(a: FloatArray, b: FloatArray) -> Quaternions:
     """Return the Hamilton products a b (n, 4). a and b are (n, 4) or (4,), w x y z."""
     left, right = (np.ascontiguousarray(np.atleast_2d(q), dtype=np.float64) for q in (a, b))
     out = np.empty((max(left.shape[0], right.shape[0]), 4))
@@ -116,12 +116,12 @@ def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
     return out
 
 
-def invert_quaternions(q: FloatArray) -> FloatArray:
+def invert(q: FloatArray) -> FloatArray:
     """Return the inverses of unit quaternions (..., 4)."""
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def interpolate_attitudes(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
+def interpolate(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
     """Return attitudes (n, 4) at `time` (n,) in s, NaN if not available, and their status (n,).
 
     sample_time: (m,) in s, any order. orientation: (m, 4). NaN samples are ignored; of several samples at one time, the
