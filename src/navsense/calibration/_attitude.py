@@ -56,15 +56,9 @@ def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
 
 @kernel
 def _slerp(
-    sample_time: Times,
-    samples: Quaternions,
-    time: Times,
-    max_gap: float,
-    max_rotation: float,
-    out: Quaternions,
-    status: IntArray,
+    sample_time: Times, samples: Quaternions, time: Times, gap: float, turn: float, out: Quaternions, status: IntArray
 ) -> None:
-    """Write the attitudes and their status at `time`, NaN if they are not available."""
+    """Write the attitudes at `time`, NaN if not available, and their status. gap, turn: limits between two samples."""
     count = sample_time.shape[0]
     for i in range(time.shape[0]):
         low, high = 0, count - 1
@@ -78,7 +72,7 @@ def _slerp(
         if time[i] == sample_time[high]:
             low = high
         is_inside = sample_time[0] <= time[i] <= sample_time[count - 1]
-        if not is_inside or (not exact and sample_time[high] - sample_time[low] > max_gap):
+        if not is_inside or (not exact and sample_time[high] - sample_time[low] > gap):
             for axis in range(4):
                 out[i, axis] = math.nan
             status[i] = NO_SAMPLE_NEAR
@@ -96,7 +90,7 @@ def _slerp(
         first, second = 1.0 - fraction, fraction
         if angle > _SMALL:
             first, second = math.sin(first * angle) / math.sin(angle), math.sin(second * angle) / math.sin(angle)
-        if 2.0 * angle > max_rotation and not exact:
+        if 2.0 * angle > turn and not exact:
             first = math.nan
             status[i] = FAST_ROTATION
         length = 0.0
