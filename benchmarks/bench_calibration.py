@@ -158,7 +158,8 @@ def with_attitude() -> Iterator[str]:
     for name, (attitude, field) in records(MILLION).items():
         result = known_attitude(field, attitude, unit="uT")
         free = ours(lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT"))  # type: ignore[misc]
-        note = f"goal {GOALS['known attitude'] * 1e3:.0f} ms; weakest {100 * result.verdict.max_relative_stddev:.2g} %"
+        stddev = 100 * result.verdict.max_relative_stddev
+        note = f"goal {GOALS['known attitude'] * 1e3:.0f} ms; largest standard deviation {stddev:.2g} %"
         yield line(f"known attitude, {name}", MILLION, free, (result.bias, result.soft_iron), note)
         given = known_attitude(field, attitude, unit="uT", direction=DIRECTION)
         known = ours(
@@ -183,7 +184,7 @@ def without_attitude() -> Iterator[str]:
             rows = np.ascontiguousarray(field[:count])
             result = ellipsoid(rows, unit="uT")
             seconds = ours(lambda rows=rows: ellipsoid(rows, unit="uT"))  # type: ignore[misc]
-            note = f"weakest {100 * result.verdict.max_relative_stddev:.2g} %"
+            note = f"largest standard deviation {100 * result.verdict.max_relative_stddev:.2g} %"
             note = f"goal {GOALS['ellipsoid'] * 1e3:.0f} ms; {note}" if count == MILLION else note
             yield line(f"ellipsoid, {name}", count, seconds, (result.bias, result.soft_iron), note)
             for peer, (most, call) in peers.items():

@@ -147,7 +147,7 @@ def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[A
     assert np.array_equal(whole.span, np.ptp(field, axis=0))
 
 
-def test_saturation_against_sorting() -> None:
+def test_extreme_values_against_sorting() -> None:
     field = np.round(turning(500, 0.3), 0)
     saturation = SaturationCheck()
     saturation.update(field)
@@ -173,7 +173,7 @@ def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], va
     assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in said
 
 
-def test_saturation_that_are_none_far_off() -> None:
+def test_extremes_that_are_not_far_off() -> None:
     """A bump of as much as all others span, six positions without noise, and readings at rest but for a turn."""
     field = turning()
     field[7, 2] = 150.0
@@ -196,7 +196,7 @@ def test_readings_that_are_exactly_zero_are_counted() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("count", [1, SUBSAMPLE_SIZE, SUBSAMPLE_SIZE + 1, 100_000])
-def test_a_subsample_record_is_the_same_however_it_is_cut(count: int) -> None:
+def test_a_subsample_is_the_same_however_the_record_is_cut(count: int) -> None:
     rows = np.arange(2.0 * count).reshape(count, 2)
     whole = Subsample(2)
     whole.update(rows)
@@ -210,7 +210,7 @@ def test_a_subsample_record_is_the_same_however_it_is_cut(count: int) -> None:
         assert parts.index.tobytes() == whole.index.tobytes()
 
 
-def test_a_subsample_record_has_one_row_of_each_block_and_misses_no_period() -> None:
+def test_a_subsample_has_one_row_of_each_block_and_misses_no_period() -> None:
     """Of 3125 rows a share of 1/p in each phase of a period p, within 5 deviations of a fair draw."""
     subsample = Subsample(1)
     subsample.update(np.zeros((100_000, 1)))
@@ -220,7 +220,7 @@ def test_a_subsample_record_has_one_row_of_each_block_and_misses_no_period() -> 
         assert (np.abs(counts - 3125 / period) < 5.0 * math.sqrt(3125 / period)).all(), period
 
 
-def test_a_record_is_subsample_alike_by_the_interpreter(
+def test_the_interpreter_makes_the_same_subsample(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(20_000.0)[:, None]

@@ -158,7 +158,7 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
         found = _ellipsoid_diagnosis.estimate_neglected_soft_iron(fit)
         off = (fit.theta[:3] * stream.unit + stream.shift - BIAS) / SCALE
         error = np.append(off, fit.theta[3] * stream.unit / SCALE - 1.0) - found.shift
-        spread = found.unseen + fit.covariance[:4, :4] / fit.strength**2
+        spread = found.hidden_covariance + fit.covariance[:4, :4] / fit.strength**2
         squares.append(float(error @ np.linalg.solve(spread, error)))
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], 4 * 200)
     assert low < sum(squares) < high

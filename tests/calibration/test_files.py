@@ -657,9 +657,7 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     signs = rng.choice([-1.0, 1.0], (300, 1))  # q and -q are one attitude
     time = np.concatenate([rng.uniform(-0.1, 10.1, 500), known[:5], known[-5:]])
     shuffled = rng.permutation(300)
-    found, why = _attitude.interpolate_attitudes(
-        known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time
-    )
+    found, why = _attitude.interpolate(known[shuffled], (signs * rotations.as_quat()[:, [3, 0, 1, 2]])[shuffled], time)
     gap = np.diff(known)[np.clip(np.searchsorted(known, time, "right") - 1, 0, 298)]
     turn = (rotations[:-1].inv() * rotations[1:]).magnitude()
     wide = (gap > _attitude.MAX_GAP * np.median(np.diff(known))) | (
@@ -677,16 +675,14 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
 
 def test_attitudes_that_stand_still_or_come_twice() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
-    found, why = _attitude.interpolate_attitudes(
-        np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0])
-    )
+    found, why = _attitude.interpolate(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
     assert (why == _attitude.AVAILABLE).all()
     assert np.allclose(found, still[0], rtol=0.0, atol=1e-15)
     twice = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-    found, why = _attitude.interpolate_attitudes(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
+    found, why = _attitude.interpolate(np.array([1.0, 1.0]), twice, np.array([0.5, 1.0]))
     assert why.tolist() == [_attitude.NO_SAMPLE_NEAR, _attitude.AVAILABLE]
     assert np.array_equal(found[1], twice[1]), "the last of several at one instant counts"
-    found, why = _attitude.interpolate_attitudes(np.empty(0), np.empty((0, 4)), np.array([1.0]))
+    found, why = _attitude.interpolate(np.empty(0), np.empty((0, 4)), np.array([1.0]))
     assert (why == _attitude.NO_SAMPLE_NEAR).all()
 
 

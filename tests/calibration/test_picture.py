@@ -192,7 +192,7 @@ def test_refused_readings_are_drawn_with_the_reason(
     ("change", "message"),
     [
         (lambda m, q: (m[0], q, 0.0), r"field: shape \(3,\); must be \(n, 3\)"),
-        (lambda m, q: (m[:0], q[:0], 0.0), "field: no readings; must be one at least"),
+        (lambda m, q: (m[:0], q[:0], 0.0), "field: no readings; must be at least one"),
         (lambda m, q: (np.where(np.arange(m.shape[0])[:, None] == 7, np.nan, m), q, 0.0), "field of row 7"),
         (lambda m, q: (m.astype(str), q, 0.0), "field: of type"),
         (lambda m, q: (m, q[:-1], 0.0), r"rotation_ws: shape \(3999, 4\); must be \(4000, 4\)"),

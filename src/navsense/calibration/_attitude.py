@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.kernels import kernel
-from navsense.rotation import multiply
+from navsense.rotation import multiply as multiply_scalars
 from navsense.typing import FloatArray, IntArray, Quaternions, Times
 
 MAX_GAP = 10.0
@@ -49,22 +49,16 @@ def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
     for i in range(out.shape[0]):
         j = i if a.shape[0] > 1 else 0
         k = i if b.shape[0] > 1 else 0
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply(
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply_scalars(
             *(a[j, 0], a[j, 1], a[j, 2], a[j, 3]), *(b[k, 0], b[k, 1], b[k, 2], b[k, 3])
         )
 
 
 @kernel
 def _slerp(
-    sample_time: Times,
-    samples: Quaternions,
-    time: Times,
-    max_gap: float,
-    max_rotation: float,
-    out: Quaternions,
-    status: IntArray,
+    sample_time: Times, samples: Quaternions, time: Times, gap: float, turn: float, out: Quaternions, status: IntArray
 ) -> None:
-    """Write the attitudes and their status at `time`, NaN if they are not available."""
+    """Write the attitudes at `time`, NaN if not available, and their status. gap, turn: limits between two samples."""
     count = sample_time.shape[0]
     for i in range(time.shape[0]):
         low, high = 0, count - 1
@@ -78,7 +72,7 @@ def _slerp(
         if time[i] == sample_time[high]:
             low = high
         is_inside = sample_time[0] <= time[i] <= sample_time[count - 1]
-        if not is_inside or (not exact and sample_time[high] - sample_time[low] > max_gap):
+        if not is_inside or (not exact and sample_time[high] - sample_time[low] > gap):
             for axis in range(4):
                 out[i, axis] = math.nan
             status[i] = NO_SAMPLE_NEAR
@@ -96,7 +90,7 @@ def _slerp(
         first, second = 1.0 - fraction, fraction
         if angle > _SMALL:
             first, second = math.sin(first * angle) / math.sin(angle), math.sin(second * angle) / math.sin(angle)
-        if 2.0 * angle > max_rotation and not exact:
+        if 2.0 * angle > turn and not exact:
             first = math.nan
             status[i] = FAST_ROTATION
         length = 0.0
@@ -108,7 +102,7 @@ def _slerp(
             out[i, axis] = out[i, axis] / length
 
 
-def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
+def multiply(a: FloatArray, b: FloatArray) -> Quaternions:
     """Return the Hamilton products a b (n, 4). a and b are (n, 4) or (4,), w x y z."""
     left, right = (np.ascontiguousarray(np.atleast_2d(q), dtype=np.float64) for q in (a, b))
     out = np.empty((max(left.shape[0], right.shape[0]), 4))
@@ -116,12 +110,12 @@ def multiply_quaternions(a: FloatArray, b: FloatArray) -> Quaternions:
     return out
 
 
-def invert_quaternions(q: FloatArray) -> FloatArray:
+def invert(q: FloatArray) -> FloatArray:
     """Return the inverses of unit quaternions (..., 4)."""
     return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def interpolate_attitudes(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
+def interpolate(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
     """Return attitudes (n, 4) at `time` (n,) in s, NaN if not available, and their status (n,).
 
     sample_time: (m,) in s, any order. orientation: (m, 4). NaN samples are ignored; of several samples at one time, the

@@ -212,9 +212,9 @@ def fixed_rotation(edges: dict[str, Edge], body: str, sensor: str, where: Where)
     for frame in (body, sensor):
         turn = np.array([1.0, 0.0, 0.0, 0.0])
         for child in above[frame][:-1]:
-            turn = _attitude.multiply_quaternions(edges[child].quaternions(where)[-1], turn)[0]
+            turn = _attitude.multiply(edges[child].quaternions(where)[-1], turn)[0]
         turns.append(turn)
-    return np.asarray(_attitude.multiply_quaternions(_attitude.invert_quaternions(turns[0]), turns[1])[0])
+    return np.asarray(_attitude.multiply(_attitude.invert(turns[0]), turns[1])[0])
 
 
 def by_transforms(
@@ -240,9 +240,9 @@ def by_transforms(
             known = np.array(edge.stamp, dtype=np.int64)
             check_stamps(known, f"transforms of {frame!r}", where)
             notes += left_out(turns, f"{frame!r}")
-            turns, here = _attitude.interpolate_attitudes(seconds(known, stamp[0]), turns, seconds(stamp, stamp[0]))
+            turns, here = _attitude.interpolate(seconds(known, stamp[0]), turns, seconds(stamp, stamp[0]))
             why = np.maximum(why, here)
-        out = _attitude.multiply_quaternions(turns, out)
+        out = _attitude.multiply(turns, out)
     return _attitude.AttitudeSeries(out, why, f"/tf, {sensor} in {path[-1]}", notes)
 
 
@@ -286,11 +286,7 @@ def attitude_of(
     topic_name, _, world = name.partition(":")
     if topic_name.strip("/") == "tf":
         found = by_transforms(edges, field.frame, world, field.stamp, bag.where)
-        return (
-            found
-            if mounting is None
-            else replace(found, rotation=_attitude.multiply_quaternions(found.rotation, mounting))
-        )
+        return found if mounting is None else replace(found, rotation=_attitude.multiply(found.rotation, mounting))
     if name == "truth":
         name = truth_topic(bag, edges, field.frame)
     moving = ("/tf",) if any(not edge.fixed for edge in edges.values()) else ()
@@ -304,11 +300,10 @@ def attitude_of(
     check_stamps(series.stamp, topic.name, bag.where)
     mount, said, notes = mounted(edges, series.frame, field.frame, mounting, bag.where)
     known, since = unit(series.values, f"topic {topic.name}", bag.where), int(field.stamp[0])
-    turns, why = _attitude.interpolate_attitudes(seconds(series.stamp, since), known, seconds(field.stamp, since))
+    turns, why = _attitude.interpolate(seconds(series.stamp, since), known, seconds(field.stamp, since))
     said = f"{topic.name} ({topic.type}), {said}"
-    return _attitude.AttitudeSeries(
-        _attitude.multiply_quaternions(turns, mount), why, said, (*notes, *left_out(known, topic.name))
-    )
+    turns = _attitude.multiply(turns, mount)
+    return _attitude.AttitudeSeries(turns, why, said, (*notes, *left_out(known, topic.name)))
 
 
 def mounted(

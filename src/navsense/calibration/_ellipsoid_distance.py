@@ -226,11 +226,7 @@ def add_all(
     """
     inverses, foot, four, shortest = axes_with_inverses(axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
     first, second, score = np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE))
-    products, noise_products, score_products = (
-        np.zeros((11, PADDED_SIZE)),
-        np.zeros((9, PADDED_SIZE)),
-        np.zeros((9, PADDED_SIZE)),
-    )
+    row_sum, noise_sum, score_sum = np.zeros((11, PADDED_SIZE)), np.zeros((9, PADDED_SIZE)), np.zeros((9, PADDED_SIZE))
     for i in range(field.shape[0]):
         x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
         slot = i % 4
@@ -252,12 +248,12 @@ def add_all(
         if (count + i + 1) % BLOCK_FACTOR == 0:
             _add_blocks(count + i + 1, parts, blocks)
         if slot == 3:
-            _add_products(four, products)
-            _add_products(first, noise_products)
-            _add_products(second, noise_products)
-            _add_products(score, score_products)
+            _add_products(four, row_sum)
+            _add_products(first, noise_sum)
+            _add_products(second, noise_sum)
+            _add_products(score, score_sum)
     used = field.shape[0] % 4
-    _add_remaining(four, used, products, blocks[0])
-    _add_remaining(second, used, noise_products, np.zeros((9, 9)))
-    _add_remaining(first, used, noise_products, noisy)
-    _add_remaining(score, used, score_products, scores)
+    _add_remaining(four, used, row_sum, blocks[0])
+    _add_remaining(second, used, noise_sum, np.zeros((9, 9)))
+    _add_remaining(first, used, noise_sum, noisy)
+    _add_remaining(score, used, score_sum, scores)

@@ -89,21 +89,15 @@ def _principal_axes(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
     return theta[:3].copy(), np.ascontiguousarray(rotation), axes
 
 
-def _rotation_of_theta(rotation: FloatArray) -> FloatArray:
-    """Return the matrix (9, 9) from theta to theta along the axes of `rotation`."""
-    matrix = np.zeros((PARAMETERS, PARAMETERS))
-    matrix[:3, :3] = rotation.T
+def _rotation_of_rows(rotation: FloatArray) -> FloatArray:
+    """Return the matrix (11, 11) from rows along the axes of `rotation` to rows along the sensor's axes."""
+    matrix, of_theta = np.eye(ROW_SIZE), np.zeros((PARAMETERS, PARAMETERS))
+    of_theta[:3, :3] = rotation.T
     for number in range(6):
         unit = np.zeros(PARAMETERS)
         unit[3 + number] = 1.0
-        matrix[:, 3 + number] += theta_from_matrix(np.zeros(3), rotation.T @ theta_to_matrix(unit) @ rotation)
-    return matrix
-
-
-def _rotation_of_rows(rotation: FloatArray) -> FloatArray:
-    """Return the matrix (11, 11) from rows along the axes of `rotation` to rows along the sensor's axes."""
-    matrix = np.eye(ROW_SIZE)
-    matrix[:PARAMETERS, :PARAMETERS] = _rotation_of_theta(rotation).T
+        of_theta[:, 3 + number] += theta_from_matrix(np.zeros(3), rotation.T @ theta_to_matrix(unit) @ rotation)
+    matrix[:PARAMETERS, :PARAMETERS] = of_theta.T
     return matrix
 
 
@@ -132,15 +126,6 @@ class RowSums(NamedTuple):
     def add(self, other: RowSums) -> RowSums:
         """Return the sum of both."""
         return RowSums(self.blocks + other.blocks, self.noisy + other.noisy, self.scores + other.scores)
-
-
-def empty_row_sums() -> RowSums:
-    """Return sums of zeros."""
-    return RowSums(
-        np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE)),
-        np.zeros((PARAMETERS, PARAMETERS)),
-        np.zeros((PARAMETERS, PARAMETERS)),
-    )
 
 
 def _extrapolation(theta: FloatArray) -> FloatArray:
@@ -305,10 +290,7 @@ def _move_along_quadric(theta: FloatArray, step: FloatArray) -> FloatArray:
 
 
 def _search(
-    total_at: Callable[[FloatArray], FloatArray],
-    theta: FloatArray,
-    basis: FloatArray,
-    degrees_of_freedom: int,
+    total_at: Callable[[FloatArray], FloatArray], theta: FloatArray, basis: FloatArray, degrees_of_freedom: int
 ) -> tuple[FloatArray, FloatArray, bool]:
     """Return the root of the corrected score, `total` at the last but one step, and True if the search converged.
 
@@ -413,7 +395,8 @@ class EllipsoidFitter:
         back = _rotation_of_rows(rotation)
         change = _extrapolation(-theta) @ back
         incomplete = np.ascontiguousarray(np.linalg.solve(change, parts.T).T)
-        sums = empty_row_sums()
+        blocks = np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE))
+        sums = (blocks, np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS)))
         _ellipsoid_distance.add_all(
             self._kept[: self._held], centre, rotation, axes, self.count - self._held, incomplete, variance, *sums
         )

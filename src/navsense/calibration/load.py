@@ -395,7 +395,7 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
         status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
         note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
         notes = (note,) if mounting is None else ()
-        rotation = rotation if mounting is None else _attitude.multiply_quaternions(rotation, mounting)
+        rotation = rotation if mounting is None else _attitude.multiply(rotation, mounting)
         series = _attitude.AttitudeSeries(rotation, status, source, notes)
     return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
 
@@ -460,9 +460,9 @@ def _attitude_from_recording(
             remedy = "record with truth, or name an IMU with --attitude"
             raise CalibrationError("no truth of the link in this recording", link, where=where, remedy=remedy)
         truth = dataset.truth[link]
-        rotation, status = _attitude.interpolate_attitudes(truth.time, truth.orientation, time)
+        rotation, status = _attitude.interpolate(truth.time, truth.orientation, time)
         source = f"truth of {link}, through the sensor's mounting"
-        return _attitude.AttitudeSeries(_attitude.multiply_quaternions(rotation, rotation_bs), status, source)
+        return _attitude.AttitudeSeries(_attitude.multiply(rotation, rotation_bs), status, source)
     imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
     attitude = _match_sensor_name(attitude, imus) or attitude
     if attitude not in imus:
@@ -472,11 +472,11 @@ def _attitude_from_recording(
         allowed = f"must be on the magnetometer's link, {link}"
         raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
     rotation_bi = _recorded_mounting(heads[attitude], attitude, where)
-    rotation_is = _attitude.multiply_quaternions(_attitude.invert_quaternions(rotation_bi), rotation_bs)
+    rotation_is = _attitude.multiply(_attitude.invert(rotation_bi), rotation_bs)
     reading = dataset[attitude]
     orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
-    rotation, status = _attitude.interpolate_attitudes(reading.time, orientation, time)
-    rotation = _attitude.multiply_quaternions(rotation, rotation_is)
+    rotation, status = _attitude.interpolate(reading.time, orientation, time)
+    rotation = _attitude.multiply(rotation, rotation_is)
     return _attitude.AttitudeSeries(rotation, status, f"orientation of {attitude}")
 
 

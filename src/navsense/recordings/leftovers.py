@@ -223,9 +223,7 @@ def _save_recording(folder: Path, left: Leftover, out: Path) -> RecoveryResult:
         work.commit(made)
     finally:
         work.release()
-    return RecoveryResult(
-        str(out), count, 0, 0, complete=False, unit="row", notes=notes_about(metadata.get(WORLD_KEY))
-    )
+    return RecoveryResult(str(out), count, 0, 0, complete=False, unit="row", notes=notes_about(metadata.get(WORLD_KEY)))
 
 
 def _recover_bag(path: Path, out: Path) -> RecoveryResult:

@@ -20,6 +20,7 @@ from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
 from navsense.recordings.world_json import notes_about
+from navsense.text import format_count
 
 LOOSE_BYTES = 2_000_000
 """Messages that stand outside chunks are gathered into chunks of about this size."""
@@ -38,14 +39,15 @@ class RecoveryResult:
     damaged_chunks: int
     complete: bool
     topics: dict[str, int] = field(default_factory=dict)
-    unit: str = "messages"
+    unit: str = "message"
     notes: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
         """Return a summary in one line."""
-        chunks = f" in {self.chunks} chunks" if self.chunks else ""
-        return f"wrote {storage_path(Path(self.path))}: {self.messages} {self.unit}{chunks}; {self.loss_text}"
+        count = format_count(self.messages, self.unit)
+        chunks = f" in {format_count(self.chunks, 'chunk')}" if self.chunks else ""
+        return f"wrote {storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
 
     @property
     def loss_text(self) -> str:
