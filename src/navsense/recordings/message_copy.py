@@ -131,11 +131,11 @@ class Transcoder:
         for place, item in enumerate(batch):
             groups.setdefault(item.channel, []).append(place)
         data = [item.data for item in batch]
-        for line, places in groups.items():
-            if not line.is_ros or line.encoding == self._encoding:
+        for channel, places in groups.items():
+            if not channel.is_ros or channel.encoding == self._encoding:
                 continue
             own = [data[place] for place in places]
-            for place, raw in zip(places, self._repack(line, own), strict=True):
+            for place, raw in zip(places, self._repack(channel, own), strict=True):
                 data[place] = raw
         return [
             RawMessage(item.channel, item.log_time, item.publish_time, raw)
@@ -175,22 +175,22 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
     lost: list[str] = []
     count = late = 0
     with open_target(target, reader) as made:
-        foreign = {line: why for line in reader.channels if (why := _unsupported_reason(made, line))}
-        for line in reader.channels:
-            if line not in foreign:
-                made.add_channel(line)
+        foreign = {channel: why for channel in reader.channels if (why := _unsupported_reason(made, channel))}
+        for channel in reader.channels:
+            if channel not in foreign:
+                made.add_channel(channel)
         if foreign and len(foreign) == len(reader.channels):
             whys = "; ".join(dict.fromkeys(foreign.values()))
             raise RecordingError("nothing in it can be carried", whys, where=reader.where)
         encoder = Transcoder(made.encoding)
         for batch in split_batches(reader):
             kept = [item for item in batch if item.channel not in foreign]
-            for line in {item.channel for item in kept}:
-                made.add_channel(line)
+            for channel in {item.channel for item in kept}:
+                made.add_channel(channel)
             made.write(encoder.transcode(kept))
             count += len(kept)
             late += sum(item.publish_time != item.log_time for item in kept)
-        lost += [f"topic {line.topic or '(without a name)'}: {why}" for line, why in foreign.items()]
+        lost += [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in foreign.items()]
     if late and isinstance(made, BagTarget):
         lost.append(f"the instants that {late} messages are about: a bag has one time a message, that of arrival")
     return count, lost

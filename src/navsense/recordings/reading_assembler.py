@@ -384,23 +384,25 @@ class ReadingAssembler:
         self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
         self._buffers: dict[str, TopicBuffer] = {}
         selected = select_channels(reader.channels)
-        lines = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
+        channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
         topics = self.stored.topics or allocate_topics(self.world)
         self._sensors = [
-            one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, lines)) is not None
+            one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, channels)) is not None
         ]
         self._links = [
             found
             for link in self._list_links()
-            if (found := self._make_link_assembler(link, topics, lines)) is not None
+            if (found := self._make_link_assembler(link, topics, channels)) is not None
         ]
         self._current = (
-            self._make_buffer(lines.get(topics.current), currents.TYPE, _extract_velocity) if topics.current else None
+            self._make_buffer(channels.get(topics.current), currents.TYPE, _extract_velocity)
+            if topics.current
+            else None
         )
-        self._layers = self._make_layers_buffer(lines.get(topics.layers)) if topics.layers else None
+        self._layers = self._make_layers_buffer(channels.get(topics.layers)) if topics.layers else None
         known = IGNORED_TOPICS | {topics.fixed(what) for what in FIXED}
-        unread = (line for line in reader.channels if line.topic not in known and not self._is_read(line))
-        self.losses = list(dict.fromkeys(_format_unread(line) for line in unread))
+        unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
+        self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
 
     def _is_read(self, channel: MessageChannel) -> bool:
         """Return True if the messages of a channel are read."""
@@ -432,15 +434,15 @@ class ReadingAssembler:
         found = SensorAssembler(sensor, self.time_base)
         for part in PARTS:
             for companion in topics.companions(sensor.name, part):
-                line = channels.get(topics.sensor(sensor.name, part, companion))
-                is_generic = line is not None and line.type.startswith(OWN_TYPE_PREFIX)
+                channel = channels.get(topics.sensor(sensor.name, part, companion))
+                is_generic = channel is not None and channel.type.startswith(OWN_TYPE_PREFIX)
 
                 def extract(
                     rows: AnyArray, part: SeriesKind = part, companion: str = companion, is_generic: bool = is_generic
                 ) -> Arrays:
                     return messages.extract_arrays(sensor, rows, part, companion, is_generic=is_generic)
 
-                column = self._make_buffer(line, "", extract)
+                column = self._make_buffer(channel, "", extract)
                 if column is not None:
                     found.buffers[part, companion] = column
         # A fault message has the time at which a reading is sent.

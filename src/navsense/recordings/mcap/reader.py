@@ -457,11 +457,11 @@ class McapReader:
             name, form, text = self._schemas.get(schema, ("", "", b""))
             quality = values.get(QOS_KEY, "")
             latched = any(value in quality for value in LATCHED_DURABILITIES) or values.get("latching") == "1"
-            line = MessageChannel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
-            if self._channels.get(number) != line:
-                self._channels[number] = line
+            channel = MessageChannel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
+            if self._channels.get(number) != channel:
+                self._channels[number] = channel
                 self._channel_places[number] = len(self._all_channels)
-                self._all_channels.append(line)
+                self._all_channels.append(channel)
         elif kind == records.METADATA:
             name = reader.read_string()
             if name == "navsense":
@@ -476,16 +476,16 @@ class McapReader:
             data = [part.messages.data.tobytes() for part in parts]
             every = [
                 (
-                    np.full(lines.size, i)[own],
-                    lines[own],
+                    np.full(channel_numbers.size, i)[own],
+                    channel_numbers[own],
                     *(one[own] for one in (f.log_time, f.publish_time, f.starts, f.stops)),
                 )
-                for i, (f, lines, own) in enumerate(parts)
+                for i, (f, channel_numbers, own) in enumerate(parts)
             ]
             columns = [np.concatenate(column) for column in zip(*every, strict=True)]
             order = np.argsort(columns[2], kind="stable")
-            for i, line, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
-                yield RawMessage(known[line], log, time, data[i][start:stop])
+            for i, number, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
+                yield RawMessage(known[number], log, time, data[i][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
@@ -506,22 +506,22 @@ class McapReader:
 
     def _split_by_channel(self, part: SegmentMessages, topics: Collection[str]) -> Iterator[MessageBatch]:
         """Yield the messages of a part by channel key."""
-        found, lines, chosen = part
+        found, channel_numbers, chosen = part
         log_time, time = found.log_time.view(np.int64), found.publish_time.view(np.int64)
         if (log_time < 0).any() or (time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        places = np.arange(lines.size)[chosen]
+        places = np.arange(channel_numbers.size)[chosen]
         names, numbers = self._channel_keys()
-        for number, own in group_places(numbers[lines[chosen]], len(names)):
+        for number, own in group_places(numbers[channel_numbers[chosen]], len(names)):
             if names[number].topic in topics:
                 which = as_slice(places[own])
-                line = self._all_channels[lines[places[own][0]]]
-                yield MessageBatch(line, log_time[which], time[which], found.group_by_size(which))
+                channel = self._all_channels[channel_numbers[places[own][0]]]
+                yield MessageBatch(channel, log_time[which], time[which], found.group_by_size(which))
 
     def _channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
         """Return the channel keys, and the number of the key of each channel."""
         if len(self._key_cache[1]) != len(self._all_channels):
-            kinds = [line.key for line in self._all_channels]
+            kinds = [channel.key for channel in self._all_channels]
             names = list(dict.fromkeys(kinds))
             places = {name: place for place, name in enumerate(names)}
             self._key_cache = names, np.array([places[one] for one in kinds], dtype=np.int64)
@@ -533,18 +533,18 @@ class McapReader:
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
         """Return the messages of a segment in the order of the file, with the number of the channel of each."""
-        segment = scan_records(read_segment(self.file, segment))
-        found = segment.messages()
-        lines, first, kinds = np.empty(found.log_time.size, dtype=np.int64), 0, segment.kinds
+        scanned = scan_records(read_segment(self.file, segment))
+        found = scanned.messages()
+        channel_numbers, first, kinds = np.empty(found.log_time.size, dtype=np.int64), 0, scanned.kinds
         for place in np.flatnonzero(kinds != records.MESSAGE).tolist():
             stop = int(np.searchsorted(found.record_places, place))
-            lines[first:stop] = self._find_channels(found.channel[first:stop])
+            channel_numbers[first:stop] = self._find_channels(found.channel[first:stop])
             first = stop
-            self._add_definition(int(kinds[place]), segment.body(place))
-        lines[first:] = self._find_channels(found.channel[first:])
-        if not segment.is_complete:
+            self._add_definition(int(kinds[place]), scanned.body(place))
+        channel_numbers[first:] = self._find_channels(found.channel[first:])
+        if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        return found, lines
+        return found, channel_numbers
 
     def _find_channels(self, channels: AnyArray) -> IntArray:
         """Return the numbers of the channels with these ids."""

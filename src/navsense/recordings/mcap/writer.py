@@ -698,8 +698,8 @@ class McapTarget:
             self.file.write_chunks([(b"".join(self._pending), [])])
             self._pending.clear()
         found = []
-        for line, log, time, data in batch:
-            number = self._numbers[line]
+        for channel, log, time, data in batch:
+            number = self._numbers[channel]
             found.append(MessageRecord(number, self._counts[number], log, time, data))
             self._counts[number] += 1
         self.file.write_chunks(chunk_messages(found))

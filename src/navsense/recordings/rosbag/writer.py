@@ -525,14 +525,14 @@ class BagTarget:
 
     def _check_stamp(self, message: RawMessage) -> None:
         """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
-        line, log, _, data = message
+        channel, log, _, data = message
         if log < 0:
             raise negative_stamp_error(self._target, GLOBAL_TIME, log)
-        parts = line.parse_type().definitions[line.type]
-        if line.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
+        parts = channel.parse_type().definitions[channel.type]
+        if channel.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
             raise negative_stamp_error(
                 self._target,
-                f"of {line.topic}",
+                f"of {channel.topic}",
                 int.from_bytes(data[4:8], "little", signed=True) * NANOSECONDS_PER_SECOND,
             )
 
@@ -624,15 +624,15 @@ def format_bag_metadata(file: str, counts: dict[MessageChannel, int], first: int
     topics = [
         {
             "topic_metadata": {
-                "name": line.topic,
-                "type": line.type,
+                "name": channel.topic,
+                "type": channel.type,
                 "serialization_format": CDR,
-                "offered_qos_profiles": line.qos_profiles or (LATCHED_QOS_PROFILE if line.latched else ""),
-                "type_description_hash": line.parse_type().rihs01,
+                "offered_qos_profiles": channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else ""),
+                "type_description_hash": channel.parse_type().rihs01,
             },
             "message_count": count,
         }
-        for line, count in counts.items()
+        for channel, count in counts.items()
     ]
     span = {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
     total = sum(counts.values())
