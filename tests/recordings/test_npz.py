@@ -7,7 +7,6 @@ import io
 import json
 import os
 import random
-import resource
 import tracemalloc
 import warnings
 import zipfile
@@ -224,19 +223,6 @@ def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleTyp
         sink.write(slab)
     with pytest.raises(SinkError, match="already failed"):
         sink.write(made.slab(1))
-
-
-def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-        with pytest.raises(SinkError, match=r"too large.*raise the limit"):
-            sink.write(made.slab(0))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:

@@ -29,13 +29,23 @@ from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import SinkError, Where
 from navsense.motion._log import HEADER as POSES
 from navsense.recordings import metadata
+from navsense.recordings.array_columns import (
+    TRUTH_COMPONENTS,
+    ArrayComponent,
+    SeriesHeaders,
+    join_components,
+    make_current,
+    make_reading,
+    make_truth,
+    select_component,
+    sensor_components,
+)
 from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
 from navsense.recordings.records import DamagedError
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
+from navsense.series import Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
 METADATA_FILE = "navsense.json"
@@ -50,8 +60,11 @@ CONTENT_FOLDER = "made"
 COMMON_COLUMNS = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
 """The columns that every sensor's table has."""
 
-RATE_COLUMNS = tuple(f"{name}.{axis}" for name in TRUTH_ARRAYS[2:] for axis in "xyz")
-"""Columns of a link's rates, behind the time."""
+POSE_COUNT = len(POSES) - 1
+"""Components of a link's truth that are its pose: they come first."""
+
+RATE_COLUMNS = ("time", *(part.column for part in TRUTH_COMPONENTS[POSE_COUNT:]))
+"""Columns of a link's velocities and accelerations."""
 
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
@@ -167,12 +180,10 @@ class PendingCsv:
         """Make the hidden folder."""
         self._path, self._recording = path, recording
         self._folder = TableFolder(path)
-        self._headers: dict[str, dict[str, Any]] = {}
+        self._headers = SeriesHeaders(path, recording)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
-        self._links: list[str] = []
-        self._current: dict[str, Any] | None = None
-        self._metadata_state: tuple[int, int, bool] | None = None
+        self._described_count = -1
         self._has_slices = False
         self.is_open = True
 
@@ -194,12 +205,9 @@ class PendingCsv:
 
     def _write_metadata(self) -> None:
         """Write the metadata of the recording if it changed, so that the tables can be read after a crash."""
-        series = len(self._headers), len(self._links), self._current is not None
-        if series != self._metadata_state:
-            self._metadata_state = series
-            self._folder.write(
-                METADATA_FILE, metadata.format_metadata(self._recording, self._headers, self._links, self._current)
-            )
+        if self._headers.count() != self._described_count:
+            self._described_count = self._headers.count()
+            self._folder.write(METADATA_FILE, self._headers.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
         """Return the file of a sensor or link. Raises `SinkError` where it is another's."""
@@ -210,11 +218,9 @@ class PendingCsv:
 
     def _write_reading(self, name: str, reading: Reading) -> None:
         """Add one sensor's rows."""
-        head = metadata.sensor_header(self._recording, name, reading)
-        if self._headers.setdefault(name, head) != head:
-            raise SinkError(f"sensor {name!r} changed its arrays or their shapes", where=Where(str(self._path)))
+        head = self._headers.add_reading(name, reading)
         if name not in self._components:
-            self._components[name] = tuple(sensor_components(head))
+            self._components[name] = sensor_components(head)
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
         columns += [
             select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
@@ -224,19 +230,16 @@ class PendingCsv:
 
     def _write_truth(self, name: str, truth: Truth) -> None:
         """Add the rows of a link's truth."""
-        if name not in self._links:
-            self._links.append(name)
+        self._headers.add_truth(name)
         file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
-        pose = [truth.time, *truth.position.T, *truth.orientation.T]
-        self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, pose)
-        rates = [column for array in TRUTH_ARRAYS[2:] for column in getattr(truth, array).T]
-        self._folder.append(
-            self._reserve_name(f"{file}.rates.csv", owner), ("time", *RATE_COLUMNS), [truth.time, *rates]
-        )
+        columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
+        pose, rates = columns[:POSE_COUNT], columns[POSE_COUNT:]
+        self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, [truth.time, *pose])
+        self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
     def _write_current(self, current: Current) -> None:
         """Add the rows of the water's velocity."""
-        self._current = metadata.current_header(current)
+        self._headers.add_current(current)
         owner = "the current of the water"
         self._folder.append(
             self._reserve_name("current.csv", owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
@@ -335,64 +338,39 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
 
 def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading:
     """Return the readings of one sensor."""
-    plan = tuple(sensor_components(header))
-    table = read_table(
-        folder / f"{file_name(name)}.csv", [*COMMON_COLUMNS, *(_column_header(part, header) for part in plan)]
-    )
-    groups: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
-    for column, part in enumerate(plan, len(COMMON_COLUMNS)):
-        shape = (table.shape[0], *header[part.group][part.name])
-        whole = groups[part.group].setdefault(part.name, np.empty(shape))
-        select_component(whole, part.indices)[...] = table[:, column]
-    time, _, clock_error, arrival, valid, emitted = (
-        np.ascontiguousarray(table[:, i]) for i in range(len(COMMON_COLUMNS))
-    )
-    return Reading(
-        name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
-        time=time,
-        clock_error=clock_error,
-        arrays=groups["arrays"],
-        ideal=groups["ideal"],
-        bias=groups["bias"],
-        turn_on_bias=groups["turn_on_bias"],
-        fault={kind: rows != 0.0 for kind, rows in groups["fault"].items()},
-        valid=valid != 0.0,
-        emitted=emitted != 0.0,
-        epoch=header["epoch"],
-        arrivals=arrival if header["latency"] else None,
-    )
+    components = sensor_components(header)
+    names = [*COMMON_COLUMNS, *(_column_header(part, header) for part in components)]
+    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
+    time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
+    own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
+    by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
+    groups = join_components(components, by_component.__getitem__)
+    groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
+    return make_reading(name, header, time, own, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
     """Return the truth of one link."""
     file = f"truth.{file_name(name)}"
-    pose = read_table(folder / f"{file}.csv", POSES)
-    rates = read_table(folder / f"{file}.rates.csv", ("time", *RATE_COLUMNS))
+    pose, rates = read_table(folder / f"{file}.csv", POSES), read_table(folder / f"{file}.rates.csv", RATE_COLUMNS)
     if pose.shape[0] != rates.shape[0]:
         raise DamagedError(f"damaged: the tables of link {name!r} are of different lengths")
-    columns = np.concatenate((pose[:, 1:], rates[:, 1:]), axis=1)
-    ends = np.cumsum([4 if array == "orientation" else 3 for array in TRUTH_ARRAYS])
-    parts = dict(zip(TRUTH_ARRAYS, map(np.ascontiguousarray, np.split(columns, ends[:-1], axis=1)), strict=True))
-    return Truth(name, np.ascontiguousarray(pose[:, 0]), **parts, epoch=epoch)
+    by_component = dict(zip(TRUTH_COMPONENTS, (*pose.T[1:], *rates.T[1:]), strict=True))
+    arrays = join_components(TRUTH_COMPONENTS, by_component.__getitem__)["truth"]
+    return make_truth(name, np.ascontiguousarray(pose[:, 0]), arrays, epoch)
 
 
 def _read_current(folder: Path, header: Mapping[str, Any] | None) -> Current | None:
-    """Return the water's velocity, None where there is none."""
+    """Return the water's velocity, None if the recording has none."""
     if not header:
         return None
     table = read_table(folder / "current.csv", CURRENT_COLUMNS)
-    layers: Layers | None = metadata.make_layers(header)
-    if layers is not None:
-        names = [f"layers.{i}.{axis}" for i in range(len(layers.depths)) for axis in "xyz"]
+    arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
+    if "layers" in header:
+        names = [f"layers.{i}.{axis}" for i in range(len(header["layers"]["depths"])) for axis in "xyz"]
         deep = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
-        layers = Layers(layers.topic, layers.depths, deep.reshape(table.shape[0], -1, 3))
-    velocity = np.ascontiguousarray(table[:, 1:])
-    return Current(
-        header["topic"], tuple(header["position"]), np.ascontiguousarray(table[:, 0]), velocity, header["epoch"], layers
-    )
+        arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
+    return make_current(header, np.ascontiguousarray(table[:, 0]), arrays)
 
 
 FORMAT = Format(

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from navsense import inputs
 from navsense.errors import SinkError, Where
 from navsense.faults import list_faults
@@ -25,7 +23,7 @@ from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, 
 from navsense.recordings.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
-from navsense.series import ARRAY_GROUPS, Current, Layers, Reading
+from navsense.series import ARRAY_GROUPS, Current, Reading
 from navsense.typing import AnyArray
 from navsense.world import MountedSensor
 
@@ -130,15 +128,6 @@ def current_header(current: Current) -> dict[str, Any]:
     if current.layers is not None:
         head["layers"] = {"topic": current.layers.topic, "depths": list(current.layers.depths)}
     return head
-
-
-def make_layers(header: Mapping[str, Any]) -> Layers | None:
-    """Return the layers that the head of a current has, their velocities not yet there; None where it has none."""
-    layers = header.get("layers")
-    if layers is None:
-        return None
-    depths = tuple(float(depth) for depth in layers["depths"])
-    return Layers(layers["topic"], depths, np.empty((*header["runs"], 0, len(depths), 3)))
 
 
 def damaged_error(path: Path, error: Exception) -> SinkError:

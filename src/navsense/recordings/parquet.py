@@ -17,7 +17,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -27,6 +26,19 @@ from navsense.atomic import HiddenFolder
 from navsense.errors import SinkError, Where
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
+from navsense.recordings.array_columns import (
+    TRUTH_COMPONENTS,
+    ArrayComponent,
+    SeriesHeaders,
+    current_components,
+    join_components,
+    list_series,
+    make_current,
+    make_reading,
+    make_truth,
+    select_component,
+    sensor_components,
+)
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
@@ -34,7 +46,7 @@ from navsense.recordings.header import RecordingHeader, RecordingSummary, Summar
 from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
 from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import make_summary
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 GROUP_ROWS = 100_000
@@ -69,15 +81,6 @@ class RowLabels(NamedTuple):
     type: str
 
 
-class ArrayComponent(NamedTuple):
-    """One component of an array of a sensor: its column, "arrays", "truth" or "errors", the array's name, its place."""
-
-    column: str
-    group: str
-    name: str
-    indices: tuple[int, ...]
-
-
 class ColumnType(NamedTuple):
     """What is known of a column of an array: its element type, and who had it first."""
 
@@ -100,58 +103,12 @@ def import_pyarrow(path: Path) -> Any:
     return pa
 
 
-def component_columns(name: str, shape: Sequence[int], *, quaternion: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the column of each component of an array whose rows have this shape, and the component's place."""
-    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
-    for place in np.ndindex(*shape):
-        axis = letters[place[0]] if letters else ".".join(map(str, place))
-        yield f"{name}.{axis}" if place else name, place
-
-
-def sensor_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
-    """Yield each component that a sensor's head has."""
-    for group in ARRAY_GROUPS:
-        prefix = "" if group == "arrays" else f"{group}."
-        for name, shape in header[group].items():
-            quaternion = name in header["quaternions"]
-            for column, place in component_columns(prefix + name, shape, quaternion=quaternion):
-                yield ArrayComponent(column, group, name, place)
-
-
-def select_component(array: AnyArray, place: tuple[int, ...]) -> AnyArray:
-    """Return one component of each row, a view."""
-    index: tuple[Any, ...] = (..., *place)
-    component: AnyArray = array[index]
-    return component
-
-
 def slice_columns(columns: Mapping[str, AnyArray], runs: slice, times: slice) -> dict[str, AnyArray]:
     """Return a block of columns (runs, time), views; what is the same in all runs, or at all times, is there once."""
     return {
         name: array[runs if array.shape[0] > 1 else slice(1), times if array.shape[1] > 1 else slice(1)]
         for name, array in columns.items()
     }
-
-
-TRUTH_COMPONENTS = tuple(
-    ArrayComponent(column, "truth", name, place)
-    for name in TRUTH_ARRAYS
-    for column, place in component_columns(name, (4 if name == "orientation" else 3,), quaternion=name == "orientation")
-)
-"""The components of the truth of a link."""
-
-CURRENT_COMPONENTS = tuple(
-    ArrayComponent(column, "truth", "velocity", place)
-    for column, place in component_columns("velocity", (3,), quaternion=False)
-)
-"""The components of the water's velocity at one place."""
-
-
-def layer_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
-    """Yield each component of the layers that a current's head has."""
-    count = len(header["layers"]["depths"]) if "layers" in header else 0
-    for column, place in component_columns("layers", (count, 3), quaternion=False) if count else ():
-        yield ArrayComponent(column, "truth", "layers", place)
 
 
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
@@ -239,11 +196,9 @@ class PendingParquet:
         self._schema: Any = None
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
-        self._sensors: dict[str, dict[str, Any]] = {}
+        self._headers = SeriesHeaders(path, recording)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
-        self._links: list[str] = []
-        self._current: dict[str, Any] | None = None
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -271,10 +226,10 @@ class PendingParquet:
     def _register_sensor(self, name: str, reading: Reading) -> None:
         """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
         check_lengths(self._path, reading)
-        head, where = metadata.sensor_header(self._recording, name, reading), Where(str(self._path))
+        head, where = self._headers.add_reading(name, reading), Where(str(self._path))
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
-        if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
-            raise SinkError(f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where)
+        if self._types.setdefault(name, types) != types:
+            raise self._headers.changed_error(name)
         if name in self._components:
             return
         if int(np.prod(head["runs"])) != self._runs.size:
@@ -282,25 +237,23 @@ class PendingParquet:
             raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
         check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
-        self._components[name] = tuple(sensor_components(head))
+        self._components[name] = sensor_components(head)
         for part in self._components[name]:
             self._register_column(part.column, types[part.group, part.name], owner)
 
     def _register_truth(self, name: str, truth: Truth) -> None:
         """Note the columns of a link's truth."""
-        if name not in self._links:
-            self._links.append(name)
+        self._headers.add_truth(name)
         for part in TRUTH_COMPONENTS:
             self._register_column(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
 
     def _register_current(self, current: Current) -> None:
         """Note the columns of the water's velocity."""
-        head = metadata.current_header(current)
+        head = self._headers.add_current(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
             raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
-        self._current = head
-        for part in (*CURRENT_COMPONENTS, *layer_components(head)):
+        for part in current_components(head):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
@@ -334,10 +287,10 @@ class PendingParquet:
             "valid": reading.valid.reshape(runs, count),
             "emitted": reading.emitted.reshape(runs, count),
         }
-        for column, group, key, place in self._components[name]:
-            component = select_component(getattr(reading, group)[key], place)
-            once = group == "ideal" and not reading.ideal_in_runs
-            whole[column] = component.reshape(1 if once else runs, count)
+        for part in self._components[name]:
+            component = select_component(getattr(reading, part.group)[part.name], part.indices)
+            once = part.group == "ideal" and not reading.ideal_in_runs
+            whole[part.column] = component.reshape(1 if once else runs, count)
         self._append_rows(RowLabels("reading", name, reading.type), whole, (runs, count))
 
     def _append_truth(self, name: str, truth: Truth) -> None:
@@ -370,11 +323,11 @@ class PendingParquet:
             "valid": everything,
             "emitted": everything,
         }
-        for part in CURRENT_COMPONENTS:
-            whole[part.column] = select_component(current.velocity, part.indices).reshape(shape)
+        arrays = {"velocity": current.velocity}
         if current.layers is not None:
-            for part in layer_components(metadata.current_header(current)):
-                whole[part.column] = select_component(current.layers.velocity, part.indices).reshape(shape)
+            arrays["layers"] = current.layers.velocity
+        for part in current_components(metadata.current_header(current)):
+            whole[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
         self._append_rows(RowLabels("current", current.topic, "current"), whole, shape)
 
     def _append_rows(self, key: RowLabels, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
@@ -443,10 +396,9 @@ class PendingParquet:
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._sensors or self._links:
+            if empty or self._headers.sensors or self._headers.links:
                 self._flush()
-                text = metadata.format_metadata(self._recording, self._sensors, self._links, self._current)
-                self._writer.add_key_value_metadata({"navsense": text})
+                self._writer.add_key_value_metadata({"navsense": self._headers.format()})
                 self._writer.close()
                 self._file.close()
                 self._work.commit(self._part)
@@ -479,7 +431,7 @@ class ParquetWriter(AtomicWriter):
 MAGIC = b"PAR1"
 """What a Parquet file begins and ends with."""
 
-SeriesName: TypeAlias = tuple[str, str]
+SeriesKey: TypeAlias = tuple[str, str]
 """What a row is of: its series and name."""
 
 
@@ -518,7 +470,7 @@ def read_metadata(table: Any) -> dict[str, Any]:
     return metadata.parse_metadata(text)
 
 
-def iter_spans(group: Any) -> Iterator[tuple[SeriesName, slice]]:
+def iter_spans(group: Any) -> Iterator[tuple[SeriesKey, slice]]:
     """Yield the rows of a row group that follow one another and are of one sensor or link, and which it is."""
     if not group.num_rows:
         return
@@ -536,9 +488,9 @@ def _encode_texts(column: Any) -> tuple[IntArray, list[str]]:
     return texts.indices.to_numpy().astype(np.int64), texts.dictionary.to_pylist()
 
 
-def count_rows(table: Any) -> tuple[dict[SeriesName, int], FloatArray]:
+def count_rows(table: Any) -> tuple[dict[SeriesKey, int], FloatArray]:
     """Return the rows of each sensor and link, and the earliest and latest time (s), empty where there is no row."""
-    counts: dict[SeriesName, int] = {}
+    counts: dict[SeriesKey, int] = {}
     times = np.empty(0)
     for i in range(table.num_row_groups):
         group = table.read_row_group(i, columns=["series", "name", "time"])
@@ -552,7 +504,7 @@ def count_rows(table: Any) -> tuple[dict[SeriesName, int], FloatArray]:
 class SeriesRows:
     """The rows of one sensor or link, gathered column by column."""
 
-    def __init__(self, empty: Any, row: SeriesName, columns: Iterable[str]) -> None:
+    def __init__(self, empty: Any, row: SeriesKey, columns: Iterable[str]) -> None:
         """Start as `empty`, the table without rows. Raise `DamagedError` where a column is not of its type."""
         self._row = row
         self._types: dict[str, np.dtype[Any]] = {}
@@ -602,98 +554,64 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
     times = rows.pop("time", order).reshape(len(runs), -1)
     if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
         raise DamagedError(f"damaged: the times of {name} are not the same in each run")
-    count, varied = times.shape[1], bool(header["ideal_in_runs"])
-    arrays: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
-    for column, group, key, place in sensor_components(header):
-        shape = (count,) if group == "ideal" and not varied else (*lead, count)
-        values = rows.pop(column, order)[: math.prod(shape)].reshape(shape)
-        if key not in arrays[group]:
-            arrays[group][key] = np.empty((*shape, *header[group][key]), dtype=values.dtype)
-        select_component(arrays[group][key], place)[...] = values
+    count = times.shape[1]
+
+    def read_column(part: ArrayComponent) -> AnyArray:
+        shape = (count,) if part.group == "ideal" and not header["ideal_in_runs"] else (*lead, count)
+        return rows.pop(part.column, order)[: math.prod(shape)].reshape(shape)
+
+    groups = join_components(sensor_components(header), read_column)
     own = {key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
-    return Reading(
-        name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
-        time=times[0],
-        clock_error=own["clock_error"],
-        valid=own["valid"],
-        emitted=own["emitted"],
-        epoch=header["epoch"],
-        arrivals=own["arrival"] if header["latency"] else None,
-        arrays=arrays["arrays"],
-        ideal=arrays["ideal"],
-        bias=arrays["bias"],
-        turn_on_bias=arrays["turn_on_bias"],
-        fault=arrays["fault"],
-        ideal_in_runs=varied,
-    )
+    return make_reading(name, header, times[0], own, groups)
 
 
 def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
     """Return what was found of one link."""
-    everything = slice(None)
-    time = rows.pop("time", everything)
-    arrays = {key: np.empty((time.size, 4 if key == "orientation" else 3)) for key in TRUTH_ARRAYS}
-    for part in TRUTH_COMPONENTS:
-        select_component(arrays[part.name], part.indices)[...] = rows.pop(part.column, everything)
-    return Truth(name=name, time=time, epoch=epoch, **arrays)
+    time = rows.pop("time", slice(None))
+    groups = join_components(TRUTH_COMPONENTS, lambda part: rows.pop(part.column, slice(None)))
+    return make_truth(name, time, groups["truth"], epoch)
 
 
 def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[int]) -> Current:
     """Return what was found of the water's velocity."""
     order = run_order(rows.pop("run", slice(None)), runs)
     times = rows.pop("time", order).reshape(len(runs), -1)
-    velocity = np.empty((*header["runs"], times.shape[1], 3))
-    for part in CURRENT_COMPONENTS:
-        select_component(velocity, part.indices)[...] = rows.pop(part.column, order).reshape(velocity.shape[:-1])
-    layers = metadata.make_layers(header)
-    if layers is not None:
-        layers = replace(layers, velocity=np.empty((*velocity.shape[:-1], len(layers.depths), 3)))
-        for part in layer_components(header):
-            select_component(layers.velocity, part.indices)[...] = rows.pop(part.column, order).reshape(
-                velocity.shape[:-1]
-            )
-    return Current(header["topic"], tuple(header["position"]), times[0], velocity, header["epoch"], layers)
+    shape = (*header["runs"], times.shape[1])
+    groups = join_components(current_components(header), lambda part: rows.pop(part.column, order).reshape(shape))
+    return make_current(header, times[0], groups["truth"])
 
 
 def read(path: Path) -> Dataset:
     """Return the recording in a Parquet file, bit for bit. Raises `SinkError`."""
     with open_table(path) as table:
-        about = read_metadata(table)
-        parts: dict[SeriesName, Iterable[ArrayComponent]]
-        parts = {("reading", name): sensor_components(head) for name, head in about["sensors"].items()}
-        parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
-        flow = about.get("current")
+        meta = read_metadata(table)
+        sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
+        parts: dict[SeriesKey, Sequence[ArrayComponent]]
+        parts = {("reading", name): sensor_components(header) for name, header in sensors.items()}
+        parts |= {("truth", name): TRUTH_COMPONENTS for name in meta["links"]}
         if flow:
-            parts["current", flow["topic"]] = (*CURRENT_COMPONENTS, *layer_components(flow))
+            parts["current", flow["topic"]] = current_components(flow)
         empty = table.schema_arrow.empty_table()
         found = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):
             group = table.read_row_group(i)
             for row, rows in iter_spans(group):
                 found[row].add(group, rows)
-        sensors, runs, epoch = about["sensors"], about["runs"], about["epoch"]
         readings = {name: _make_reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
-        truth = {name: _make_truth(found["truth", name], name, epoch) for name in about["links"]}
+        truth = {name: _make_truth(found["truth", name], name, epoch) for name in meta["links"]}
         current = _make_current(found["current", flow["topic"]], flow, runs) if flow else None
-        return Dataset(readings, truth, about, current)
+        return Dataset(readings, truth, meta, current)
 
 
 def summarize(path: Path) -> RecordingSummary:
-    """Return what a Parquet table holds; only what its rows are of, and their times, is read."""
+    """Return what a Parquet table holds. Only the names and the times of its rows are read."""
     with open_table(path) as table:
         meta = read_metadata(table)
         counts, span = count_rows(table)
         times = to_nanoseconds(meta["epoch"], span)
-        entries = [
-            SummaryEntry(n, str(head["type"]), counts.get(("reading", n), 0)) for n, head in meta["sensors"].items()
-        ]
-        entries += [SummaryEntry(f"truth/{name}", "truth", counts.get(("truth", name), 0)) for name in meta["links"]]
-        flow = meta.get("current")
-        entries += [SummaryEntry("current", "current", counts.get(("current", flow["topic"]), 0))] if flow else []
-    return make_summary(path, "parquet", times, tuple(entries), meta)
+        series = list(list_series(meta))
+    entries = tuple(SummaryEntry(one.label, one.type, counts.get((one.series, one.name), 0)) for one in series)
+    return make_summary(path, FORMAT.name, times, entries, meta)
 
 
 FORMAT = Format(
