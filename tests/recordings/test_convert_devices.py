@@ -122,7 +122,7 @@ def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, hidden errors",
         f"{ADCP}: all of it",
         f"{IMU}: all of it",
-        f"{DVL}: 1 row that told nothing" if gone == 1 else f"{DVL}: {gone} rows that told nothing",
+        f"{DVL}: 1 row that had no output" if gone == 1 else f"{DVL}: {gone} rows that had no output",
         "truth of links",
         "the water's velocity",
     ]

@@ -152,9 +152,9 @@ def list_reported(made: ConversionResult) -> set[Capability]:
     """Return the content that a conversion reports as lost."""
     phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
     reported = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
-    if any("told nothing" in line or "dropped" in line for line in made.losses):
+    if any("had no output" in line or "dropped" in line for line in made.losses):
         reported.add(Capability.UNPUBLISHED)
-    if any("without a number" in line for line in made.losses):
+    if any("invalid" in line for line in made.losses):
         reported.add(Capability.INVALID)
     return reported
 

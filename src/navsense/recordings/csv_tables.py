@@ -4,10 +4,10 @@
     NAME/truth.LINK.csv          time,x,y,z,qw,qx,qy,qz            a motion log, as `--motion` reads it
     NAME/truth.LINK.rates.csv    time,velocity.x,...,angular_velocity.x,...,acceleration.x,...
     NAME/current.csv             time,x,y,z                        a record of a current, as a world reads it
-    NAME/navsense.json           what the recording says of itself: the text of `meta`
+    NAME/navsense.json           the metadata, as in an archive of NumPy
 
-Columns are called as in a Parquet table, `::` in names is `.`. Numbers are the shortest decimals that give the same
-bits. The folder appears under its name when it is whole, after an error elsewhere with the slabs before it.
+Columns have the names of a Parquet table; `::` in names becomes `.`. Numbers are the shortest decimals that give the
+same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ from navsense.series import Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
 METADATA_FILE = "navsense.json"
-"""The file with what the recording says of itself."""
+"""File with the metadata of the recording."""
 
 FILES = "files"
 """Key in that file: the names of all files of a complete recording. A new recording replaces only these."""
 
 CONTENT_FOLDER = "made"
-"""The folder inside the hidden folder that becomes the recording."""
+"""Folder in the hidden folder that becomes the recording."""
 
 COMMON_COLUMNS = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
-"""The columns that every sensor's table has."""
+"""First columns of the table of each sensor."""
 
 POSE_COUNT = len(POSES) - 1
-"""Components of a link's truth that are its pose: they come first."""
+"""Number of components of a pose, the first components of the truth of a link."""
 
 RATE_COLUMNS = ("time", *(part.column for part in TRUTH_COMPONENTS[POSE_COUNT:]))
-"""Columns of a link's velocities and accelerations."""
+"""Columns of the velocities and accelerations of a link."""
 
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
@@ -72,23 +72,23 @@ _FILE = inputs.FileKind("table", SinkError, "must be a CSV table in UTF-8")
 
 
 def find_folder(path: Path) -> Path:
-    """Return the folder of an existing recording that is a folder. Raises `SinkError` if there is none."""
+    """Return the folder of an existing recording, given the folder or NAME.csv. Raises `SinkError` if it is missing."""
     folder = path if path.is_dir() else storage_path(path)
     if folder.is_dir():
         return folder
     if recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise SinkError(
-        "is no recording",
+        "is not a recording",
         path.suffix,
-        allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
+        allowed="a recording in CSV is a folder: of tables of navsense, or of EuRoC",
         where=Where(str(path)),
-        remedy="name the folder; a single table is read by what asks for it, as --motion or calibrate",
+        remedy="name the folder; --motion and calibrate read a single table",
     )
 
 
 def check_table_folder(path: Path) -> None:
-    """Raise `SinkError` if the folder of `NAME.csv` or `NAME.euroc` exists and is no such recording, or holds more."""
+    """Raise `SinkError` if the folder of NAME.csv or NAME.euroc exists and holds a file that is not of a recording."""
     folder = storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
@@ -110,9 +110,8 @@ def _foreign_file(folder: Path) -> Path | None:
     written: set[str] = set()
     if (folder / METADATA_FILE).is_file():
         try:
-            text = Context().run(
-                inputs.read_bytes, str(folder / METADATA_FILE), _FILE
-            )  # in this context it is no input
+            # In an empty context the file is not an input of the command, so the recording can be replaced.
+            text = Context().run(inputs.read_bytes, str(folder / METADATA_FILE), _FILE)
             written = {METADATA_FILE, *inputs.parse_json(text)[FILES]}
         except (SinkError, ValueError, KeyError, TypeError):
             return folder / METADATA_FILE
@@ -121,26 +120,26 @@ def _foreign_file(folder: Path) -> Path | None:
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file for a full name."""
+    """Return the file name of a sensor or link."""
     return name.replace("::", ".").replace("/", "_")
 
 
 @dataclass(eq=False)
 class TableFolder:
-    """A hidden folder beside its place: files of lines, that are appended to."""
+    """A hidden folder next to its target, with tables to which rows are appended."""
 
     path: Path
     row_counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         self._work = HiddenFolder(storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
 
     def append(self, name: str, header: Sequence[str], columns: Sequence[AnyArray]) -> None:
-        """Add rows to a table, whose first rows bring its header; floats are written as the shortest same decimals."""
+        """Append rows to a table. The first rows write its header."""
         file = self.content / name
         if name not in self.row_counts:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +153,7 @@ class TableFolder:
         self.row_counts[name] += len(lists[0])
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of text."""
+        """Write a text file."""
         if name == METADATA_FILE:
             self._metadata = text
         file = self.content / name
@@ -169,15 +168,15 @@ class TableFolder:
         self._work.commit(self.content)
 
     def discard(self) -> None:
-        """Take the hidden folder away. Never raises."""
+        """Remove the hidden folder. Never raises."""
         self._work.release()
 
 
 class PendingCsv:
-    """The tables being written. Its methods are called from one thread, one after the other."""
+    """A folder of tables that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder."""
+        """Create the hidden folder."""
         self._path, self._recording = path, recording
         self._folder = TableFolder(path)
         self._headers = SeriesHeaders(path, recording)
@@ -188,7 +187,7 @@ class PendingCsv:
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take all of a slab; after an error nothing is left."""
+        """Append a time slice. An error removes the folder."""
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
@@ -204,20 +203,18 @@ class PendingCsv:
         self._has_slices = True
 
     def _write_metadata(self) -> None:
-        """Write the metadata of the recording if it changed, so that the tables can be read after a crash."""
+        # The metadata is written early, so that the tables can be read after a crash.
         if self._headers.count() != self._described_count:
             self._described_count = self._headers.count()
             self._folder.write(METADATA_FILE, self._headers.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
-        """Return the file of a sensor or link. Raises `SinkError` where it is another's."""
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
             raise SinkError(what, name, where=Where(str(self._path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
-        """Add one sensor's rows."""
         head = self._headers.add_reading(name, reading)
         if name not in self._components:
             self._components[name] = sensor_components(head)
@@ -229,7 +226,6 @@ class PendingCsv:
         self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
-        """Add the rows of a link's truth."""
         self._headers.add_truth(name)
         file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
         columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
@@ -238,7 +234,6 @@ class PendingCsv:
         self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
     def _write_current(self, current: Current) -> None:
-        """Add the rows of the water's velocity."""
         self._headers.add_current(current)
         owner = "the current of the water"
         self._folder.append(
@@ -251,7 +246,7 @@ class PendingCsv:
             self._folder.append(name, ("time", *header), [current.time, *deep.T])
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write what the recording says of itself, and give the folder its name."""
+        """Write the metadata, and give the folder its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
@@ -262,29 +257,29 @@ class PendingCsv:
             self.discard()
 
     def discard(self) -> None:
-        """Let go of the folder. Never raises."""
+        """Remove the hidden folder. Never raises."""
         self.is_open = False
         self._folder.discard()
 
 
 def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
-    """Return the header of a column; a hidden error may have another unit than its array, or none that is known."""
+    # A bias can have another unit than its array, or an unknown one.
     units = header.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else header["unit"]
     unit = units.get(part.name, "")
     return f"{part.column} [{unit}]" if unit else part.column
 
 
 class CsvWriter(AtomicWriter):
-    """Writes slabs to a folder of CSV tables: `NAME` for the path `NAME.csv`."""
+    """Writes time slices to a folder of CSV tables: NAME for the path NAME.csv."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder beside `path`. Raise `SinkError` where that cannot be."""
+        """Create the hidden folder next to NAME. Raises `SinkError` if this fails."""
         check_table_folder(path)
         super().__init__(path, lambda: PendingCsv(path, recording))
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return what a folder says of itself. Raises `SinkError` where it is none of ours."""
+    """Return the metadata of a folder. Raises `SinkError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
         remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
         raise SinkError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
@@ -299,11 +294,12 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 def read(path: Path) -> Dataset:
     """Return the recording in a folder of CSV tables, bit for bit. Raises `SinkError`."""
     folder = find_folder(path)
-    about = {key: value for key, value in read_metadata(folder).items() if key != FILES}
+    meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
-        readings = {name: _read_reading(folder, name, head) for name, head in about["sensors"].items()}
-        truth = {name: _read_truth(folder, name, about["epoch"]) for name in about["links"]}
-        return Dataset(readings, truth, about, _read_current(folder, about.get("current")))
+        readings = {name: _read_reading(folder, name, head) for name, head in meta["sensors"].items()}
+        truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
+        current = _read_current(folder, meta["current"]) if meta.get("current") else None
+        return Dataset(readings, truth, meta, current)
     except SinkError:
         raise
     except Exception as error:
@@ -328,7 +324,7 @@ def read_table(file: Path, header: Sequence[str]) -> FloatArray:
 
 
 def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]:
-    """Yield the rows of a table. Raises `SinkError` with file and line for one of another number of columns."""
+    """Yield the rows of a table. Raises `SinkError` for a row with another number of columns."""
     for number, line in enumerate(lines, 2):
         if line.count(",") != columns - 1:
             what = "number of columns"
@@ -337,7 +333,6 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
 
 
 def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading:
-    """Return the readings of one sensor."""
     components = sensor_components(header)
     names = [*COMMON_COLUMNS, *(_column_header(part, header) for part in components)]
     columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
@@ -350,7 +345,6 @@ def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
-    """Return the truth of one link."""
     file = f"truth.{file_name(name)}"
     pose, rates = read_table(folder / f"{file}.csv", POSES), read_table(folder / f"{file}.rates.csv", RATE_COLUMNS)
     if pose.shape[0] != rates.shape[0]:
@@ -360,10 +354,7 @@ def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
     return make_truth(name, np.ascontiguousarray(pose[:, 0]), arrays, epoch)
 
 
-def _read_current(folder: Path, header: Mapping[str, Any] | None) -> Current | None:
-    """Return the water's velocity, None if the recording has none."""
-    if not header:
-        return None
+def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
     table = read_table(folder / "current.csv", CURRENT_COLUMNS)
     arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
     if "layers" in header:

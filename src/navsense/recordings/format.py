@@ -27,7 +27,7 @@ class Capability(StrEnum):
     TURN_ON_BIAS = "turn-on biases"
     TRUTH = "truth of links"
     CURRENT = "the water's velocity"
-    FAULTS = "the list of faults on purpose"
+    FAULTS = "the list of injected faults"
     UNPUBLISHED = "samples that were not published"
     INVALID = "readings with invalid numbers"
     RUNS = "several runs"

@@ -205,4 +205,4 @@ def format_faults(value: str) -> str:
         faults = None
     if not isinstance(faults, list):
         return f"faults {value}"
-    return f"{len(faults)} fault{'s' * (len(faults) != 1)} on purpose"
+    return f"{len(faults)} injected fault{'s' * (len(faults) != 1)}"

@@ -20,9 +20,9 @@ from navsense.world import MountedSensor
 
 DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
     "was dropped",
-    "told nothing",
-    "was dropped or told nothing",
-    "was without a number",
+    "had no output",
+    "was dropped or had no output",
+    "was invalid",
 )
 """Why a row is lost; `DROPPED_OR_NO_OUTPUT` where the recording does not distinguish the two."""
 

@@ -1,13 +1,12 @@
-"""Recordings as one Parquet table, a row a sample: pandas, polars, DuckDB and every other reader of Parquet open it.
+"""Recordings as one Parquet table with a row per sample, which pandas, polars and DuckDB read.
 
     series name type run time stamp clock_error arrival valid emitted
     ARRAY.AXIS ...   ideal.ARRAY.AXIS ...   bias.ARRAY.AXIS ...   turn_on_bias.ARRAY.AXIS ...   fault.KIND ...
 
-`series` is "reading", of the sensor `name`, or "truth", of the link `name`, which is the same in every run and stands
-once, under the first, or "current", of the water on the topic `name`. A row is null where what it is of has no such
-array. The metadata `navsense` is the text of `meta`. Slabs are gathered into row groups, so memory is bounded by one of
-these and a slab. They go to a hidden file beside the target, which gets the target's name when it is whole, after an
-error elsewhere with the slabs before it.
+`series` is "reading" of the sensor `name`, "truth" of the link `name`, or "current" on the topic `name`.
+Truth is equal in all runs and stored once, under the first run. A column is null in rows of series without its
+array. The metadata has the key `navsense`, as in an archive of NumPy. Memory stays within one row group and one time
+slice. The file is hidden until it is complete. After an error elsewhere it holds the time slices before it.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ from navsense.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, al
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 GROUP_ROWS = 100_000
-"""Rows of a row group, at least: fewer than twice as many, unless it is the last."""
+"""Least number of rows of a row group except the last. A row group has fewer than twice as many."""
 
 TEXT_COLUMNS = ("series", "name", "type")
-"""The columns that are texts, from a dictionary."""
+"""Columns of texts, encoded by a dictionary."""
 
 NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
     "run": np.int64,
@@ -64,17 +63,17 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
     "valid": np.bool_,
     "emitted": np.bool_,
 }
-"""The columns of numbers that every row has, and their types."""
+"""Columns of numbers that every row has, and their types."""
 
 RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
-"""Names that a sensor's own array cannot have in a table."""
+"""Names that an output of a sensor cannot have in a table."""
 
 GROUP_ORDER = {group: place for place, group in enumerate(ARRAY_GROUPS)}
 """Columns of readings and links come first, then ideal values, biases and faults, each in order of arrival."""
 
 
 class RowLabels(NamedTuple):
-    """What the rows of one sensor or link have in common: the columns of texts."""
+    """The columns of texts of the rows of one sensor or link."""
 
     series: str
     name: str
@@ -82,14 +81,14 @@ class RowLabels(NamedTuple):
 
 
 class ColumnType(NamedTuple):
-    """What is known of a column of an array: its element type, and who had it first."""
+    """The element type of a column, and the sensor or link that defined it."""
 
     dtype: np.dtype[Any]
     owner: str
 
 
 def import_pyarrow(path: Path) -> Any:
-    """Return pyarrow with `pyarrow.parquet` loaded. Raise `SinkError` where it is not installed."""
+    """Return pyarrow with `pyarrow.parquet` loaded. Raises `SinkError` if it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
@@ -104,7 +103,7 @@ def import_pyarrow(path: Path) -> Any:
 
 
 def slice_columns(columns: Mapping[str, AnyArray], runs: slice, times: slice) -> dict[str, AnyArray]:
-    """Return a block of columns (runs, time), views; what is the same in all runs, or at all times, is there once."""
+    """Return a block of columns (runs, time) as views. A column that is constant along an axis has length 1 there."""
     return {
         name: array[runs if array.shape[0] > 1 else slice(1), times if array.shape[1] > 1 else slice(1)]
         for name, array in columns.items()
@@ -112,7 +111,7 @@ def slice_columns(columns: Mapping[str, AnyArray], runs: slice, times: slice) ->
 
 
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
-    """Raise `SinkError` where an array has a name from which no column of its own can be made."""
+    """Raise `SinkError` if an array has a name that cannot be the name of a column."""
     for name in names:
         if name in RESERVED_NAMES or "." in name:
             why = "a dot divides the names of columns" if "." in name else "is the name of another column"
@@ -126,7 +125,7 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 
 
 def check_lengths(path: Path, reading: Reading) -> None:
-    """Raise `SinkError` where an array of a reading does not fit its times."""
+    """Raise `SinkError` if an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_lead, reading.time.size)
@@ -143,7 +142,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
 
 
 def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    """Return how the columns of numbers are stored: bytes of like weight together, integers as differences."""
+    """Return the encodings of the columns of numbers: byte stream split for floats, differences for integers."""
     types = {name: np.dtype(kind) for name, kind in NUMBER_COLUMNS.items()}
     types |= {name: column.dtype for name, column in columns.items()}
     split = {name: "BYTE_STREAM_SPLIT" for name, dtype in types.items() if dtype.kind == "f" and dtype.itemsize > 2}
@@ -151,7 +150,7 @@ def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
 
 
 class RowBuffer:
-    """Rows of one sensor or link that wait to be written: an array a column, filled from the front."""
+    """Rows of one sensor or link that are not written yet, with an array per column."""
 
     def __init__(self) -> None:
         """Start without rows."""
@@ -160,7 +159,7 @@ class RowBuffer:
         self._capacity = 0
 
     def add(self, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
-        """Copy rows, those of runs (shape[0]) one after the other; each column fits `shape` when it is broadcast."""
+        """Copy rows of `shape` (runs, time), run after run. Each column can be broadcast to `shape`."""
         first, self.count = self.count, self.count + shape[0] * shape[1]
         if self.count > self._capacity:
             self._capacity = max(self.count, 2 * self._capacity)
@@ -169,7 +168,6 @@ class RowBuffer:
             self.arrays[name][first : self.count].reshape(shape)[...] = values
 
     def _grow(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
-        """Return a column's array with more room."""
         grown = np.empty(self._capacity, dtype=NUMBER_COLUMNS.get(name, dtype))
         if used:
             grown[:used] = self.arrays[name][:used]
@@ -177,10 +175,10 @@ class RowBuffer:
 
 
 class PendingParquet:
-    """One Parquet file being written. Its methods are called from one thread, one after the other."""
+    """A Parquet file that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`."""
+        """Create the hidden file next to `path`."""
         self._pa = import_pyarrow(path)
         self._path, self._recording = path, recording
         self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
@@ -202,9 +200,9 @@ class PendingParquet:
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take all of a slab; after an error nothing is left."""
+        """Append a time slice. An error removes the file."""
         try:
-            # All columns first: the first row group that is written fixes them.
+            # Register all columns first: the first row group fixes them.
             for name, reading in time_slice.readings.items():
                 self._register_sensor(name, reading)
             truths = time_slice.truth if self._recording.truth else {}
@@ -224,7 +222,6 @@ class PendingParquet:
             raise
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
-        """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
         check_lengths(self._path, reading)
         head, where = self._headers.add_reading(name, reading), Where(str(self._path))
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
@@ -242,13 +239,11 @@ class PendingParquet:
             self._register_column(part.column, types[part.group, part.name], owner)
 
     def _register_truth(self, name: str, truth: Truth) -> None:
-        """Note the columns of a link's truth."""
         self._headers.add_truth(name)
         for part in TRUTH_COMPONENTS:
             self._register_column(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
 
     def _register_current(self, current: Current) -> None:
-        """Note the columns of the water's velocity."""
         head = self._headers.add_current(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
@@ -257,7 +252,6 @@ class PendingParquet:
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
-        """Note one column. Raise `SinkError` where it is too late for it, or its type is another or none."""
         known, where = self._columns.get(column), Where(str(self._path))
         if known is not None and known.dtype == dtype:
             return
@@ -275,10 +269,9 @@ class PendingParquet:
         self._columns[column] = ColumnType(dtype, owner)
 
     def _append_reading(self, name: str, reading: Reading) -> None:
-        """Take one sensor's rows, by runs and spans of time that do not overfill a row group."""
         count, runs = reading.time.size, self._runs.size
         stamp, arrival = reading.stamp, reading.arrival
-        whole: dict[str, AnyArray] = {
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:, None],
             "time": reading.time[None],
             "stamp": stamp.reshape(runs, count),
@@ -290,48 +283,46 @@ class PendingParquet:
         for part in self._components[name]:
             component = select_component(getattr(reading, part.group)[part.name], part.indices)
             once = part.group == "ideal" and not reading.ideal_in_runs
-            whole[part.column] = component.reshape(1 if once else runs, count)
-        self._append_rows(RowLabels("reading", name, reading.type), whole, (runs, count))
+            columns[part.column] = component.reshape(1 if once else runs, count)
+        self._append_rows(RowLabels("reading", name, reading.type), columns, (runs, count))
 
     def _append_truth(self, name: str, truth: Truth) -> None:
-        """Take the rows of a link's truth."""
         shape = (1, truth.time.size)
-        everything, time = all_true(shape), truth.time[None]
-        whole: dict[str, AnyArray] = {
+        flags, time = all_true(shape), truth.time[None]
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:1, None],
             "time": time,
             "stamp": truth.stamp[None],
             "clock_error": np.zeros((1, 1)),
             "arrival": time,
-            "valid": everything,
-            "emitted": everything,
+            "valid": flags,
+            "emitted": flags,
         }
         for part in TRUTH_COMPONENTS:
-            whole[part.column] = select_component(getattr(truth, part.name), part.indices)[None]
-        self._append_rows(RowLabels("truth", name, "link"), whole, shape)
+            columns[part.column] = select_component(getattr(truth, part.name), part.indices)[None]
+        self._append_rows(RowLabels("truth", name, "link"), columns, shape)
 
     def _append_current(self, current: Current) -> None:
-        """Take the rows of the water's velocity."""
         shape = (self._runs.size, current.time.size)
-        everything, time = all_true(shape), current.time[None]
-        whole: dict[str, AnyArray] = {
+        flags, time = all_true(shape), current.time[None]
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:, None],
             "time": time,
             "stamp": current.stamp[None],
             "clock_error": np.zeros((1, 1)),
             "arrival": time,
-            "valid": everything,
-            "emitted": everything,
+            "valid": flags,
+            "emitted": flags,
         }
         arrays = {"velocity": current.velocity}
         if current.layers is not None:
             arrays["layers"] = current.layers.velocity
         for part in current_components(metadata.current_header(current)):
-            whole[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
-        self._append_rows(RowLabels("current", current.topic, "current"), whole, shape)
+            columns[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
+        self._append_rows(RowLabels("current", current.topic, "current"), columns, shape)
 
     def _append_rows(self, key: RowLabels, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
-        """Take rows (runs, time) of one series, writing row groups as they are full."""
+        """Append rows (runs, time) of one series, and write each row group that is full."""
         runs, count = shape
         rows = self._buffers.setdefault(key, RowBuffer())
         step = max(1, GROUP_ROWS // max(1, count))
@@ -343,7 +334,7 @@ class PendingParquet:
                     self._flush()
 
     def _flush(self) -> None:
-        """Write what waits as one row group: one sensor or link after the other."""
+        """Write the rows in the buffers as one row group, one sensor or link after the other."""
         pa, schema = self._pa, self._open_writer()
         full = {key: rows for key, rows in self._buffers.items() if rows.count}
         if not full:
@@ -370,7 +361,7 @@ class PendingParquet:
             rows.count = 0
 
     def _open_writer(self) -> Any:
-        """Return the schema, fixed at the first call, which opens the writer."""
+        """Return the schema. The first call fixes it and opens the writer."""
         if self._schema is None:
             pa = self._pa
             text = pa.dictionary(pa.int32(), pa.string())
@@ -392,7 +383,7 @@ class PendingParquet:
         return self._schema
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write the rest and the footer, and give the file its name; with `empty` false only where there are slabs."""
+        """Write the remaining rows and the footer, and give the file its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
@@ -406,7 +397,7 @@ class PendingParquet:
             self.discard()
 
     def discard(self) -> None:
-        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        """Close the file, and remove it if it is not complete. Never raises."""
         self.is_open = False
         self._buffers.clear()
         with contextlib.suppress(Exception):
@@ -418,10 +409,10 @@ class PendingParquet:
 
 
 class ParquetWriter(AtomicWriter):
-    """Writes slabs to one Parquet file."""
+    """Writes time slices to one Parquet file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`. Raise `SinkError` where that cannot be, or a name is no column's."""
+        """Create the hidden file. Raises `SinkError` if this fails, or an array cannot have a column."""
         check_target(path)
         for sensor in recording.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
@@ -429,15 +420,15 @@ class ParquetWriter(AtomicWriter):
 
 
 MAGIC = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""First and last bytes of a Parquet file."""
 
 SeriesKey: TypeAlias = tuple[str, str]
-"""What a row is of: its series and name."""
+"""Series and name of a row."""
 
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `SinkError`."""
+    """Yield a Parquet file. Any error of a damaged file becomes a `SinkError`."""
     pa = import_pyarrow(path)
     with open_for_reading(path) as file:
         try:
@@ -453,7 +444,6 @@ def open_table(path: Path) -> Iterator[Any]:
 
 
 def _check_complete(file: BinaryIO, path: Path) -> None:
-    """Raise where a file does not begin and end as a Parquet file does."""
     begins = file.read(len(MAGIC)) == MAGIC
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(MAGIC)))
@@ -463,7 +453,7 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
 
 
 def read_metadata(table: Any) -> dict[str, Any]:
-    """Return what a table says of itself."""
+    """Return the metadata of a table."""
     text = (table.metadata.metadata or {}).get(b"navsense")
     if text is None:
         raise DamagedError("its metadata is of another program")
@@ -471,7 +461,7 @@ def read_metadata(table: Any) -> dict[str, Any]:
 
 
 def iter_spans(group: Any) -> Iterator[tuple[SeriesKey, slice]]:
-    """Yield the rows of a row group that follow one another and are of one sensor or link, and which it is."""
+    """Yield each span of rows in a row group that belong to one sensor or link."""
     if not group.num_rows:
         return
     (series, series_words), (names, words) = (_encode_texts(group.column(column)) for column in ("series", "name"))
@@ -481,7 +471,7 @@ def iter_spans(group: Any) -> Iterator[tuple[SeriesKey, slice]]:
 
 
 def _encode_texts(column: Any) -> tuple[IntArray, list[str]]:
-    """Return a column of texts as codes and what they mean; another program may have written it as plain texts."""
+    """Return the codes and the words of a column of texts, which another program may have written without codes."""
     if column.null_count:
         raise DamagedError("damaged: a row is of no sensor or link")
     texts = column.combine_chunks().dictionary_encode()
@@ -489,7 +479,7 @@ def _encode_texts(column: Any) -> tuple[IntArray, list[str]]:
 
 
 def count_rows(table: Any) -> tuple[dict[SeriesKey, int], FloatArray]:
-    """Return the rows of each sensor and link, and the earliest and latest time (s), empty where there is no row."""
+    """Return the number of rows of each sensor and link, and the earliest and latest time (s), empty without rows."""
     counts: dict[SeriesKey, int] = {}
     times = np.empty(0)
     for i in range(table.num_row_groups):
@@ -502,10 +492,10 @@ def count_rows(table: Any) -> tuple[dict[SeriesKey, int], FloatArray]:
 
 
 class SeriesRows:
-    """The rows of one sensor or link, gathered column by column."""
+    """The rows of one sensor or link, by columns."""
 
     def __init__(self, empty: Any, row: SeriesKey, columns: Iterable[str]) -> None:
-        """Start as `empty`, the table without rows. Raise `DamagedError` where a column is not of its type."""
+        """Start from `empty`, a table without rows. Raises `DamagedError` for a column of another type."""
         self._row = row
         self._types: dict[str, np.dtype[Any]] = {}
         self._parts: dict[str, list[AnyArray]] = {}
@@ -516,24 +506,24 @@ class SeriesRows:
             self._types[name], self._parts[name] = dtype, []
 
     def add(self, group: Any, rows: slice) -> None:
-        """Add rows of one row group."""
+        """Append rows of one row group."""
         for name, parts in self._parts.items():
             column = group.column(name)[rows]
             if column.null_count:
                 raise DamagedError(f"damaged: column {name} is empty in rows of {' of '.join(self._row)}")
-            # Copied: a view would keep the whole column, and most of that is null.
+            # Copy the rows: a view would keep the entire column in memory.
             parts.append(np.array(column.to_numpy()))
 
     def pop(self, name: str, order: IntArray | slice) -> AnyArray:
-        """Return one column, once, in this order."""
+        """Remove and return a column in this order."""
         parts = self._parts.pop(name)
         return (np.concatenate(parts) if parts else np.empty(0, self._types[name]))[order]
 
 
 def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
-    """Return the order that puts rows run after run, in each run as in the file.
+    """Return the order that sorts rows by run and keeps their order in each run.
 
-    Raise `DamagedError` where a row is of no run, or the runs have not the same number of rows.
+    Raises `DamagedError` for a row of an unknown run, and if the runs have different numbers of rows.
     """
     numbers: IntArray = np.array(runs, dtype=np.int64)
     if numbers.size == 1 and (run == numbers[0]).all():
@@ -546,7 +536,6 @@ def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
 
 
 def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: Sequence[int]) -> Reading:
-    """Return what was found of one sensor."""
     lead = tuple(header["runs"])
     if math.prod(lead) != len(runs):
         raise DamagedError(f"damaged: {name} has {math.prod(lead)} runs, its recording {len(runs)}")
@@ -566,14 +555,12 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
 
 
 def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
-    """Return what was found of one link."""
     time = rows.pop("time", slice(None))
     groups = join_components(TRUTH_COMPONENTS, lambda part: rows.pop(part.column, slice(None)))
     return make_truth(name, time, groups["truth"], epoch)
 
 
 def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[int]) -> Current:
-    """Return what was found of the water's velocity."""
     order = run_order(rows.pop("run", slice(None)), runs)
     times = rows.pop("time", order).reshape(len(runs), -1)
     shape = (*header["runs"], times.shape[1])
