@@ -238,7 +238,7 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
     for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
-        with pytest.raises(SinkError, match=r"is what an instrument sends, and no recording; read it with"):
+        with pytest.raises(SinkError, match=r"is the output of an instrument, not a recording; read it with"):
             read(folder / name)
     assert not list(tmp_path.iterdir())
 
