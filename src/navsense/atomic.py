@@ -65,9 +65,9 @@ def hidden_path(target: Path) -> Path:
 
 
 def check_not_input(target: Path) -> None:
-    """Raise `SinkError` if writing `place` would change an input of the same command.
+    """Raise `SinkError` if writing `target` would change an input of the same command.
 
-    Files are compared by identity, so links and relative names count. `place` must not contain an input, and must not
+    Files are compared by identity, so links and relative names count. `target` must not contain an input, and must not
     be in a folder that is an input.
     """
     real = Path(os.path.realpath(target))
@@ -240,7 +240,7 @@ def _restore_backup(folder: Path, target: Path) -> None:
 
 @contextmanager
 def lock_leftover(target: Path) -> Iterator[Path]:
-    """Lock the hidden folder that a crash left of `place`, and yield it. Raises `SinkError` if it has a live writer.
+    """Lock the hidden folder that a crash left of `target`, and yield it. Raises `SinkError` if it has a live writer.
 
     If the crash happened while a folder was replaced, the old folder is restored first.
     """
@@ -262,7 +262,7 @@ def lock_leftover(target: Path) -> Iterator[Path]:
 
 
 def crashed_path(target: Path) -> Path:
-    """Return the name under which the unfinished recording of `place` is kept when `place` is recorded again."""
+    """Return the name under which the unfinished recording of `target` is kept when `target` is recorded again."""
     return target.with_name(f"{target.stem}-crashed{target.suffix}")
 
 
@@ -272,7 +272,7 @@ def _folder_size(folder: Path) -> int:
 
 
 def _keep_recording(folder: Path, target: Path) -> None:
-    """Rename the hidden folder of an unfinished recording, so that `place` can be recorded again.
+    """Rename the hidden folder of an unfinished recording, so that `target` can be recorded again.
 
     One is kept for each name, the largest.
     """
@@ -301,17 +301,17 @@ def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
     """
     if not _is_unfinished_file(path, is_unfinished):
         return False
-    place = resolve_link(path)
-    kept = crashed_path(place)
+    target = resolve_link(path)
+    kept = crashed_path(target)
     if inputs.path_exists(kept) and (
         not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
         raise SinkError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
-    if kept.exists() and kept.stat().st_size > place.stat().st_size:
+    if kept.exists() and kept.stat().st_size > target.stat().st_size:
         LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", path, kept)
         return False
-    place.replace(kept)
+    target.replace(kept)
     LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", path, kept)
     return True
 
@@ -323,7 +323,7 @@ class HiddenFolder:
         """Create the folder, lock it and remove the files that a crash left in it.
 
         `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
-        name `crashed_path`. A symbolic link is followed. Raises `SinkError` if `place` is an input or has another
+        name `crashed_path`. A symbolic link is followed. Raises `SinkError` if `target` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
         check_not_input(target)
@@ -387,7 +387,7 @@ class HiddenFolder:
         return self.folder / BACKUP_NAME
 
     def commit(self, path: Path) -> None:
-        """Rename `made` to the target. If this fails, restore the folder that was there."""
+        """Rename `path` to the target. If this fails, restore the folder that was there."""
         if not path.is_dir():
             path.replace(self.target)
             return

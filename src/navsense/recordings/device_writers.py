@@ -39,7 +39,7 @@ from navsense.recordings.base import (
     write_all,
 )
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format
+from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap import check_header
 from navsense.recordings.tcp_server import TcpServer
@@ -356,10 +356,7 @@ def list_needed(sensor: MountedSensor) -> Sequence[str]:
 
 
 def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
-    def list_lost(_header: RecordingHeader, _sensor: MountedSensor, reading: Reading) -> list[str]:
-        groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
-        lost: list[str] = [group for group, arrays in groups.items() if arrays]
-        return [f"all that {device_format.name} has no field for", *lost]
+    capabilities = frozenset((Capability.INVALID,))
 
     def check_log(path: Path, world: World | None) -> None:
         if world is not None:
@@ -368,14 +365,17 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
     return Format(
         name=device_format.name,
         suffixes=(suffix,),
-        capabilities=frozenset((Capability.INVALID,)),
+        capabilities=capabilities,
         read=_refuse,
         open_writer=DeviceLogWriter,
         summarize=summarize,
         unit="records",
         check_target=check_log,
         list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
-        list_lost=list_lost,
+        list_lost=lambda _header, _sensor, reading: [
+            f"all that {device_format.name} has no field for",
+            *missing_groups(capabilities, reading),
+        ],
         list_needed=list_needed,
         needs_origin=True,
     )

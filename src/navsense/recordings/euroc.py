@@ -33,7 +33,7 @@ from navsense.pose import Pose, normalize
 from navsense.recordings.base import AtomicWriter, closed_error
 from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format
+from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
 from navsense.recordings.reading_assembler import transform_truth
 from navsense.recordings.summary import summarize_dataset
@@ -409,9 +409,10 @@ def summarize(path: Path) -> RecordingSummary:
 def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
     first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
-    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias if sensor.name != first else {}}
-    lost: list[str] = [group for group, arrays in groups.items() if arrays]
-    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *lost]
+    groups = [
+        one for one in missing_groups(FORMAT.capabilities, reading) if one != Capability.BIAS or sensor.name != first
+    ]
+    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *groups]
 
 
 FORMAT = Format(

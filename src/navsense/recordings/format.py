@@ -39,6 +39,14 @@ LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capabi
 """Everything that one simulated run has."""
 
 
+def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
+    """Return the groups of arrays of a reading without a capability: ideal values, biases, turn-on biases."""
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
+    if Capability.BIAS in capabilities:
+        groups[Capability.TURN_ON_BIAS] = reading.turn_on_bias
+    return [group for group, arrays in groups.items() if arrays and group not in capabilities]
+
+
 @dataclass(frozen=True, eq=False)
 class Format:
     """A file format of recordings.
