@@ -56,12 +56,12 @@ def hour_of(path: Path, world: World, target: Path) -> None:
     """Write a recording again and again behind itself until it is an hour."""
     found = recording_of(str(path))
     span = round(found.span[1])
-    with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as sink:
+    with open_writer(target, RecordingHeader(world, 0, 7, HOUR, [0])) as writer:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: later(reading, shift, HOUR) for name, reading in found.readings.items()}
             truth = {name: truth_later(part, shift, HOUR) for name, part in found.truth.items()}
-            sink.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
+            writer.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
 
 
 def told(hour: Path, page: Path) -> None:

@@ -16,14 +16,14 @@ import numpy as np
 import navsense as ns
 from navsense import inputs
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings import Capability, Dataset, Format, RecordingHeader, RecordingWriter, metadata
 from navsense.recordings.base import AtomicWriter
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 from navsense.series import Reading, TimeSlice
 
-FILE = inputs.FileKind("recording", SinkError, "must be JSON Lines in UTF-8")
+FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8")
 
 
 class PendingLines:
@@ -72,7 +72,7 @@ def open_writer(path: Path, header: RecordingHeader) -> RecordingWriter:
 
 
 def read(path: Path) -> Dataset:
-    """Return a recording. Raises `SinkError` if the file is not a recording of this format."""
+    """Return a recording. Raises `RecordingError` if the file is not a recording of this format."""
     lines = list(inputs.read_lines(str(path), FILE))
     try:
         meta = metadata.parse_metadata(lines[-1])

@@ -17,7 +17,7 @@ import pytest
 
 from navsense import cli
 from navsense.kernels import INTERPRETED
-from navsense.recordings.mcap_file_writer import McapFileWriter
+from navsense.recordings.mcap.writer import McapFileWriter
 from navsense.recordings.summary import read_summary
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]

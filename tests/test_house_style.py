@@ -33,7 +33,7 @@ LONG_BODIES: dict[str, str] = {}
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "typing"),
-    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "atomic", "figures", "rosbags_limits"),
+    ("_ziggurat", "kernels", "validation", "inputs", "kernel_cache", "names", "atomic", "figures"),
     ("geodesy", "pose", "rotation"),
     ("series", "random_streams", "ticks"),
     ("noise",),
@@ -95,12 +95,9 @@ OPENING = frozenset(
 OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 
 OPENERS: dict[tuple[str, str], str] = {
-    ("calibration._bags", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("calibration._bags", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("calibration._tables", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli", "os.open"): "the null device, to write to",
     ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
-    ("environment.current._recording", "AnyReader"): "bags are read by random access; `inputs.check_bag` comes before",
     ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
     ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("inputs", "open"): "the one function that opens a user's file",
@@ -119,7 +116,6 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("recordings.summary", "Reader"): "bags are read by random access; `opened` and `inputs.check_bag` come before",
     ("atomic", "os.open"): "files to lock and to write",
     ("recordings.npz", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
     ("recordings.npz", "np.memmap"): "a temporary file of navsense",
@@ -127,18 +123,21 @@ OPENERS: dict[tuple[str, str], str] = {
     ("recordings.npz", "archive.open"): "an entry of the archive that is written",
     ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
     ("recordings.parquet", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
-    ("recordings.message_reader", "OldReader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.message_reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.message_reader", "reader.open"): "that reader",
+    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "reader.open"): "that reader",
     ("recordings.csv_tables", "np.loadtxt"): "parses lines that `inputs` has read",
     (
-        "recordings.truncated_bags",
+        "recordings.rosbag.recovery",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
     ("run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
-    ("rosbags_limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
+    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
+
+ROSBAGS_FOLDER = "recordings.rosbag."
+"""The modules that may import rosbags."""
 
 FOREIGN_WORDS = {
     "an issue's number": r"\bissues?\s+#?\d|\bissue\s*#",
@@ -558,6 +557,18 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
                 for name in names
                 if any(name == banned or name.startswith(f"{banned}.") for banned in heavy)
             ]
+    assert not problems, report(problems)
+
+
+def test_rosbags_is_imported_in_one_folder() -> None:
+    """One reader and one writer of bags serve the whole package."""
+    problems = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if any(name.split(".")[0] == "rosbags" for name in names) and not module.name.startswith(ROSBAGS_FOLDER):
+                problems.append(f"{module.name} imports rosbags")
     assert not problems, report(problems)
 
 

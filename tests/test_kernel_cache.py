@@ -21,7 +21,7 @@ from numba.core import config
 
 import navsense
 from navsense import cli, kernel_cache, recordings
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.kernels import Kernel
 from navsense.report import write
 
@@ -240,7 +240,7 @@ def test_a_recording_without_threads_is_written_or_refused(
 
 
 def test_a_port_without_threads_is_refused(without_threads: None) -> None:
-    with pytest.raises(SinkError, match="cannot start another thread"):
+    with pytest.raises(RecordingError, match="cannot start another thread"):
         recordings.tcp_server.TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 

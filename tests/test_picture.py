@@ -26,7 +26,7 @@ from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.errors import FieldError, MotionError, SdfError, SimulationError, SinkError
+from navsense.errors import FieldError, MotionError, RecordingError, SdfError, SimulationError
 from navsense.figures import SUFFIXES
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
@@ -630,21 +630,21 @@ def test_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
 
 def test_pictures_that_cannot_be_written(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(robot(*DIVE))
-    with pytest.raises(SinkError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
+    with pytest.raises(RecordingError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", world)
     pytest.importorskip("matplotlib")
-    with pytest.raises(SinkError, match=r"x\.png the directory does not exist: .*/no; create it first"):
+    with pytest.raises(RecordingError, match=r"x\.png the directory does not exist: .*/no; create it first"):
         draw(tmp_path / "no" / "x.png", world)
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(SinkError, match=r"folder\.png is a directory; name a file in it"):
+    with pytest.raises(RecordingError, match=r"folder\.png is a directory; name a file in it"):
         draw(tmp_path / "folder.png", world)
     full = Path("/dev/full")
     if full.exists():
         (tmp_path / "full.png").symlink_to(full)
-        with pytest.raises(SinkError, match=r"full\.png picture: No space left on device; choose a folder"):
+        with pytest.raises(RecordingError, match=r"full\.png picture: No space left on device; choose a folder"):
             draw(tmp_path / "full.png", world)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SinkError, match=r"a picture needs matplotlib; pip install 'navsense\[picture\]'"):
+    with pytest.raises(RecordingError, match=r"a picture needs matplotlib; pip install 'navsense\[picture\]'"):
         draw(tmp_path / "x.png", world)
     assert not (tmp_path / "x.png").exists()
 

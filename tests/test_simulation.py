@@ -14,7 +14,7 @@ from mcap_ros2.decoder import DecoderFactory
 import navsense as ns
 from navsense import run_arrays
 from navsense.clock import Latency
-from navsense.errors import MotionError, SdfError, SimulationError, SinkError, UnknownNameError
+from navsense.errors import MotionError, RecordingError, SdfError, SimulationError, UnknownNameError
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -252,12 +252,14 @@ def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
 def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
-    with pytest.raises(SinkError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""):
+    with pytest.raises(
+        RecordingError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""
+    ):
         record(world(), path, 1.0)
 
 
 def test_a_null_character_in_a_path_is_an_error() -> None:
-    with pytest.raises(SinkError, match=r"path of a recording: .*; must not contain a null character"):
+    with pytest.raises(RecordingError, match=r"path of a recording: .*; must not contain a null character"):
         record(world(), "a\0.mcap", 1.0)
 
 
@@ -269,7 +271,7 @@ def test_an_invalid_path_of_a_world_is_an_error(path: Any) -> None:
 
 def test_a_run_is_saved_to_a_path() -> None:
     nothing: Any = None
-    with pytest.raises(SinkError, match="path of a recording: None; must be a file name or a path"):
+    with pytest.raises(RecordingError, match="path of a recording: None; must be a file name or a path"):
         simulate(world(), 0.1).save(nothing)
 
 
@@ -281,7 +283,7 @@ def test_an_unknown_sensor_is_named_with_those_there_are() -> None:
 def test_one_file_twice_or_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="must be different files"):
         record(world(), [tmp_path / "a.npz", tmp_path / "." / "a.npz"], 0.1)
-    with pytest.raises(SinkError, match="xyz"):
+    with pytest.raises(RecordingError, match="xyz"):
         record(world(), tmp_path / "a.xyz", 0.1)
 
 
@@ -290,7 +292,7 @@ def test_no_recording_is_touched_before_all_can_be_opened(wrong: str, tmp_path: 
     kept = tmp_path / "a.mcap"
     record(world(), kept, 1.0)
     before = kept.read_bytes()
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         record(world(), [kept, tmp_path / wrong], 2.0)
     assert kept.read_bytes() == before
 

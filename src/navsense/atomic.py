@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def hidden_path(target: Path) -> Path:
 
 
 def check_not_input(target: Path) -> None:
-    """Raise `SinkError` if writing `target` would change an input of the same command.
+    """Raise `RecordingError` if writing `target` would change an input of the same command.
 
     Files are compared by identity, so links and relative names count. `target` must not contain an input, and must not
     be in a folder that is an input.
@@ -75,11 +75,11 @@ def check_not_input(target: Path) -> None:
     for name in inputs.current_inputs():
         source = Path(os.path.realpath(name))
         if real == source or _is_same_file(target, name):
-            raise SinkError("is an input of the same command", where=where, remedy=remedy)
+            raise RecordingError("is an input of the same command", where=where, remedy=remedy)
         if real in source.parents:
-            raise SinkError("contains an input of the same command", name, where=where, remedy=remedy)
+            raise RecordingError("contains an input of the same command", name, where=where, remedy=remedy)
         if source in real.parents and source.is_dir():
-            raise SinkError("is in a folder that the same command reads", name, where=where, remedy=remedy)
+            raise RecordingError("is in a folder that the same command reads", name, where=where, remedy=remedy)
 
 
 def _is_same_file(one: Path, other: str) -> bool:
@@ -155,16 +155,16 @@ def is_being_written(path: Path) -> bool:
         os.close(descriptor)
 
 
-def writer_error(target: Path) -> SinkError:
+def writer_error(target: Path) -> RecordingError:
     """Return the error of a file that already has a writer."""
     what = "is being written by another process, or by another thread of this one"
-    return SinkError(what, where=Where(str(target)), remedy="name another output, or wait until it is complete")
+    return RecordingError(what, where=Where(str(target)), remedy="name another output, or wait until it is complete")
 
 
-def reader_error(target: Path) -> SinkError:
+def reader_error(target: Path) -> RecordingError:
     """Return the error of reading a recording that still has a writer."""
     what = "is still being written by another process"
-    return SinkError(what, where=Where(str(target)), remedy="wait until it ends")
+    return RecordingError(what, where=Where(str(target)), remedy="wait until it ends")
 
 
 def recovery_remedy(path: Path) -> str:
@@ -179,8 +179,8 @@ def recovery_remedy(path: Path) -> str:
 def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_unfinished` is kept under the name `crashed_path`. Raises `SinkError` if the file is an input or
-    has another writer, and `OSError` if it cannot be opened.
+    A file that `is_unfinished` is kept under the name `crashed_path`. Raises `RecordingError` if the file is an input
+    or has another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
     if is_being_written(hidden_path(path)):
@@ -240,21 +240,22 @@ def _restore_backup(folder: Path, target: Path) -> None:
 
 @contextmanager
 def lock_leftover(target: Path) -> Iterator[Path]:
-    """Lock the hidden folder that a crash left of `target`, and yield it. Raises `SinkError` if it has a live writer.
+    """Lock the hidden folder that a crash left of `target`, and yield it.
 
-    If the crash happened while a folder was replaced, the old folder is restored first.
+    If the crash happened while a folder was replaced, the old folder is restored first. Raises `RecordingError` if it
+    has a live writer.
     """
     part = hidden_path(target)
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise SinkError("has no unfinished recording", error.strerror, where=Where(str(target))) from error
+        raise RecordingError("has no unfinished recording", error.strerror, where=Where(str(target))) from error
     lock = Lock(descriptor)
     try:
         if not _wait_for_lock(descriptor):
             raise reader_error(target)
         if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
-            raise SinkError("has no unfinished recording", where=Where(str(target)))
+            raise RecordingError("has no unfinished recording", where=Where(str(target)))
         _restore_backup(part, resolve_link(target))
         yield part
     finally:
@@ -297,7 +298,7 @@ def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -
 def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
     """Rename an unfinished file and return True. Return False for another file, or if a larger one is kept.
 
-    One is kept for each name, the largest. Raises `SinkError` if another file has the name `crashed_path`.
+    One is kept for each name, the largest. Raises `RecordingError` if another file has the name `crashed_path`.
     """
     if not _is_unfinished_file(path, is_unfinished):
         return False
@@ -307,7 +308,7 @@ def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
         not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
-        raise SinkError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
     if kept.exists() and kept.stat().st_size > target.stat().st_size:
         LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", path, kept)
         return False
@@ -323,7 +324,7 @@ class HiddenFolder:
         """Create the folder, lock it and remove the files that a crash left in it.
 
         `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
-        name `crashed_path`. A symbolic link is followed. Raises `SinkError` if `target` is an input or has another
+        name `crashed_path`. A symbolic link is followed. Raises `RecordingError` if `target` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
         check_not_input(target)
@@ -361,7 +362,7 @@ class HiddenFolder:
         if not is_hidden_folder(self.folder):
             what = "the hidden folder for this output was created by another program"
             remedy = "rename that folder, or name another output"
-            raise SinkError(what, str(self.folder), where=Where(str(self.target)), remedy=remedy)
+            raise RecordingError(what, str(self.folder), where=Where(str(self.target)), remedy=remedy)
         _restore_backup(self.folder, self.target)
         is_recording = (self.folder / MARKER).stat().st_size > 0
         if not is_recording or len(list(self.folder.iterdir())) == 1:
@@ -370,7 +371,7 @@ class HiddenFolder:
         return False
 
     def _lock_target(self) -> None:
-        """Lock the file that will be replaced. Raises `SinkError` if a process writes to it in place."""
+        """Lock the file that will be replaced. Raises `RecordingError` if a process writes to it in place."""
         try:
             if not stat.S_ISREG(self.target.stat().st_mode):
                 return

@@ -493,7 +493,6 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
-    from navsense.recordings.summary import read_summary
 
     path = to_path(file)
     one = leftovers.find_leftover(path)
@@ -509,7 +508,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         return
     made = leftovers.recover(file, output)
     click.echo(made.headline)
-    for note in read_summary(made.path).notes:
+    for note in made.notes:
         click.echo(f"note: {note}")
 
 

@@ -28,7 +28,7 @@ from navsense.environment.current import (
     UuvGaussMarkovProcess,
 )
 from navsense.environment.water import Water
-from navsense.errors import SimulationError, SinkError, Where
+from navsense.errors import RecordingError, SimulationError, Where
 from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
@@ -296,5 +296,5 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
         with atomic.replace_file(target) as part:
             part.write_text(format_kalibr(spec, found[0].rate, found[0].topic), encoding="utf-8")
     except OSError as error:
-        raise SinkError("cannot be written", error.strerror, where=Where(path)) from error
+        raise RecordingError("cannot be written", error.strerror, where=Where(path)) from error
     return target

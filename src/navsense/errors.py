@@ -121,7 +121,7 @@ class SimulationError(NavsenseError):
     """A run that was asked for cannot be made: duration, seed, memory, names."""
 
 
-class SinkError(NavsenseError):
+class RecordingError(NavsenseError):
     """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if kept."""
 
     rescue: str = ""

@@ -266,7 +266,7 @@ class Reading(Mapping[str, AnyArray]):
 
 @dataclass(frozen=True, eq=False)
 class TimeSlice:
-    """All that happened in one span of simulated time, `start` <= t < `end` (s): what a sink is handed at a time."""
+    """All that happened in one span of simulated time, `start` <= t < `end` (s): what a writer is handed at a time."""
 
     start: float
     end: float

@@ -70,7 +70,7 @@ class Run(Mapping[str, Reading]):
         return len(self.readings)
 
     def slices(self) -> Iterator[TimeSlice]:
-        """Yield the run window after window, as a sink takes it."""
+        """Yield the run window after window, as a writer takes it."""
         for start, end in self.session.windows():
             readings = {name: r.between(*row_range(r.time, start, end)) for name, r in self.readings.items()}
             truth = {name: t.between(*row_range(t.time, start, end)) for name, t in self.truth.items()}
@@ -78,13 +78,16 @@ class Run(Mapping[str, Reading]):
             yield TimeSlice(start, end, readings, truth, flow)
 
     def save(self, path: str | os.PathLike[str], *, ros: str = DEFAULT_DISTRIBUTION) -> None:
-        """Write the run to a file in the format of its suffix, with the definitions of `ros`. Raises `SinkError`."""
+        """Write the run to a file in the format of its suffix, with the definitions of `ros`.
+
+        Raises `RecordingError`.
+        """
         with (
             inputs.collect_inputs(self.session.world.sources),
-            recordings.open_writer(path, recordings.build_header(self.session, ros=ros)) as sink,
+            recordings.open_writer(path, recordings.build_header(self.session, ros=ros)) as writer,
         ):
             for slab in self.slices():
-                sink.write(slab)
+                writer.write(slab)
 
 
 def row_range(time: Times, start: float, end: float) -> tuple[int, int]:
@@ -251,7 +254,7 @@ def record(
     The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
     `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
     what was simulated so far, then goes on. `ros` is the ROS 2 distribution of the message definitions:
-    "jazzy" (also for later distributions) or "humble". Raises `SinkError` and the errors of `simulate`.
+    "jazzy" (also for later distributions) or "humble". Raises `RecordingError` and the errors of `simulate`.
     """
     paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     targets = tuple(to_path(given) for given in paths)
@@ -279,8 +282,8 @@ def record(
         opened = [stack.enter_context(recordings.open_writer(target, head)) for target in targets]
         try:
             for slab in buffered_slices(session, pace):
-                for sink in opened:
-                    sink.write(slab)
+                for writer in opened:
+                    writer.write(slab)
                 for name, reading in slab.readings.items():
                     samples[name] += reading.time.size
                     valid[name] += int(np.count_nonzero(reading.valid & reading.emitted))

@@ -24,7 +24,7 @@ from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy
@@ -150,6 +150,6 @@ def test_a_reading_that_says_less_is_refused() -> None:
     less = replace(one, arrays={name: array for name, array in one.arrays.items() if name != "solutions"})
     instrument = DopplerInstrument(world, world.sensors[0])
     instrument.add_truth(run.truth, 0.0)
-    with pytest.raises(SinkError, match=r"arrays of 'auv::base::adcp': without solutions; must all be recorded"):
+    with pytest.raises(RecordingError, match=r"arrays of 'auv::base::adcp': without solutions; must all be recorded"):
         instrument.sample(less)
     assert instrument.sample(one).profile is not None

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from navsense.devices import rdi_frames
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import FloatArray
 
 RDI = Path(__file__).resolve().parents[1] / "oracles" / "rdi" / "janus.csv"
@@ -92,5 +92,5 @@ def test_where_beams_are_mounted(first: float, up: bool) -> None:
     ids=["three", "askew", "sideways", "two angles"],
 )
 def test_beams_that_rdi_does_not_have(looks: FloatArray) -> None:
-    with pytest.raises(SinkError, match="'a::b' has not four beams"):
+    with pytest.raises(RecordingError, match="'a::b' has not four beams"):
         rdi_frames.find_mounting(looks, "a::b")

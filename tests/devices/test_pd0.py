@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from navsense.devices import pd0, rdi_frames
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 
 OOI = Path(__file__).resolve().parents[1] / "oracles" / "ooi" / "velocities.csv"
 
@@ -164,7 +164,7 @@ def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
 
 @pytest.mark.parametrize("data", [b"x", b"\x7f" * 5000, b"\x7f\x7f\x00\x00\x00\x00", b"$SDDPT,1*00\r\n"])
 def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
-    with pytest.raises(SinkError, match=f"no PD0 ensemble in bytes: {len(data)}"):
+    with pytest.raises(RecordingError, match=f"no PD0 ensemble in bytes: {len(data)}"):
         pd0.decode(data)
     assert not pd0.decode(b"").blocks
 
@@ -179,7 +179,7 @@ def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes
     hit = range(at // size, (at + len(patch) - 1) // size + 1)
     try:
         found = pd0.decode(before + hurt)
-    except SinkError:
+    except RecordingError:
         assert False, "four ensembles at least are whole"  # noqa: B011, PT015
     numbers = [int(n) for part in found.blocks for n in part.arrays["number"]]
     assert {65_535 + i for i in range(6) if i not in hit} <= set(numbers)
@@ -189,7 +189,7 @@ def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes
 
 
 def test_an_ensemble_that_is_too_long_is_refused() -> None:
-    with pytest.raises(SinkError, match="PD0 holds 65535: record fewer cells"):
+    with pytest.raises(RecordingError, match="PD0 holds 65535: record fewer cells"):
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
@@ -199,13 +199,13 @@ def test_ensembles_without_a_variable_leader_come_back() -> None:
     (part,) = pd0.decode(made).blocks
     assert (len(part), "number" in part.arrays) == (4, False)
     assert pd0.encode(part.arrays, part.types) == made
-    with pytest.raises(SinkError, match=r"clock of ensembles: none; must hold rtc or rtc_y2k.*variable leader"):
+    with pytest.raises(RecordingError, match=r"clock of ensembles: none; must hold rtc or rtc_y2k.*variable leader"):
         pd0.decode_stamps(part.arrays)
 
 
 @pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
 def test_ensembles_that_nothing_counts_are_refused(arrays: dict[str, Any]) -> None:
-    with pytest.raises(SinkError, match=r"how many ensembles there are.*must be told by number or reserved"):
+    with pytest.raises(RecordingError, match=r"how many ensembles there are.*must be told by number or reserved"):
         pd0.encode(arrays)
 
 

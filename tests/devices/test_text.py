@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from navsense.devices import nmea, pd6, waterlinked
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
@@ -75,7 +75,7 @@ def test_pd6_limits_and_damage() -> None:
     found, skipped = pd6.decode(two)
     assert skipped == 2
     assert found["bottom_range"][1] == 7.0
-    with pytest.raises(SinkError, match="no PD6 ping"):
+    with pytest.raises(RecordingError, match="no PD6 ping"):
         pd6.decode(b"noise\n")
 
 
@@ -150,7 +150,7 @@ def test_noise_beside_reports_is_skipped(noise: bytes) -> None:
     line = (ORACLES / "waterlinked" / "velocity.json").read_bytes()
     found, _ = waterlinked.decode(noise.replace(b"\r", b"") + b"\n" + line + noise[:20].replace(b"{", b""))
     assert found["velocity"].shape[0] >= 1
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         waterlinked.decode(b"[" * 100_000)
 
 
@@ -183,7 +183,7 @@ def test_sentences_of_a_ship_and_what_is_not_known() -> None:
     assert skipped == 0
     assert np.isnan(back["altitude"]).all()
     assert np.isnan(back["water"]).all()
-    with pytest.raises(SinkError, match="no DBT, DPT or VBW"):
+    with pytest.raises(RecordingError, match="no DBT, DPT or VBW"):
         nmea.decode(b"$SDDPT,1,2*00\r\n")
     assert nmea.encode(rows(altitude=[], depth=[], reach=[], water=np.empty((0, 2)), ground=np.empty((0, 2)))) == b""
 

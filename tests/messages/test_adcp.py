@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import adcp
 from navsense.messages.cdr import encode
 from navsense.pose import conjugate
@@ -129,7 +129,7 @@ def test_lengths_of_woods_hole_are_along_the_beam() -> None:
             0.0, abs=1e-12
         )
         assert turn.rotation == conjugate(SHEET.reference)
-    with pytest.raises(SinkError, match="must be of class Adcp"):
+    with pytest.raises(RecordingError, match="must be of class Adcp"):
         adcp.make_layout(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
 
 

@@ -16,7 +16,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
 from navsense import messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import cdr, clock, depth, navsat, schemas, transforms, truth
 from navsense.messages.base import stamp_error
 from navsense.noise.channel import Noise
@@ -292,7 +292,7 @@ def test_velocity_is_turned_into_the_link() -> None:
 @pytest.mark.parametrize("seconds", [2**31, -(2**31) - 1])
 def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None:
     message = messages.make_layout(mounted(Magnetometer(), clock_name="m::l::quartz"))
-    with pytest.raises(SinkError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
+    with pytest.raises(RecordingError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
         cdr.encode(message, np.array([0, seconds * 10**9]), {"field": np.zeros((2, 3))})
     assert "--epoch" in str(stamp_error("c", 1.0))
 
@@ -359,5 +359,5 @@ def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
 
 @pytest.mark.parametrize("encoder", list(messages.LAYOUT_MAKERS.values()))
 def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*Salinity"):
+    with pytest.raises(RecordingError, match=r"m::l::s.*Salinity"):
         encoder(mounted(Salinity()), "reading")

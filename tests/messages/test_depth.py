@@ -13,7 +13,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import GZ_ENCODERS, list_companion_topics
 from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Depth
@@ -87,5 +87,5 @@ def test_another_kind_of_sheet_is_refused() -> None:
     reading = Depth().apply(np.arange(3.0), np.full(3, 2e5), seed=1)
     wrong = MountedSensor("m::l::s", AirPressure(), "m", "l", 10.0)
     assert len(GZ_ENCODERS["depth"](sensor, reading, 0)) == 3
-    with pytest.raises(SinkError, match="AirPressure"):
+    with pytest.raises(RecordingError, match="AirPressure"):
         GZ_ENCODERS["depth"](wrong, reading, 0)

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import messages
-from navsense.errors import SensorError, SinkError
+from navsense.errors import RecordingError, SensorError
 from navsense.messages import _doppler, cdr, dvl, schemas
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
@@ -106,7 +106,7 @@ def reading(count: int = 4) -> Reading:
 
 
 def filled(message: cdr.MessageLayout, row: int, part: Reading) -> bytes:
-    """Return one row of a reading as a sink writes it."""
+    """Return one row of a reading as a writer writes it."""
     about = dvl.time_of_validity(part)
     stamp = messages.base.compute_stamps(part, "c", about)
     arrays = {**part.arrays, messages.base.AGE: part.time - about}
@@ -583,7 +583,7 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
 
 @pytest.mark.parametrize("maker", [dvl.make_layout, dvl.list_companions])
 def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
-    with pytest.raises(SinkError, match=r"m::l::s.*Depth"):
+    with pytest.raises(RecordingError, match=r"m::l::s.*Depth"):
         maker(mounted(Depth()), "reading")
 
 

@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
 from navsense.messages import imu as imu_messages
 from navsense.noise.channel import Noise
@@ -262,17 +262,17 @@ def test_what_cannot_be_a_message_is_refused() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, clock="m::l::c")
     far = reading("magnetometer", {"field": np.zeros((4, 3))})
     far.clock_error[2] = math.nan
-    with pytest.raises(SinkError, match=r"m::l::c.*--epoch"):
+    with pytest.raises(RecordingError, match=r"m::l::c.*--epoch"):
         magnetometer.encode_gz_messages(mag, far)
-    with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
+    with pytest.raises(RecordingError, match=r"m::l::s.*--epoch"):
         magnetometer.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
-    with pytest.raises(SinkError, match="Magnetometer"):
+    with pytest.raises(RecordingError, match="Magnetometer"):
         imu_messages.encode_gz_messages(mag, far)
     for encoder in (air_pressure, altimeter, navsat):
-        with pytest.raises(SinkError, match="Magnetometer"):
+        with pytest.raises(RecordingError, match="Magnetometer"):
             encoder.encode_gz_messages(mag, far)
-    with pytest.raises(SinkError, match=r"m::l::s.*--epoch"):
+    with pytest.raises(RecordingError, match=r"m::l::s.*--epoch"):
         altimeter.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
-    with pytest.raises(SinkError, match="run axis"):
+    with pytest.raises(RecordingError, match="run axis"):
         magnetometer.encode_gz_messages(mag, two)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from navsense.messages.repack import ShapeCache
-from navsense.recordings.definitions import parse_definition
+from navsense.recordings.rosbag.definitions import parse_definition
 
 SEPARATOR = "=" * 80
 KIND = "other_msgs/msg/Everything"

@@ -14,7 +14,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense.cli import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIONS, format_schema
 from navsense.recordings.convert import convert
@@ -174,5 +174,5 @@ def test_the_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -
         result = CliRunner().invoke(cli, ["convert", str(out), str(made), "--ros", ros])
         assert result.exit_code == 0
         assert (b"float32 variance" in made.read_bytes()) == has
-    with pytest.raises(SinkError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
+    with pytest.raises(RecordingError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
         ns.record(yard, tmp_path / "x.mcap", 1.0, ros="foxy")

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def made() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sinks_made", Path(__file__).with_name("made.py"))
+    spec = importlib.util.spec_from_file_location("recordings_made", Path(__file__).with_name("made.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Worlds and slabs made by hand: what sinks are given in the tests."""
+"""Worlds and slabs made by hand: what writers are given in the tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from navsense.clock import Clock
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.series import Reading, TimeSlice, Truth

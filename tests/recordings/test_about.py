@@ -20,11 +20,11 @@ import navsense as ns
 from navsense import report
 from navsense.clock import Latency
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Adcp, Dvl, Imu, Magnetometer, NavSat, TrackMode
 from navsense.sensors.doppler import MessageDialect
@@ -151,7 +151,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
-        with pytest.raises(SinkError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
+        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
             read(bag)
 
 

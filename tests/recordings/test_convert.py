@@ -29,17 +29,18 @@ from navsense import cli, recordings
 from navsense.calibration import files
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
-from navsense.errors import FieldError, MotionError, SdfError, SinkError
+from navsense.errors import FieldError, MotionError, RecordingError, SdfError
 from navsense.messages.fault import pack_bits
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.recordings import csv_tables, message_copy, message_reader
+from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
 from navsense.recordings.euroc import format_sensor_yaml
-from navsense.recordings.mcap_file_writer import McapFileWriter
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.mcap.writer import McapFileWriter
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.recordings.world_json import FORMAT_VERSION
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
@@ -191,8 +192,8 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
     known, found = ns.open(recorded / "a.npz"), ns.open(recorded / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, 30_000)
     cut = ns.open(recorded / name)
@@ -226,8 +227,8 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     """However few messages are read at a time."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
-        (message_reader, "BATCH_BYTES"),
-        (message_reader, "MIN_BATCH_BYTES"),
+        (channels, "BATCH_BYTES"),
+        (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, size)
     world = example_world(("imu", Imu.example_spec()))
@@ -442,7 +443,7 @@ def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest
     assert found.current is not None
     assert found.current.epoch == next(iter(found.truth.values())).epoch == EPOCH
     for epoch in (-1, 2**31):
-        with pytest.raises(SinkError, match=f"--epoch: {epoch}; must be an integer of seconds from 0 to"):
+        with pytest.raises(RecordingError, match=f"--epoch: {epoch}; must be an integer of seconds from 0 to"):
             convert(tmp_path / "a.npz", tmp_path / "x.npz", epoch=epoch)
 
 
@@ -466,7 +467,7 @@ def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
     assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
     shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
-    with pytest.raises(SinkError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
+    with pytest.raises(RecordingError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
         convert(tmp_path / "other", tmp_path / "c.npz")
 
 
@@ -540,9 +541,9 @@ def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
 def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     ns.simulate(world, 0.2, seed=5, runs=3, epoch=1).save(tmp_path / "many.npz")
-    with pytest.raises(SinkError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
+    with pytest.raises(RecordingError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap")
-    with pytest.raises(SinkError, match="run: 7; must be one of 0, 1, 2"):
+    with pytest.raises(RecordingError, match="run: 7; must be one of 0, 1, 2"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=7)
     convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=2)
     ns.record(world, tmp_path / "c.mcap", 0.2, seed=5, run=2, epoch=1)
@@ -583,7 +584,7 @@ def test_what_cannot_be_read_is_said_and_leaves_all_as_it_was(recorded: Path, tm
         target.write_bytes(b"older")
         before = sorted(tmp_path.iterdir())
         for path, why in cases:
-            with pytest.raises(SinkError, match=why):
+            with pytest.raises(RecordingError, match=why):
                 convert(path, target)
             assert target.read_bytes() == b"older"
             assert sorted(tmp_path.iterdir()) == before
@@ -604,9 +605,9 @@ def test_what_cannot_be_written_is_said(recorded: Path, tmp_path: Path, monkeypa
         (tmp_path / "taken.db3", "something else"),
     )
     for target, why in cases:
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(source, target)
-    with pytest.raises(SinkError, match="is an input"):
+    with pytest.raises(RecordingError, match="is an input"):
         convert(recorded / "a", recorded / "a.db3")
 
     def full(*_given: object) -> None:
@@ -615,7 +616,9 @@ def test_what_cannot_be_written_is_said(recorded: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(csv_tables.TableFolder, "write", full)
     monkeypatch.setattr(McapFileWriter, "write_compressed_chunk", full)
     for name in ("b.csv", "b.mcap", "b"):
-        with pytest.raises(SinkError, match=rf"{name} cannot be written: no space left on device; free some space"):
+        with pytest.raises(
+            RecordingError, match=rf"{name} cannot be written: no space left on device; free some space"
+        ):
             convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
@@ -627,7 +630,7 @@ def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -
         ("b.bag", "nothing in it can be carried: no bag of ROS holds messages in protobuf"),
         ("b.npz", "holds no message that is read"),
     ):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(tmp_path / "a.gz.mcap", tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["a.gz.mcap"]
 
@@ -660,9 +663,9 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
 ) -> None:
     path = tmp_path / f"run{suffix}"
     known = ns.open(recorded / "a.npz")
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as sink:  # noqa: PT012 - it is raised around the sink
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as writer:  # noqa: PT012 - it is raised around the writer
         for slab in known.iter_slices():
-            sink.write(slab)
+            writer.write(slab)
         raise RuntimeError("elsewhere")
     first = ns.open(path)
     convert(recorded / "a.npz", path)
@@ -680,6 +683,8 @@ def test_a_damaged_sheet_is_said(recorded: Path, tmp_path: Path) -> None:
     told = json.loads(str(arrays["meta"]))
     told["layout"] = {"format": FORMAT_VERSION, "models": 3}
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"):
+    with pytest.raises(
+        RecordingError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"
+    ):
         convert(tmp_path / "bad.npz", tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]

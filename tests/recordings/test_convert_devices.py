@@ -15,7 +15,7 @@ import navsense as ns
 from navsense import recordings
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError, SinkError
+from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.convert import convert
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.world_json import has_place, world_to_json
@@ -153,7 +153,7 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
     told["layout"]["origin"] = 3
     told["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    with pytest.raises(SinkError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
+    with pytest.raises(RecordingError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
 
@@ -168,9 +168,9 @@ def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None
     }
     world = ns.load(folder / "sea.sdf")
     for name, why in cases.items():
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(folder / "a.npz", tmp_path / name)
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             ns.record(world, [tmp_path / "a.mcap", tmp_path / name], 0.1)
         assert not list(tmp_path.iterdir())
     full = convert(folder / "a.npz", tmp_path / f"a.2026.{DVL}.ship.pd0")
@@ -185,11 +185,13 @@ def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_pa
     head = loaded.make_header()
     for name in ("bare.npz", "bare.mcap"):
         bare = RecordingHeader(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
-        with recordings.open_writer(tmp_path / name, bare) as sink:
+        with recordings.open_writer(tmp_path / name, bare) as writer:
             for slab in loaded.iter_slices():
-                sink.write(slab)
+                writer.write(slab)
     for name in ("bare.npz", "bare.mcap"):
-        with pytest.raises(SinkError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"):
+        with pytest.raises(
+            RecordingError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"
+        ):
             convert(tmp_path / name, tmp_path / "a.adcp.pd0")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.mcap", "bare.npz"]
 
@@ -226,11 +228,11 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
     loaded = ns.open(folder / "a.npz")
     recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
     link = whole.truth["auv::base"]
-    with recordings.open_writer(tmp_path / JSON, recording) as sink:
+    with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):
             part = link.between(start, start + 10)
-            sink.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
-        sink.write(TimeSlice(0.0, 3.0, readings=whole.readings))
+            writer.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
+        writer.write(TimeSlice(0.0, 3.0, readings=whole.readings))
     assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()
 
 
@@ -238,7 +240,7 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
     for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
-        with pytest.raises(SinkError, match=r"is the output of an instrument, not a recording; read it with"):
+        with pytest.raises(RecordingError, match=r"is the output of an instrument, not a recording; read it with"):
             read(folder / name)
     assert not list(tmp_path.iterdir())
 
@@ -262,10 +264,10 @@ def test_names_that_nothing_is_written_to(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for source in ("a.npz", "a.mcap"):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             convert(folder / source, given)
     if given.startswith("."):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             ns.record(World("empty"), given, 0.1)
     assert not list(tmp_path.iterdir())
 

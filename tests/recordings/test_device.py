@@ -20,7 +20,7 @@ from navsense import recordings
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.geodesy import Origin
 from navsense.motion.trajectory import Trajectory
 from navsense.pose import Pose, from_rpy
@@ -137,9 +137,9 @@ class Dive:
 
 
 def recorded(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
-    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
+    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
         for slab in dive.slabs(cuts, **changes):
-            sink.write(slab)
+            writer.write(slab)
     return path.read_bytes()
 
 
@@ -380,8 +380,8 @@ def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSy
     spec = replace(spec, cells=replace(spec.cells, count=5), bin_mapping=BinMapping.NONE)
     dive = Dive(world(spec, heading=0.7))
     part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
-    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
-        sink.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
+    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
+        writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     told = ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
     is_own = coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
@@ -413,8 +413,8 @@ def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSy
 
 def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
     """Return the same in beam coordinates."""
-    with recordings.open_writer(folder / "b.beam.pd0", RecordingHeader(dive.world, EPOCH, duration=3.0)) as sink:
-        sink.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
+    with recordings.open_writer(folder / "b.beam.pd0", RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
+        writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     return ensembles((folder / "b.beam.pd0").read_bytes())
 
 
@@ -452,61 +452,63 @@ def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
-    with pytest.raises(SinkError, match=r"other\.wl\.json no report"):
+    with pytest.raises(RecordingError, match=r"other\.wl\.json no report"):
         read_summary(tmp_path / "other.wl.json")
 
 
 def test_which_instrument(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
-    with pytest.raises(SinkError, match=r"world has 2; they are rov::base::dvl, rov::base::second; name it: a\.SENSOR"):
+    with pytest.raises(
+        RecordingError, match=r"world has 2; they are rov::base::dvl, rov::base::second; name it: a\.SENSOR"
+    ):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(dive.world))
     assert len(recorded(dive, tmp_path / "a.dvl.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.second.wl.json")) == 0
-    with pytest.raises(SinkError, match="the world has no DVL or ADCP"):
+    with pytest.raises(RecordingError, match="the world has no DVL or ADCP"):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(World("empty")))
-    with pytest.raises(SinkError, match="sensor: third; they are"):
+    with pytest.raises(RecordingError, match="sensor: third; they are"):
         recordings.open_writer("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
 
 
 def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
-        with pytest.raises(SinkError, match="not four beams"):
+        with pytest.raises(RecordingError, match="not four beams"):
             recordings.open_writer(tmp_path / f"a.{suffix}", RecordingHeader(world(flat)))
         assert not (tmp_path / f"a.{suffix}").exists()
     recordings.open_writer(tmp_path / "a.nmea", RecordingHeader(world(flat))).close()
-    with pytest.raises(SinkError, match="quarter turn"):
+    with pytest.raises(RecordingError, match="quarter turn"):
         recordings.open_writer(tmp_path / "b.pd0", RecordingHeader(world(Dvl(beams=beams((0.0, 80.0, 180.0, 270.0))))))
-    with pytest.raises(SinkError, match="PD0 holds whole degrees"):
+    with pytest.raises(RecordingError, match="PD0 holds whole degrees"):
         recordings.open_writer(
             tmp_path / "b.beam.pd0", RecordingHeader(world(Dvl(beams=beams(angle=math.radians(22.5)))))
         )
     profiler = world(Adcp(beams=beams(), coordinates=CoordinateSystem.SHIP))
-    with pytest.raises(SinkError, match="must be ship or beam"):
+    with pytest.raises(RecordingError, match="must be ship or beam"):
         recordings.open_writer(tmp_path / "b.earth.pd0", RecordingHeader(profiler))
-    with pytest.raises(SinkError, match="the world has no DVL"):
+    with pytest.raises(RecordingError, match="the world has no DVL"):
         recordings.open_writer(tmp_path / "b.wl.json", RecordingHeader(profiler))
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     head = RecordingHeader(dive.world, EPOCH, duration=3.0)
-    with pytest.raises(SinkError, match="directory does not exist"):
+    with pytest.raises(RecordingError, match="directory does not exist"):
         recordings.open_writer(tmp_path / "no" / "a.pd0", head)
     (tmp_path / "dir.pd0").mkdir()
-    with pytest.raises(SinkError, match="is a directory"):
+    with pytest.raises(RecordingError, match="is a directory"):
         recordings.open_writer(tmp_path / "dir.pd0", head)
-    with pytest.raises(SinkError, match="one run"):
+    with pytest.raises(RecordingError, match="one run"):
         recordings.open_writer(tmp_path / "a.pd0", replace(head, runs=(0, 1)))
     full = tmp_path / "full.pd0"
     full.symlink_to("/dev/full")
-    sink = recordings.open_writer(full, head)
-    with pytest.raises(SinkError, match="no space left"):
-        sink.write(dive.slabs()[0])
-    with pytest.raises(SinkError, match="already failed"):
-        sink.write(dive.slabs()[0])
-    sink.close()
+    writer = recordings.open_writer(full, head)
+    with pytest.raises(RecordingError, match="no space left"):
+        writer.write(dive.slabs()[0])
+    with pytest.raises(RecordingError, match="already failed"):
+        writer.write(dive.slabs()[0])
+    writer.close()
 
 
 def received(port: int, out: list[bytes]) -> threading.Thread:
@@ -524,15 +526,15 @@ def received(port: int, out: list[bytes]) -> threading.Thread:
     return thread
 
 
-def send(sink: DevicePortWriter, block: bytes, times: int) -> None:
+def send(writer: DevicePortWriter, block: bytes, times: int) -> None:
     for _ in range(times):
-        sink._server.send(block)
+        writer._server.send(block)
 
 
-def until(sink: DevicePortWriter, count: int) -> None:
+def until(writer: DevicePortWriter, count: int) -> None:
     """Wait until a port has so many clients."""
     end = time.monotonic() + 20.0
-    while len(sink._server._clients) < count:
+    while len(writer._server._clients) < count:
         assert time.monotonic() < end
         time.sleep(0.005)
 
@@ -543,34 +545,34 @@ def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
     whole = recorded(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for given in (address, Path(address)):
-        sink = recordings.open_writer(given, RecordingHeader(dive.world, EPOCH, duration=3.0))
-        assert isinstance(sink, DevicePortWriter)
-        with sink:
-            threads = [received(sink.port, out) for _ in range(2)]
-            until(sink, 2)
-            with socket.create_connection(("127.0.0.1", sink.port)) as gone:
-                until(sink, 3)
+        writer = recordings.open_writer(given, RecordingHeader(dive.world, EPOCH, duration=3.0))
+        assert isinstance(writer, DevicePortWriter)
+        with writer:
+            threads = [received(writer.port, out) for _ in range(2)]
+            until(writer, 2)
+            with socket.create_connection(("127.0.0.1", writer.port)) as gone:
+                until(writer, 3)
                 gone.shutdown(socket.SHUT_RDWR)
             for slab in dive.slabs((0.6, 1.3)):
-                sink.write(slab)
+                writer.write(slab)
         for thread in threads:
             thread.join(20.0)
     assert out == [whole] * 4
-    with pytest.raises(SinkError, match="already failed"):
-        sink.write(dive.slabs()[0])
+    with pytest.raises(RecordingError, match="already failed"):
+        writer.write(dive.slabs()[0])
 
 
 def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
-    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(sink, DevicePortWriter)
+    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePortWriter)
     block = bytes(range(256)) * (1 << 14)
-    with socket.create_connection(("127.0.0.1", sink.port)) as half:
-        until(sink, 1)
+    with socket.create_connection(("127.0.0.1", writer.port)) as half:
+        until(writer, 1)
         half.shutdown(socket.SHUT_WR)
-        sink._server.send(b"first")
+        writer._server.send(b"first")
         time.sleep(0.7)
 
         def read() -> None:
@@ -578,9 +580,9 @@ def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: p
                 out.extend(part)
 
         thread = threading.Thread(target=read)
-        sink._server.send(block)
+        writer._server.send(block)
         thread.start()
-        sink.close()
+        writer.close()
         thread.join(20.0)
     assert bytes(out) == b"first" + block
 
@@ -589,38 +591,38 @@ def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
-    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(sink, DevicePortWriter)
+    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePortWriter)
     block = bytes(1 << 18)
-    with socket.create_connection(("127.0.0.1", sink.port)) as idle:
+    with socket.create_connection(("127.0.0.1", writer.port)) as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        until(sink, 1)
+        until(writer, 1)
         started = time.monotonic()
         with pytest.warns(RuntimeWarning, match="was too slow and is disconnected"):
-            send(sink, block, 200)
-        assert not sink._server._clients
+            send(writer, block, 200)
+        assert not writer._server._clients
         assert time.monotonic() - started < 10.0
-        reader = received(sink.port, out)
-        until(sink, 1)
-        sink.write(dive.slabs()[0])
-        sink.close()
+        reader = received(writer.port, out)
+        until(writer, 1)
+        writer.write(dive.slabs()[0])
+        writer.close()
         reader.join(20.0)
     assert len(out[0]) > 0
-    sink = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(sink, DevicePortWriter)
-    with socket.create_connection(("127.0.0.1", sink.port)):
-        until(sink, 1)
+    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePortWriter)
+    with socket.create_connection(("127.0.0.1", writer.port)):
+        until(writer, 1)
         monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 30)
-        send(sink, block, 100)
+        send(writer, block, 100)
         with pytest.warns(RuntimeWarning, match="did not receive all data"):
-            sink.close()
+            writer.close()
 
 
 def test_ports_that_cannot_be_served() -> None:
     head = RecordingHeader(world(Dvl(beams=beams())), EPOCH, duration=3.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SinkError, match=f"port is in use: {port}; choose another"):
+        with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):
             recordings.open_writer(f"pd0+tcp://127.0.0.1:{port}", head)
     for address, what in {
         "pd0+tcp://127.0.0.1:x": "must be a number from 0 to 65535",
@@ -632,7 +634,7 @@ def test_ports_that_cannot_be_served() -> None:
         "pd6+tcp://127.0.0.1:0?frame=ship": "PD6 has none to choose",
         "pd0+tcp://192.0.2.1:0": "name an address of this machine",
     }.items():
-        with pytest.raises(SinkError, match=what):
+        with pytest.raises(RecordingError, match=what):
             recordings.open_writer(address, head)
     with pytest.warns(RuntimeWarning, match="no client connected within 0.01 s"):
         recordings.open_writer("nmea+tcp://:0?wait=0.01", head).close()

@@ -16,11 +16,13 @@ from navsense.clock import Latency
 from navsense.messages.fault import pack_bits
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.recordings import message_reader, reading_assembler
+from navsense.recordings import channels, reading_assembler
+from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.recordings.header import WORLD_KEY
-from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Adcp, Dvl, Imu
@@ -91,7 +93,7 @@ SPANS = {
 def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int) -> None:
     """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
-    monkeypatch.setattr(message_reader, "BATCH_BYTES", size)
+    monkeypatch.setattr(channels, "BATCH_BYTES", size)
     known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], pack_bits(known.fault)[known.emitted]
     gone = np.logical_or.reduce([(first <= at) & (at < stop) for first, stop in SPANS[lost]])
@@ -124,7 +126,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
     most = 20
     monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
-    monkeypatch.setattr(message_reader, "BATCH_BYTES", 1)
+    monkeypatch.setattr(channels, "BATCH_BYTES", 1)
     known = ns.open(folder / "a.npz")[IMU]
     at, acts = known.time[known.emitted], pack_bits(known.fault)[known.emitted]
     gone = (span[0] <= at) & (at < span[1])

@@ -20,7 +20,7 @@ from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json

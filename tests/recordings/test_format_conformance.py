@@ -22,7 +22,7 @@ import navsense as ns
 from navsense import cli, recordings
 from navsense.calibration import files as calibration_files
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError, UnknownNameError
+from navsense.errors import RecordingError, UnknownNameError
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
@@ -171,7 +171,7 @@ def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> 
     if has_reader(form):
         assert list_contents(ns.open(path), run) == form.capabilities & set(CONTENT)
     else:
-        with pytest.raises((SinkError, UnknownNameError)):
+        with pytest.raises((RecordingError, UnknownNameError)):
             ns.open(path)["imu"]
 
 
@@ -213,10 +213,10 @@ def test_several_runs_are_kept_or_refused(form: Format, runs: Run, tmp_path: Pat
         for name, reading in runs.readings.items():
             assert is_identical(dataclasses.asdict(found[name]), dataclasses.asdict(reading))
         return
-    with pytest.raises(SinkError, match=rf"{path}.*holds one run.*\.npz or \.parquet"):
+    with pytest.raises(RecordingError, match=rf"{path}.*holds one run.*\.npz or \.parquet"):
         runs.save(path)
     runs.save(tmp_path / "all.npz")
-    with pytest.raises(SinkError, match=r"holds one run.*--run"):
+    with pytest.raises(RecordingError, match=r"holds one run.*--run"):
         convert(tmp_path / "all.npz", path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["all.npz"]
     assert convert(tmp_path / "all.npz", path, run=1).count > 0
@@ -236,7 +236,7 @@ def check_after_failure(form: Format, path: Path) -> None:
         assert read_summary(path).format == form.name
     else:
         assert not place.exists()
-        with pytest.raises(SinkError, match=str(path)):
+        with pytest.raises(RecordingError, match=str(path)):
             ns.open(path)
 
 
@@ -277,7 +277,7 @@ def test_a_full_disk_is_an_error_with_a_remedy(
         handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, size - 1), limits[1]))
-            with pytest.raises(SinkError) as caught:
+            with pytest.raises(RecordingError) as caught:
                 write(path, header, slices)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -303,7 +303,7 @@ def test_a_file_of_another_program_is_an_error(
 ) -> None:
     path = tmp_path / name_of(form)
     path.write_bytes(content)
-    with pytest.raises(SinkError) as caught:
+    with pytest.raises(RecordingError) as caught:
         ns.open(path)
     assert str(caught.value).startswith(str(path))
     if content or form.unit != "records":  # a log without a record is a log
@@ -312,7 +312,7 @@ def test_a_file_of_another_program_is_an_error(
             cli.main()
         assert end.value.code == 2
         assert capsys.readouterr().err.startswith(f"error: {path}")
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         convert(path, tmp_path / "made.npz")
     assert not (tmp_path / "made.npz").exists()
 
@@ -333,7 +333,7 @@ def test_a_format_of_another_package_is_found_by_its_suffix(
     run: Run, tmp_path: Path, entries: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.jsonl"
-    with pytest.raises(SinkError, match="no recording has this suffix"):
+    with pytest.raises(RecordingError, match="no recording has this suffix"):
         run.save(path)
     form = runpy.run_path(str(EXAMPLE))["FORMAT"]
     entries.append(SimpleNamespace(name="jsonl", load=lambda: form, dist=None, value="json_lines:FORMAT"))
@@ -365,6 +365,8 @@ def test_a_package_without_its_format_is_an_error_that_names_it(
         return value
 
     entries.append(SimpleNamespace(name="jsonl", load=load, dist=SimpleNamespace(name="lines"), value="x:y"))
-    with pytest.raises(SinkError, match=r"format 'jsonl' of package lines.*must be a Format; repair or remove lines"):
+    with pytest.raises(
+        RecordingError, match=r"format 'jsonl' of package lines.*must be a Format; repair or remove lines"
+    ):
         run.save(tmp_path / "run.jsonl")
     run.save(tmp_path / "run.npz")  # other suffixes do not import it

@@ -14,8 +14,8 @@ from mcap.reader import make_reader
 
 import navsense as ns
 from navsense import messages, recordings
-from navsense.errors import SinkError
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.errors import RecordingError
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import SENSORS
@@ -88,14 +88,14 @@ def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Pa
 
 
 def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("navsense.recordings.message_records.CHUNK_BYTES", 2000)
+    monkeypatch.setattr("navsense.recordings.mcap.writer.CHUNK_BYTES", 2000)
     part = made.reading(made.MAG, 0, 40, epoch=7)
     part = replace(part, arrivals=part.time + np.linspace(0.5, 0.1, 40))
     with recordings.open_writer(
         tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), epoch=7, duration=4.0)
-    ) as sink:
-        sink.write(TimeSlice(0.0, 2.0, {made.MAG: part.between(0, 20)}))
-        sink.write(TimeSlice(2.0, 4.0, {made.MAG: part.between(20, 40), "somebody::else": part}))
+    ) as writer:
+        writer.write(TimeSlice(0.0, 2.0, {made.MAG: part.between(0, 20)}))
+        writer.write(TimeSlice(2.0, 4.0, {made.MAG: part.between(20, 40), "somebody::else": part}))
     rows = contents(tmp_path / "m.gz.mcap")["/mag"]
     assert [message.sequence for _, message in rows] == list(range(40))
     assert [message.log_time for _, message in rows] == np.rint((part.arrival + 7.0) * 1e9).astype(int).tolist()
@@ -103,14 +103,14 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
 
 
 def test_what_cannot_be_written_is_refused(made: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match="one run"):
+    with pytest.raises(RecordingError, match="one run"):
         recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), runs=(0, 1)))
-    with pytest.raises(SinkError, match=r"directory does not exist"):
+    with pytest.raises(RecordingError, match=r"directory does not exist"):
         recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingHeader(made.world()))
-    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world())) as sink:
+    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world())) as writer:
         runs = made.reading(made.MAG, 0, 4, runs=(2,))
-        with pytest.raises(SinkError, match="run axis"):
-            sink.write(TimeSlice(0.0, 1.0, {made.MAG: runs}))
+        with pytest.raises(RecordingError, match="run axis"):
+            writer.write(TimeSlice(0.0, 1.0, {made.MAG: runs}))
     assert not contents(tmp_path / "m.gz.mcap")
     assert {entry.name for entry in read_summary(tmp_path / "m.gz.mcap").entries} == {"/imu", "/mag"}
 

@@ -10,7 +10,7 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Imu, Magnetometer
@@ -76,7 +76,7 @@ def test_what_is_no_recording_is_refused_as_load_does(
     for place in ("empty", "empty.1"):
         (tmp_path / place).mkdir()
     (tmp_path / "table.csv").write_text("time,x,y,z\n0,1,2,3\n", encoding="utf-8")
-    with pytest.raises(SinkError) as expected:
+    with pytest.raises(RecordingError) as expected:
         ns.open(tmp_path / name)
     monkeypatch.setattr(sys, "argv", ["navsense", "info", str(tmp_path / name)])
     with pytest.raises(SystemExit, match="2"):
@@ -84,5 +84,5 @@ def test_what_is_no_recording_is_refused_as_load_does(
     assert capsys.readouterr().err == f"error: {expected.value}\n"
     assert "suffix" not in str(expected.value)
     known = r"known are \.mcap, \.gz\.mcap, \.npz, \.parquet, \.bag, \.db3, \.euroc, \.csv, "
-    with pytest.raises(SinkError, match=known):
+    with pytest.raises(RecordingError, match=known):
         read_summary(tmp_path / "other.txt")

@@ -20,13 +20,17 @@ from mcap.writer import CompressionType, Writer
 
 import navsense as ns
 from navsense.environment.base import UniformField
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import format_schema
 from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.recordings import chunk_order, message_reader, record_scan, records
+from navsense.recordings import channels
+from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.columns import TopicBuffer
 from navsense.recordings.dataset import collect
-from navsense.recordings.message_reader import McapReader, MessageBatch, RawMessage, batch_messages, open_messages
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.testing import example_world, is_identical
@@ -137,10 +141,10 @@ def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.M
         one = ReadingAssembler(OneByOne(source))
         expected = collect(one.iter_slices())
         assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
-        for name in ("BATCH_BYTES", "MIN_BATCH_BYTES", "SMALL_BATCH_BYTES"):
-            monkeypatch.setattr(message_reader, name, size)
-        monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", size)
-        monkeypatch.setattr(record_scan, "MIN_RUN_LENGTH", size)
+        for name in ("BATCH_BYTES", "SMALL_BATCH_BYTES"):
+            monkeypatch.setattr(channels, name, size)
+        for name in ("MIN_BATCH_BYTES", "SEGMENT_BYTES", "MIN_RUN_LENGTH"):
+            monkeypatch.setattr(mcap_reader, name, size)
         reader = ReadingAssembler(source)
         found = collect(reader.iter_slices())
         assert reader.losses == one.losses
@@ -183,8 +187,8 @@ def test_files_by_others(
 ) -> None:
     path = tmp_path / "theirs.mcap"
     for seed, enough in enumerate((1, 1500, 10**9)):
-        monkeypatch.setattr(message_reader, "MIN_BATCH_BYTES", enough)
-        monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", enough)
+        monkeypatch.setattr(mcap_reader, "MIN_BATCH_BYTES", enough)
+        monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", enough)
         written(path, seed, in_chunks=in_chunks, kind=kind)
         singly, at_once = both(path)
         assert at_once == singly
@@ -206,7 +210,7 @@ def test_records_are_found_where_they_are(data: st.DataObject) -> None:
         is_whole = True
     except records.DamagedError:
         is_whole = False
-    found = record_scan.scan_records(piece)
+    found = mcap_reader.scan_records(piece)
     assert [
         (int(k), int(s), found.body(i)) for i, (k, s) in enumerate(zip(found.kinds, found.offsets, strict=False))
     ] == expected
@@ -215,10 +219,10 @@ def test_records_are_found_where_they_are(data: st.DataObject) -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_a_piece_of_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_scan, "INITIAL_CAPACITY", 3)
+    monkeypatch.setattr(mcap_reader, "INITIAL_CAPACITY", 3)
     piece = b"".join(records.encode_record(7, bytes(number)) for number in range(9))
     expected = [at for _, at, _ in records.parse_records(piece)]
-    assert record_scan.scan_records(piece).offsets[:-1].tolist() == expected
+    assert mcap_reader.scan_records(piece).offsets[:-1].tolist() == expected
 
 
 def message(channel: int, log: int, data: bytes, time: int = 0) -> bytes:
@@ -257,9 +261,9 @@ DAMAGED = {
 @pytest.mark.parametrize("what", DAMAGED)
 def test_damage_is_said_alike(tmp_path: Path, what: str) -> None:
     path = around(tmp_path / "a.mcap", *DAMAGED[what])
-    with pytest.raises(SinkError, match=what.strip()) as singly, open_messages(path) as source:
+    with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
-    with pytest.raises(SinkError) as at_once, open_messages(path) as source:
+    with pytest.raises(RecordingError) as at_once, open_messages(path) as source:
         list(source.read_batches({"/v"}))
     assert str(at_once.value) == str(singly.value)
 
@@ -281,14 +285,14 @@ def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None
     path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
     with open_messages(path) as source:
         assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
-    with pytest.raises(SinkError, match="292 years"), open_messages(path) as source:
+    with pytest.raises(RecordingError, match="292 years"), open_messages(path) as source:
         list(source.read_batches({"/v"}))
 
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("size", [1, 10**9])
 def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(message_reader, "MIN_BATCH_BYTES", size)
+    monkeypatch.setattr(mcap_reader, "MIN_BATCH_BYTES", size)
     kind = "navsense_msgs/msg/Thing"
     schema = records.encode_schema(1, kind, b"float64[] data")
     rows = [b"\0\1\0\0" + struct.pack("<I4x", n) + bytes(8 * n) for n in (3, 2)]
@@ -302,7 +306,7 @@ def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch:
         for lot in (lot for lots in source.read_batches({"/v"}) for lot in lots):
             column.append(lot)
 
-    with pytest.raises(SinkError, match="data changes its shape"), open_messages(path) as source:
+    with pytest.raises(RecordingError, match="data changes its shape"), open_messages(path) as source:
         taken(source)
 
 

@@ -19,9 +19,10 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import recordings
-from navsense.errors import SinkError
-from navsense.recordings import mcap, records
-from navsense.recordings.mcap import McapWriter
+from navsense.errors import RecordingError
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap import writer as mcap_writer
+from navsense.recordings.mcap.writer import McapWriter
 
 EPOCH = 1_700_000_000
 SECONDS = 3
@@ -33,9 +34,9 @@ def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
     path = tmp_path_factory.mktemp("mcap") / "run.mcap"
     with recordings.open_writer(
         path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
-    ) as sink:
+    ) as writer:
         for second in range(SECONDS):
-            sink.write(made.slab(second, EPOCH))
+            writer.write(made.slab(second, EPOCH))
     return path
 
 
@@ -154,10 +155,10 @@ def test_truth_comes_back_in_the_frames_that_ros_names(made: ModuleType, recorde
 def test_what_never_moves_is_told_once_and_to_those_who_come_late(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     pier = made.truth("dock::pier", 0, 50)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=2.0)) as sink:
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=2.0)) as writer:
         for second in range(2):
             slab = made.slab(second)
-            sink.write(dataclasses.replace(slab, truth={**slab.truth, "dock::pier": pier}))
+            writer.write(dataclasses.replace(slab, truth={**slab.truth, "dock::pier": pier}))
     topics = decoded(path)
     for topic in ("/truth/dock", "/truth/dock/accel"):
         ((channel, message, _),) = topics[topic]
@@ -226,8 +227,8 @@ def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleT
     reading.valid[5] = False
     reading.arrays["field"][5] = np.nan
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(slab)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(slab)
     topics = decoded(path)
     kept = [1, 2, 3, 5, 6, 7, 8]
     for suffix in ("", "/ideal", "/bias"):
@@ -238,19 +239,19 @@ def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleT
 
 def test_without_truth_only_readings_clock_and_transforms_are_kept(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
+        writer.write(made.slab(0))
     assert set(decoded(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
 
 
 def test_chunks_are_bounded_and_follow_one_another_in_time(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(mcap_writer, "CHUNK_BYTES", 20_000)
     path = tmp_path / "run.mcap"
-    with McapWriter(path, recordings.RecordingHeader(made.world(), duration=3.0)) as sink:
+    with McapWriter(path, recordings.RecordingHeader(made.world(), duration=3.0)) as writer:
         for second in range(3):
-            sink.write(made.slab(second))
+            writer.write(made.slab(second))
     with path.open("rb") as file:
         chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
     assert len(chunks) > 10
@@ -268,8 +269,8 @@ def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: M
     slab = made.slab(0)
     slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20)})
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(world, duration=1.0)) as sink:
-        sink.write(slab)
+    with recordings.open_writer(path, recordings.RecordingHeader(world, duration=1.0)) as writer:
+        writer.write(slab)
     topics = decoded(path)
     frames = Counter(t.child_frame_id for _, _, value in topics["/tf"] for t in value.transforms)
     assert frames == {"rov::base": 50, "dock::pier": 20}
@@ -289,7 +290,7 @@ def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: M
 def test_what_the_format_cannot_hold_is_refused(
     made: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
 ) -> None:
-    with pytest.raises(SinkError) as error:
+    with pytest.raises(RecordingError) as error:
         recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), **change))
     assert all(word in str(error.value) for word in words)
     assert not list(tmp_path.iterdir())
@@ -299,11 +300,11 @@ def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made:
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / "run.mcap"
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
-    sink.write(made.slab(0))
-    with pytest.raises(SinkError, match=r"rov::base::clock.*--epoch"):
-        sink.write(slab)
-    sink.abort()
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    writer.write(made.slab(0))
+    with pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"):
+        writer.write(slab)
+    writer.abort()
     assert len(decoded(path)["/imu"]) == 100
 
 
@@ -311,18 +312,18 @@ def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made:
 def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path, late = tmp_path / "run.mcap", made.slab(1)
     # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
     late.readings[made.MAG].clock_error[3] = 2.2e9
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
-    sink.write(made.slab(0))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    writer.write(made.slab(0))
     whole = path.read_bytes()
-    with pytest.raises(SinkError, match=r"global time.*--epoch"):
-        sink.write(late)
+    with pytest.raises(RecordingError, match=r"global time.*--epoch"):
+        writer.write(late)
     assert path.read_bytes() == whole
-    sink.write(made.slab(2))
-    sink.close()
+    writer.write(made.slab(2))
+    writer.close()
     topics = decoded(path)
     assert [len(topics[name]) for name in ("/imu", "/mag", "/clock")] == [200, 20, 100]
 
@@ -333,8 +334,8 @@ def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleT
     late = slab.readings[made.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
     slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrivals=late)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(slab)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(slab)
     with path.open("rb") as file:
         raws = list(records.read_records(file, len(records.MAGIC), path.stat().st_size))
         chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
@@ -349,19 +350,19 @@ def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleT
 def test_pieces_are_the_same_file_however_small(
     made: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcap, "WRITE_BYTES", 1)
+    monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path = tmp_path / "run.mcap"
     with recordings.open_writer(
         path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
-    ) as sink:
+    ) as writer:
         for second in range(SECONDS):
-            sink.write(made.slab(second, EPOCH))
+            writer.write(made.slab(second, EPOCH))
     assert path.read_bytes() == recorded.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
 def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path: Path, name: str) -> None:
-    with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
+    with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
         recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world()))
 
 
@@ -369,14 +370,14 @@ def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path
 def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     recording = recordings.RecordingHeader(made.world())
     (tmp_path / f"dir{suffix}").mkdir()
-    with pytest.raises(SinkError, match=r"is a directory.*name a file"):
+    with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", recording)
-    with pytest.raises(SinkError, match=r"does not exist.*create it"):
+    with pytest.raises(RecordingError, match=r"does not exist.*create it"):
         recordings.open_writer(tmp_path / "none" / f"run{suffix}", recording)
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         recordings.open_writer(tmp_path / ("x" * 300 + suffix), recording)
     if os.geteuid() != 0:
         locked = tmp_path / "locked"
         locked.mkdir(mode=0o500)
-        with pytest.raises(SinkError, match="permission"):
+        with pytest.raises(RecordingError, match="permission"):
             recordings.open_writer(locked / f"run{suffix}", recording)

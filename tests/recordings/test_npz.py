@@ -20,7 +20,7 @@ import pytest
 
 import navsense as ns
 from navsense import recordings
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings import npz
 from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor
@@ -35,9 +35,9 @@ def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
         path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
-    ) as sink:
+    ) as writer:
         for slab in slabs:
-            sink.write(slab)
+            writer.write(slab)
     return slabs
 
 
@@ -120,9 +120,9 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
-        sink.write(made.slab(0))
-        sink.write(made.slab(1))
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
+        writer.write(made.slab(0))
+        writer.write(made.slab(1))
         raise RuntimeError("elsewhere")
     assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
     assert ns.open(path)[made.IMU].time.size == 200
@@ -134,8 +134,8 @@ def test_an_error_of_another_sink_keeps_what_this_one_has(made: ModuleType, tmp_
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
-    with (  # noqa: PT012 - one sink fails inside another
-        pytest.raises(SinkError, match="--epoch"),
+    with (  # noqa: PT012 - one writer fails inside another
+        pytest.raises(RecordingError, match="--epoch"),
         recordings.open_writer(tmp_path / "run.npz", recording) as npz_sink,
         recordings.open_writer(tmp_path / "run.mcap", recording) as mcap_sink,
     ):
@@ -154,8 +154,8 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
 
     path = tmp_path / "run.npz"
     recording = recordings.RecordingHeader(made.world())
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
-        sink.write(made.slab(0))
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
+        writer.write(made.slab(0))
         monkeypatch.setattr(npz.DiskArray, "write", full)
         raise RuntimeError("elsewhere")
     assert not list(tmp_path.iterdir())
@@ -173,12 +173,12 @@ def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
         if len(calls) == 50:
             raise KeyboardInterrupt
 
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
-    sink.write(made.slab(0))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    writer.write(made.slab(0))
     monkeypatch.setattr(npz.DiskArray, "append", interrupted)
-    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+    with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(1, 9):
-            sink.write(made.slab(second))
+            writer.write(made.slab(second))
     found = ns.open(path)
     assert found[made.IMU].time.size % 100 == 0
     assert found[made.IMU].time.size == 10 * found[made.MAG].time.size == 2 * found.truth["rov::base"].time.size
@@ -199,7 +199,7 @@ def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -
 def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
     world = renamed(made, made.MAG, new, spec)
-    with pytest.raises(SinkError, match=rf"{new}.*rename the sensor.*\.mcap"):
+    with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
         recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world))
     assert not list(tmp_path.iterdir())
     recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(world)).close()
@@ -210,19 +210,19 @@ def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_p
     world, name = renamed(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
-    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as sink:
-        sink.write(slab)
+    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as writer:
+        writer.write(slab)
     assert_same(ns.open(tmp_path / "run.npz")[name], slab.readings[name])
 
 
 def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.MAG].arrays["ideal/field"] = np.zeros((10, 3))
-    sink = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
-    with pytest.raises(SinkError, match="ideal/field"):
-        sink.write(slab)
-    with pytest.raises(SinkError, match="already failed"):
-        sink.write(made.slab(1))
+    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
+    with pytest.raises(RecordingError, match="ideal/field"):
+        writer.write(slab)
+    with pytest.raises(RecordingError, match="already failed"):
+        writer.write(made.slab(1))
 
 
 def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:
@@ -234,17 +234,17 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
         for look in (ns.open, read_summary):
-            with pytest.raises(SinkError, match=r"bad\.npz.*cannot be recovered; an \.mcap can"):
+            with pytest.raises(RecordingError, match=r"bad\.npz.*cannot be recovered; an \.mcap can"):
                 look(bad)
     for name in ("other.npz", "none.npz"):
         for look in (ns.open, read_summary):
-            with pytest.raises(SinkError, match=name):
+            with pytest.raises(RecordingError, match=name):
                 look(tmp_path / name)
 
 
 def test_an_empty_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
-    with pytest.raises(SinkError, match=r"run\.mcap the file ends inside its head; it holds nothing"):
+    with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its head; it holds nothing"):
         ns.open(tmp_path / "run.mcap")
 
 
@@ -298,7 +298,7 @@ def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key:
     for look in (ns.open, read_summary):
         try:
             look(bad)
-        except SinkError as error:
+        except RecordingError as error:
             found.append(str(error))
     # The times of a file are no concern of `load` as long as they are numbers.
     assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
@@ -324,12 +324,12 @@ def test_arrays_that_do_not_fit_together_are_refused(
 ) -> None:
     write(made, tmp_path / "run.npz")
     bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
-    with pytest.raises(SinkError, match=rf"damaged: array {made.MAG}/{key}"):
+    with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
         ns.open(bad)
     bad = rewritten(
         tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
     )
-    with pytest.raises(SinkError, match="damaged: array truth/rov::base/orientation"):
+    with pytest.raises(RecordingError, match="damaged: array truth/rov::base/orientation"):
         ns.open(bad)
 
 
@@ -351,7 +351,7 @@ def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Pa
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     look(bad)
-            except SinkError as error:
+            except RecordingError as error:
                 said.append(str(error))
     assert len(said) > 300
     assert all("bad.npz" in text and "pickle" not in text for text in said)
@@ -361,12 +361,12 @@ def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Pa
 def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
-    with pytest.raises(SinkError, match="is a pipe"):
+    with pytest.raises(RecordingError, match="is a pipe"):
         recordings.open_writer(pipe, recordings.RecordingHeader(made.world()))
-    with pytest.raises(SinkError, match="is a device, a pipe"):
+    with pytest.raises(RecordingError, match="is a device, a pipe"):
         read_summary(pipe)
     if suffix == ".npz":
-        with pytest.raises(SinkError, match="is a device, a pipe"):
+        with pytest.raises(RecordingError, match="is a device, a pipe"):
             ns.open(pipe)
 
 
@@ -380,17 +380,17 @@ def test_a_run_without_an_end_of_its_own_says_none(made: ModuleType, tmp_path: P
 
 def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
-    sink.write(made.slab(0))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    writer.write(made.slab(0))
     slab = made.slab(1)
     slab.readings[made.MAG].arrays["field"] = np.zeros((10, 2))
-    with pytest.raises(SinkError, match="shape"):
-        sink.write(slab)
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    with pytest.raises(RecordingError, match="shape"):
+        writer.write(slab)
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
     slab = made.slab(0)
     slab.readings[made.MAG].arrays["time"] = np.zeros((10, 2))
-    with pytest.raises(SinkError, match="taken"):
-        sink.write(slab)
+    with pytest.raises(RecordingError, match="taken"):
+        writer.write(slab)
     assert not list(tmp_path.iterdir())
 
 
@@ -422,9 +422,9 @@ def test_memory_does_not_grow_with_the_recording(
         tracemalloc.start()
         with recordings.open_writer(
             tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), duration=float(seconds))
-        ) as sink:
+        ) as writer:
             for second in range(seconds):
-                sink.write(made.slab(second))
+                writer.write(made.slab(second))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

@@ -19,7 +19,7 @@ import pytest
 
 import navsense as ns
 from navsense import atomic, cli, inputs, recordings
-from navsense.errors import NavsenseError, SinkError
+from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.base import add_path_to_errors, recovered_name
 from navsense.recordings.convert import convert
 from navsense.recordings.format import format_of_name, storage_path
@@ -37,9 +37,9 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
 for second in range(10**6):
-    sink.write(made.slab(second, 100))
+    writer.write(made.slab(second, 100))
     print(second, flush=True)
     if second == 30:
         sys.stdin.readline()
@@ -49,13 +49,14 @@ COMPETITOR = """
 import sys
 from pathlib import Path
 from navsense import atomic
-from navsense.errors import SinkError
+from navsense import atomic
+from navsense.errors import RecordingError
 path, in_place = Path(sys.argv[1]), sys.argv[2] == "in place"
 print("ready", flush=True)
 while sys.stdin.readline():
     try:
         opened = atomic.open_in_place(path) if in_place else atomic.HiddenFolder(path)
-    except SinkError:
+    except RecordingError:
         opened = None
     print("refused" if opened is None else "opened", flush=True)
     sys.stdin.readline()
@@ -136,29 +137,29 @@ def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str
     path = tmp_path / name
     if name == "run.pd0":
         first = atomic.open_in_place(path)
-        with pytest.raises(SinkError, match=r"run\.pd0 is being written"):
+        with pytest.raises(RecordingError, match=r"run\.pd0 is being written"):
             atomic.open_in_place(path)
         first.close()
         atomic.open_in_place(path).close()
         return
     for _ in range(2):  # a finished recording is replaced
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
             found: list[object] = []
 
             def other(found: list[object] = found) -> None:
                 try:
                     recordings.open_writer(path, head(made))
-                except SinkError as error:
+                except RecordingError as error:
                     found.append(error)
 
             thread = threading.Thread(target=other)
             thread.start()
             thread.join()
             assert "is being written by another process, or by another thread" in str(found)
-            with pytest.raises(SinkError, match="is being written"):
+            with pytest.raises(RecordingError, match="is being written"):
                 recordings.open_writer(path, head(made))
-            sink.write(made.slab(1, 100))
+            writer.write(made.slab(1, 100))
         assert read_summary(path).entries
         assert len(list(tmp_path.iterdir())) == 1
 
@@ -166,23 +167,26 @@ def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str
 @pytest.mark.requirement("REC-1")
 def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(tmp_path / "a.npz", head(made)) as sink:
-        sink.write(made.slab(0, 100))
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(tmp_path / "a.npz", head(made)) as writer:
+        writer.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
         (tmp_path / "link.mcap").symlink_to(path)
         (tmp_path / "hard.mcap").hardlink_to(path)
         for name in ("link.mcap", "hard.mcap", "../" + tmp_path.name + "/run.mcap"):
-            with pytest.raises(SinkError, match="is being written"):
+            with pytest.raises(RecordingError, match="is being written"):
                 recordings.open_writer(tmp_path / name, head(made))
-        with pytest.raises(SinkError, match="is being written"):
+        with pytest.raises(RecordingError, match="is being written"):
             convert(tmp_path / "a.npz", path)
     work = atomic.HiddenFolder(path)
-    with pytest.raises(SinkError, match="is being written"):
+    with pytest.raises(RecordingError, match="is being written"):
         recordings.open_writer(path, head(made))
     work.release()
     assert read_summary(path).entries
-    with recordings.open_writer(tmp_path / "b.csv", head(made)), pytest.raises(SinkError, match="is being written"):
+    with (
+        recordings.open_writer(tmp_path / "b.csv", head(made)),
+        pytest.raises(RecordingError, match="is being written"),
+    ):
         recordings.open_writer(tmp_path / "b.euroc", head(made))  # both are the folder b
 
 
@@ -193,14 +197,16 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     child = start(path)
     try:
-        with pytest.raises(SinkError, match="is being written"):
+        with pytest.raises(RecordingError, match="is being written"):
             recordings.open_writer(path, head(made))
         (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
         assert "is still being written by another process; wait until it ends" in str(found)
         for read in (read_summary, ns.open, recover):
             if read is not ns.open or name != "run.gz.mcap":
-                with pytest.raises(SinkError, match="is still being written by another process; wait until it ends"):
+                with pytest.raises(
+                    RecordingError, match="is still being written by another process; wait until it ends"
+                ):
                     read(path)
         assert not recovered_name(path).exists()
     finally:
@@ -211,10 +217,10 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     assert f"navsense recover {'--remove ' if name == 'run.parquet' else ''}{path}" in str(found)
     if name in HIDDEN:
         for look in (read_summary, ns.open):
-            with pytest.raises(SinkError, match=f"navsense recover {path}"):
+            with pytest.raises(RecordingError, match=f"navsense recover {path}"):
                 look(path)
     if name == "run.parquet":
-        with pytest.raises(SinkError, match=r"run\.parquet.*without its footer.*recover --remove"):
+        with pytest.raises(RecordingError, match=r"run\.parquet.*without its footer.*recover --remove"):
             recover(path)
     else:
         saved = recover(path)
@@ -223,8 +229,8 @@ def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
         if name != "run.gz.mcap":
             check_rows(made, Path(saved.path))
         assert (find_leftover(path) is None) == (name != "run.parquet")
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
     assert read_summary(path).entries
     assert list_leftovers(tmp_path) == []
 
@@ -244,12 +250,12 @@ def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Pa
     """A process can die in the middle of a line, and between two tables of one link."""
     with atomic.replace_file(tmp_path / "x") as part:
         part.touch()
-    sink = recordings.open_writer(tmp_path / "run.csv", head(made))
-    sink.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / "run.csv", head(made))
+    writer.write(made.slab(0, 100))
     hidden = tmp_path / ".run.part"
     copy = tmp_path / ".other.part"
     subprocess.run(["cp", "-r", hidden, copy], check=True)
-    sink.abort()
+    writer.abort()
     for file, left in (("rov.base.imu.csv", 41), ("truth.rov.base.rates.csv", 17)):
         lines = (copy / "made" / file).read_bytes().splitlines(keepends=True)
         (copy / "made" / file).write_bytes(b"".join(lines[: left + 1]) + lines[left + 1][:20])
@@ -263,11 +269,11 @@ def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Pa
 
 @pytest.mark.requirement("REC-1")
 def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) -> None:
-    sink = recordings.open_writer(tmp_path / "run.npz", head(made))
-    sink.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / "run.npz", head(made))
+    writer.write(made.slab(0, 100))
     copy = tmp_path / ".other.npz.part"
     subprocess.run(["cp", "-r", tmp_path / ".run.npz.part", copy], check=True)
-    sink.abort()
+    writer.abort()
     os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
     recover(tmp_path / "other.npz")
     found = ns.open(tmp_path / "other-recovered.npz")
@@ -299,9 +305,9 @@ def test_recover_lists_recovers_and_removes(
 
 @pytest.mark.requirement("REC-1")
 def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
-    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as sink:
+    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as writer:
         for second in range(30):
-            sink.write(made.slab(second, 100))
+            writer.write(made.slab(second, 100))
     data = bytearray((tmp_path / "whole.bag").read_bytes())
     (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
     saved = recover(tmp_path / "cut.bag")
@@ -324,9 +330,9 @@ def test_hidden_folders_of_other_programs_are_left_alone(
     assert find_leftover(tmp_path / "run.csv") is None
     for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
         assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
-    with pytest.raises(SinkError, match=r"created by another program.*; rename that folder"):
+    with pytest.raises(RecordingError, match=r"created by another program.*; rename that folder"):
         recordings.open_writer(tmp_path / "run.csv", head(made))
-    with pytest.raises(SinkError, match="has no unfinished recording"), atomic.lock_leftover(tmp_path / "run"):
+    with pytest.raises(RecordingError, match="has no unfinished recording"), atomic.lock_leftover(tmp_path / "run"):
         pass
     assert thesis.read_text() == "text"
     thesis.unlink()
@@ -335,14 +341,14 @@ def test_hidden_folders_of_other_programs_are_left_alone(
 
 def crash_between_renames(made: ModuleType, path: Path) -> None:
     """Leave what a crash leaves between the two renames that replace a folder."""
-    with recordings.open_writer(path, head(made)) as sink:
-        sink.write(made.slab(0, 100))
+    with recordings.open_writer(path, head(made)) as writer:
+        writer.write(made.slab(0, 100))
     place = path.with_suffix("")
     (place / "former.txt").write_text("former")
-    sink = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
-    sink.write(made.slab(0, 100))
+    writer = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
+    writer.write(made.slab(0, 100))
     shutil.copytree(path.with_name(".other.part"), atomic.hidden_path(place))
-    sink.abort()
+    writer.abort()
     place.rename(atomic.hidden_path(place) / ".old")
 
 
@@ -380,7 +386,7 @@ def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
         return found
 
     monkeypatch.setattr(atomic, "is_being_written", delayed)
-    with pytest.raises(SinkError, match="is being written"):
+    with pytest.raises(RecordingError, match="is being written"):
         atomic.open_in_place(path)
     works[0].release()
     atomic.open_in_place(path).close()
@@ -442,8 +448,8 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fcntl, "flock", nfs)
     path = tmp_path / "run.npz"
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
             if path.exists():
                 assert atomic.is_being_written(path)
     assert count == []
@@ -465,10 +471,10 @@ def test_a_second_run_keeps_the_crashed_recording(
     path = tmp_path / name
     kill(start(path))
     for _ in range(2):
-        sink = recordings.open_writer(path, head(made))
+        writer = recordings.open_writer(path, head(made))
         hidden = atomic.hidden_path(storage_path(path))
         shutil.copytree(hidden, tmp_path / "copy")
-        sink.close()
+        writer.close()
         shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
         shutil.rmtree(tmp_path / "copy")
     kept = atomic.crashed_path(path)
@@ -491,9 +497,9 @@ def test_a_second_run_keeps_the_truncated_mcap(
     """One is kept, the largest. A complete recording with that name is not replaced."""
 
     def record(slabs: int) -> None:
-        with recordings.open_writer(path, head(made)) as sink:
+        with recordings.open_writer(path, head(made)) as writer:
             for slab in range(slabs):
-                sink.write(made.slab(100 * slab, 100 * slab + 100))
+                writer.write(made.slab(100 * slab, 100 * slab + 100))
 
     path = tmp_path / "run.mcap"
     if is_link:
@@ -515,7 +521,7 @@ def test_a_second_run_keeps_the_truncated_mcap(
     assert recover(kept, tmp_path / "saved.mcap").messages > 0
     kept.write_bytes((tmp_path / "saved.mcap").read_bytes())
     before = path.read_bytes()
-    with pytest.raises(SinkError, match="contains an unfinished recording; recover it with: navsense recover"):
+    with pytest.raises(RecordingError, match="contains an unfinished recording; recover it with: navsense recover"):
         record(1)
     assert (path.read_bytes(), kept.stat().st_size) == (before, (tmp_path / "saved.mcap").stat().st_size)
     kept.unlink()
@@ -536,19 +542,19 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
     if (found := format_of_name(path)) and found.is_folder:
         target.mkdir()  # a folder must exist
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as sink:
-            sink.write(made.slab(0, 100))
+        with recordings.open_writer(path, head(made)) as writer:
+            writer.write(made.slab(0, 100))
         assert link.is_symlink()
         assert target.exists()
         assert [entry.name for entry in tmp_path.iterdir() if entry != store] == [link.name]
         assert read_summary(path).entries
     if name in HIDDEN:
-        sink = recordings.open_writer(path, head(made))
-        sink.write(made.slab(0, 100))
+        writer = recordings.open_writer(path, head(made))
+        writer.write(made.slab(0, 100))
         left = find_leftover(path)
         assert left is not None
         assert left.is_being_written
-        sink.abort()
+        writer.abort()
 
 
 @pytest.mark.requirement("REC-1")
@@ -721,14 +727,14 @@ def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_pa
     slab = made.slab(1, 100)
     slab.readings[made.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
-        with pytest.raises(SinkError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
-            raise SinkError("stamp")
+        with pytest.raises(RecordingError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
+            raise RecordingError("stamp")
         return
-    sink = recordings.open_writer(tmp_path / name, head(made))
-    sink.write(made.slab(0, 100))
-    with pytest.raises(SinkError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
-        sink.write(slab)
-    sink.close()
+    writer = recordings.open_writer(tmp_path / name, head(made))
+    writer.write(made.slab(0, 100))
+    with pytest.raises(RecordingError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+        writer.write(slab)
+    writer.close()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
@@ -739,9 +745,9 @@ def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
     """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""
 
     def record() -> None:
-        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as sink:
+        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as writer:
             for second in range(3):
-                sink.write(made.slab(second, 100))
+                writer.write(made.slab(second, 100))
 
     record()
     record()
@@ -749,6 +755,6 @@ def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("{}", encoding="utf-8")
     before = {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()}
-    with pytest.raises(SinkError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
+    with pytest.raises(RecordingError, match=rf"dive{suffix}.*holds something else.*; choose another name"):
         record()
     assert {path: path.read_bytes() for path in (tmp_path / "dive").rglob("*") if path.is_file()} == before

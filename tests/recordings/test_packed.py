@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from navsense.messages.cdr import FieldOffset, make_row_dtype
-from navsense.recordings.checksum import xxh32
-from navsense.recordings.lz4_rows import (
+from navsense.recordings.mcap.lz4_rows import (
     FRAME_END,
     FRAME_HEADER,
     MAX_BLOCK_SIZE,
@@ -20,6 +19,7 @@ from navsense.recordings.lz4_rows import (
     build_compressor,
     max_compressed_size,
     write_uncompressed,
+    xxh32,
 )
 
 RNG = np.random.default_rng(5)

@@ -25,13 +25,13 @@ import pytest
 import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
-from navsense.errors import NavsenseError, SinkError
+from navsense.errors import NavsenseError, RecordingError
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.recordings import parquet
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.parquet import run_order
-from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
@@ -55,9 +55,9 @@ def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
         path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
-    ) as sink:
+    ) as writer:
         for slab in slabs:
-            sink.write(slab)
+            writer.write(slab)
     return slabs
 
 
@@ -282,8 +282,8 @@ def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
 
 def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
+        writer.write(made.slab(0))
     table, loaded = pq.read_table(path), ns.open(path)
     assert set(table["series"].to_pylist()) == {"reading"}
     assert not [name for name in table.column_names if name.startswith(("ideal.", "bias."))]
@@ -306,8 +306,8 @@ def test_arrays_of_other_shapes_and_types_have_columns_by_number(made: ModuleTyp
     }
     slab = made.slab(0)
     slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrays=arrays)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(slab)
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(slab)
     rows = rows_of(pq.read_table(path), "reading", made.MAG)
     places: tuple[tuple[str, str, Any], ...] = (
         ("beam_range", "beam_range.3", 3),
@@ -338,15 +338,15 @@ def test_small_slabs_are_gathered_and_large_ones_divided(
     path = tmp_path / "run.parquet"
     recording = recordings.RecordingHeader(made.world(), duration=12.0)
     whole = made.slab(0)
-    with recordings.open_writer(path, recording) as sink:
+    with recordings.open_writer(path, recording) as writer:
         for i in range(100):
             parts = {name: reading.between(i, i + 1) for name, reading in whole.readings.items()}
-            sink.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
+            writer.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
     assert group_sizes(path) == [110]
     assert_same(ns.open(path)[made.IMU], whole.readings[made.IMU])
-    with recordings.open_writer(path, recording) as sink:
+    with recordings.open_writer(path, recording) as writer:
         for second in range(12):
-            sink.write(made.slab(second))
+            writer.write(made.slab(second))
     sizes = group_sizes(path)
     assert sum(sizes) == 12 * 210
     assert all(500 <= size < 1000 for size in sizes[:-1])
@@ -354,8 +354,8 @@ def test_small_slabs_are_gathered_and_large_ones_divided(
         count = 30 if runs else 3000
         reading = made.reading(name, 0, count, runs=runs)
         numbers = range(int(np.prod(runs)))
-        with recordings.open_writer(path, recordings.RecordingHeader(made.world(), runs=numbers)) as sink:
-            sink.write(TimeSlice(0.0, 1e3, {name: reading}))
+        with recordings.open_writer(path, recordings.RecordingHeader(made.world(), runs=numbers)) as writer:
+            writer.write(TimeSlice(0.0, 1e3, {name: reading}))
         assert max(group_sizes(path)) < 1000
         assert_same(ns.open(path)[name], reading)
 
@@ -373,9 +373,9 @@ def test_memory_does_not_grow_with_the_recording(
         tracemalloc.start()
         with recordings.open_writer(
             tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), duration=float(seconds))
-        ) as sink:
+        ) as writer:
             for second in range(seconds):
-                sink.write(made.slab(second))
+                writer.write(made.slab(second))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -401,9 +401,9 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as sink:  # noqa: PT012 - it is raised around the sink
-        sink.write(made.slab(0))
-        sink.write(made.slab(1))
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
+        writer.write(made.slab(0))
+        writer.write(made.slab(1))
         raise RuntimeError("elsewhere")
     assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
     assert ns.open(path)[made.IMU].time.size == 200
@@ -420,9 +420,9 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
     path = tmp_path / "run.parquet"
     with (  # noqa: PT012 - it is raised around the writer
         pytest.raises(RuntimeError, match="elsewhere"),
-        recordings.open_writer(path, recordings.RecordingHeader(made.world())) as sink,
+        recordings.open_writer(path, recordings.RecordingHeader(made.world())) as writer,
     ):
-        sink.write(made.slab(0))
+        writer.write(made.slab(0))
         monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
         raise RuntimeError("elsewhere")
     assert not list(tmp_path.iterdir())
@@ -445,13 +445,13 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
 
     monkeypatch.setattr(parquet.PendingParquet, "_append_reading", interrupted)
     path = tmp_path / "run.parquet"
-    sink, slabs = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=9.0)), []
+    writer, slabs = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=9.0)), []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+    with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             slabs.append(made.slab(second))
-            sink.write(slabs[-1])
+            writer.write(slabs[-1])
     found = ns.open(path)
     seconds, rest = divmod(found[made.IMU].time.size, 100)
     assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
@@ -471,11 +471,11 @@ def test_a_failure_behind_an_interrupt_is_said_when_the_recording_is_closed(
 
     monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
-    with contextlib.suppress(KeyboardInterrupt, SinkError):
-        sink.write(made.slab(0))
-    with pytest.raises(SinkError, match="already failed"):
-        sink.close()
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    with contextlib.suppress(KeyboardInterrupt, RecordingError):
+        writer.write(made.slab(0))
+    with pytest.raises(RecordingError, match="already failed"):
+        writer.close()
     assert not list(tmp_path.iterdir())
 
 
@@ -487,9 +487,9 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
 for second in range(10**6):
-    sink.write(made.slab(second))
+    writer.write(made.slab(second))
     print(second, flush=True)
 """
 
@@ -512,7 +512,7 @@ def test_killed_while_it_writes_nothing_has_the_name(made: ModuleType, tmp_path:
     assert (left / "run.parquet").stat().st_size > 1000
     (left / "run.parquet").rename(tmp_path / "left.parquet")
     for look in (ns.open, read_summary):
-        with pytest.raises(SinkError, match=r"left\.parquet.*cannot be recovered; an \.mcap can"):
+        with pytest.raises(RecordingError, match=r"left\.parquet.*cannot be recovered; an \.mcap can"):
             look(tmp_path / "left.parquet")
 
 
@@ -529,18 +529,20 @@ def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypa
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
             with (  # noqa: PT012 - which write fails is open
-                pytest.raises(SinkError, match=r"/run\.parquet cannot be written: file too large; raise the limit"),
-                recordings.open_writer(path, recordings.RecordingHeader(made.world(), 100, 7, 30.0, (10,))) as sink,
+                pytest.raises(
+                    RecordingError, match=r"/run\.parquet cannot be written: file too large; raise the limit"
+                ),
+                recordings.open_writer(path, recordings.RecordingHeader(made.world(), 100, 7, 30.0, (10,))) as writer,
             ):
                 for second in range(30):
-                    sink.write(made.slab(second, 100))
+                    writer.write(made.slab(second, 100))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert not list(tmp_path.iterdir())
-        with pytest.raises(SinkError, match="already failed"):
-            sink.write(made.slab(0))
-        sink.abort()
-        sink.close()
+        with pytest.raises(RecordingError, match="already failed"):
+            writer.write(made.slab(0))
+        writer.abort()
+        writer.close()
     gc.collect()
 
 
@@ -555,13 +557,13 @@ def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path) -> None
         ("x" * 250 + ".parquet", "choose a shorter name|too long"),
         ("pipe.parquet", "is a pipe"),
     ):
-        with pytest.raises(SinkError, match=why):
+        with pytest.raises(RecordingError, match=why):
             recordings.open_writer(tmp_path / name, recording)
-    with pytest.raises(SinkError, match="is a device, a pipe"):
+    with pytest.raises(RecordingError, match="is a device, a pipe"):
         ns.open(tmp_path / "pipe.parquet")
     if os.geteuid() != 0:
         (tmp_path / "locked").mkdir(mode=0o500)
-        with pytest.raises(SinkError, match="permission"):
+        with pytest.raises(RecordingError, match="permission"):
             recordings.open_writer(tmp_path / "locked" / "run.parquet", recording)
 
 
@@ -572,12 +574,12 @@ def test_a_recording_has_the_rights_of_any_new_file(made: ModuleType, tmp_path: 
 
 
 def test_an_unfinished_recording_can_be_thrown_away(made: ModuleType, tmp_path: Path) -> None:
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
-    sink.write(made.slab(0))
-    sink.abort()
-    sink.abort()
-    with pytest.raises(SinkError, match="closed"):
-        sink.write(made.slab(1))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer.write(made.slab(0))
+    writer.abort()
+    writer.abort()
+    with pytest.raises(RecordingError, match="closed"):
+        writer.write(made.slab(1))
     assert not list(tmp_path.iterdir())
 
 
@@ -588,17 +590,19 @@ def test_arrays_whose_columns_would_be_others_are_refused(
     path = tmp_path / "run.parquet"
     slab = made.slab(0)
     slab.readings[made.MAG].arrays[name] = np.zeros(10)
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
-    with pytest.raises(SinkError, match=rf"run\.parquet sensor '{made.MAG}' has an array.*: {name};.*rename the array"):
-        sink.write(slab)
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    with pytest.raises(
+        RecordingError, match=rf"run\.parquet sensor '{made.MAG}' has an array.*: {name};.*rename the array"
+    ):
+        writer.write(slab)
     assert not list(tmp_path.iterdir())
     outputs = (dataclasses.replace(Magnetometer().outputs[0], name=name),)
     slab = made.slab(0)
     slab.readings[made.MAG].bias[name] = np.zeros(10)
-    with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
+    with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
         recordings.open_writer(path, recordings.RecordingHeader(made.world())).write(slab)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)
-    with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
+    with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
         recordings.open_writer(path, recordings.RecordingHeader(made.world()))
     assert not list(tmp_path.iterdir())
 
@@ -624,11 +628,11 @@ def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
 def test_a_sensor_that_changes_is_refused(
     made: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
 ) -> None:
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
-    sink.write(made.slab(0))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer.write(made.slab(0))
     slab = made.slab(1)
-    with pytest.raises(SinkError, match=why):
-        sink.write(changed(slab, made.MAG, **change(slab.readings[made.MAG])))
+    with pytest.raises(RecordingError, match=why):
+        writer.write(changed(slab, made.MAG, **change(slab.readings[made.MAG])))
     assert not list(tmp_path.iterdir())
 
 
@@ -644,9 +648,9 @@ def test_a_sensor_that_changes_is_refused(
 def test_types_that_no_column_has_are_refused(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
     slab = changed(made.slab(0), made.MAG, arrays={name: array})
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
-    with pytest.raises(SinkError, match=why):
-        sink.write(slab)
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    with pytest.raises(RecordingError, match=why):
+        writer.write(slab)
     assert not list(tmp_path.iterdir())
 
 
@@ -655,29 +659,29 @@ def test_an_array_that_comes_when_the_columns_are_written_is_refused(
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 50)
     first = dataclasses.replace(made.slab(0), readings={made.IMU: made.slab(0).readings[made.IMU]})
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
-    sink.write(first)
-    with pytest.raises(SinkError, match=rf"{made.MAG}' has an array that was not there at first: field\.x"):
-        sink.write(made.slab(1))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer.write(first)
+    with pytest.raises(RecordingError, match=rf"{made.MAG}' has an array that was not there at first: field\.x"):
+        writer.write(made.slab(1))
     monkeypatch.setattr(parquet, "GROUP_ROWS", 5000)
-    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world())) as sink:
-        sink.write(first)
-        sink.write(made.slab(1))
+    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world())) as writer:
+        writer.write(first)
+        writer.write(made.slab(1))
     assert ns.open(tmp_path / "run.parquet")[made.MAG].time.size == 10
 
 
 def test_runs_that_are_not_the_recordings_are_refused(made: ModuleType, tmp_path: Path) -> None:
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), runs=range(3)))
-    with pytest.raises(SinkError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
-        sink.write(made.slab(0, runs=(2,)))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), runs=range(3)))
+    with pytest.raises(RecordingError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
+        writer.write(made.slab(0, runs=(2,)))
 
 
 def test_a_stamp_that_no_integer_holds_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[3] = 1e10
-    sink = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
     with pytest.raises(NavsenseError, match="time of a stamp"):
-        sink.write(slab)
+        writer.write(slab)
     assert not list(tmp_path.iterdir())
 
 
@@ -697,7 +701,7 @@ def test_without_pyarrow_it_says_what_to_install(
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
     ]
     for work in works:
-        with pytest.raises(SinkError, match=r"run\.parquet a Parquet file needs pyarrow.*pip install pyarrow"):
+        with pytest.raises(RecordingError, match=r"run\.parquet a Parquet file needs pyarrow.*pip install pyarrow"):
             work()
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("run.parquet", before)]
 
@@ -735,8 +739,8 @@ def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
     assert "duration_asked" not in found.metadata
     assert not ns.open(path)
     nothing = {made.MAG: made.slab(0).readings[made.MAG].between(0, 0)}
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world())) as sink:
-        sink.write(TimeSlice(0.0, 1.0, nothing, {}))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world())) as writer:
+        writer.write(TimeSlice(0.0, 1.0, nothing, {}))
     assert_same(ns.open(path)[made.MAG], nothing[made.MAG])
     assert [entry.count for entry in read_summary(path).entries] == [0]
 
@@ -748,15 +752,17 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
         for look in (ns.open, read_summary):
-            with pytest.raises(SinkError, match=r"bad\.parquet.*cannot be recovered; an \.mcap can"):
+            with pytest.raises(RecordingError, match=r"bad\.parquet.*cannot be recovered; an \.mcap can"):
                 look(bad)
     pq.write_table(pa.table({"x": [1.0]}), bad)
     for look in (ns.open, read_summary):
-        with pytest.raises(SinkError, match=r"bad\.parquet is no recording of navsense: its metadata is of another"):
+        with pytest.raises(
+            RecordingError, match=r"bad\.parquet is no recording of navsense: its metadata is of another"
+        ):
             look(bad)
-        with pytest.raises(SinkError, match="check the name"):
+        with pytest.raises(RecordingError, match="check the name"):
             look(tmp_path / "none.parquet")
-    with pytest.raises(SinkError, match=r"is not an MCAP file.*truncated .*\.parquet file cannot be recovered"):
+    with pytest.raises(RecordingError, match=r"is not an MCAP file.*truncated .*\.parquet file cannot be recovered"):
         recover_mcap(path, tmp_path / "out.mcap")
 
 
@@ -796,7 +802,7 @@ def test_rows_that_do_not_fit_together_are_refused(
     table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
     bad = tmp_path / "bad.parquet"
     pq.write_table(change(table).replace_schema_metadata({"navsense": text}), bad)
-    with pytest.raises(SinkError, match=rf"bad\.parquet is no recording of navsense: .*{why}"):
+    with pytest.raises(RecordingError, match=rf"bad\.parquet is no recording of navsense: .*{why}"):
         ns.open(bad)
 
 
@@ -823,7 +829,7 @@ def test_a_damaged_text_is_a_clear_error(made: ModuleType, tmp_path: Path, text:
     write(made, path, seconds=1)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
     for look in (ns.open, read_summary):
-        with pytest.raises(SinkError, match=r"run\.parquet is no recording of navsense"):
+        with pytest.raises(RecordingError, match=r"run\.parquet is no recording of navsense"):
             look(path)
 
 
@@ -841,7 +847,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
         bad.write_bytes(broken)
         try:
             found = ns.open(bad)
-        except SinkError as error:
+        except RecordingError as error:
             said += "bad.parquet" in str(error)
         else:
             if start < footer:
@@ -849,7 +855,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
                     found[made.IMU]["angular_velocity"].tobytes()
                     == slab.readings[made.IMU]["angular_velocity"].tobytes()
                 )
-        with contextlib.suppress(SinkError):
+        with contextlib.suppress(RecordingError):
             read_summary(bad)
     assert said > 150
 

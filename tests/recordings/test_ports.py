@@ -16,7 +16,7 @@ import pytest
 
 import navsense as ns
 from navsense import cli, recordings
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings.device_writers import DevicePortWriter, format_url
 from navsense.recordings.mcap import McapWriter
 from navsense.sensors import Dvl
@@ -127,18 +127,18 @@ def test_two_clients_and_a_second_end(caplog: pytest.LogCaptureFixture) -> None:
     """What is told is told once, and of Python only to those who ask for it."""
     caplog.set_level(logging.INFO, logger="navsense")
     head = recordings.RecordingHeader(example_world(("dvl", Dvl.example_spec())), 1000, duration=1.0)
-    sink = recordings.open_writer("nmea+tcp://127.0.0.1:0?wait=0", head)
-    assert isinstance(sink, DevicePortWriter)
+    writer = recordings.open_writer("nmea+tcp://127.0.0.1:0?wait=0", head)
+    assert isinstance(writer, DevicePortWriter)
     with contextlib.ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
+            stack.enter_context(socket.create_connection(("127.0.0.1", writer.port)))
         until = time.monotonic() + 20.0
-        while len(sink._server._clients) < 2 and time.monotonic() < until:
+        while len(writer._server._clients) < 2 and time.monotonic() < until:
             time.sleep(0.005)
-        sink._server.send(b"12345")
-        sink.close()
-        sink.close()
-    name = f"nmea+tcp://127.0.0.1:{sink.port}?wait=0"
+        writer._server.send(b"12345")
+        writer.close()
+        writer.close()
+    name = f"nmea+tcp://127.0.0.1:{writer.port}?wait=0"
     assert caplog.messages == [f"{name}: serves all clients", f"{name}: sent 10 bytes to 2 clients"]
 
 
@@ -162,7 +162,7 @@ def test_an_address_that_is_none_is_shown_as_it_was_given(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, why: str
 ) -> None:
     """Before anything is said of it."""
-    with pytest.raises(SinkError, match=why):
+    with pytest.raises(RecordingError, match=why):
         recordings.check_output(given)
     assert run(monkeypatch, world, given) == 2
     out, err = capsys.readouterr()
@@ -203,7 +203,7 @@ def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "dive:2" / "run.mcap"
     assert recordings.find_output_format(path).open_writer is McapWriter
     assert format_url(path) == str(path)
-    with pytest.raises(SinkError, match="no recording has this suffix"):
+    with pytest.raises(RecordingError, match="no recording has this suffix"):
         recordings.check_output(path.with_suffix(".xyz"))
 
 

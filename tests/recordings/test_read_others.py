@@ -16,14 +16,14 @@ from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import format_schema
-from navsense.recordings import chunk_order
-from navsense.recordings.alignment import align_columns
-from navsense.recordings.columns import ColumnBatch, TopicBuffer
+from navsense.recordings.channels import CDR, MessageChannel
+from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.message_reader import CDR, MessageChannel, open_messages
+from navsense.recordings.mcap import reader as mcap_reader
+from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Imu
 from navsense.series import ARRAY_GROUPS, Reading
@@ -204,7 +204,7 @@ def test_messages_in_any_order(
     order: str,
     options: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(chunk_order, "SEGMENT_BYTES", 6000)
+    monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", 6000)
     rows = sent(recorded)
     path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
     check_alike(path, recorded)
@@ -217,13 +217,13 @@ def test_messages_in_any_order(
 def test_disorder_that_does_not_fit_into_memory(
     made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_order, "MAX_HELD_BYTES", 150_000)
+    monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
     rows = sent(recorded)
     made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
     check_alike(tmp_path / "near.mcap", recorded)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
     path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
-    with pytest.raises(SinkError, match=r"strewn\.mcap .* mcap sort"):
+    with pytest.raises(RecordingError, match=r"strewn\.mcap .* mcap sort"):
         read(path)
 
 
@@ -312,6 +312,6 @@ def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
     assert readings["p"].time.size == 3
     assert left == ["topic /m of sensor_msgs/msg/MagneticField: nothing that is read"]
     if own == DEFINITIONS["of itself"]:
-        with open_messages(path) as source, pytest.raises(SinkError, match="contains itself") as error:
+        with open_messages(path) as source, pytest.raises(RecordingError, match="contains itself") as error:
             source.channels[1].parse_type()
         assert "recursion" not in str(error.value)

@@ -19,11 +19,12 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
-from navsense.errors import NavsenseError, SinkError
-from navsense.recordings import mcap, records
+from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.header import format_metadata_item, format_seconds
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap import writer as mcap_writer
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 
 
@@ -40,9 +41,9 @@ def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
 @pytest.fixture(scope="module")
 def small(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), seed=7, duration=3.0)) as sink:
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), seed=7, duration=3.0)) as writer:
         for second in range(3):
-            sink.write(made.slab(second))
+            writer.write(made.slab(second))
     return path
 
 
@@ -113,7 +114,7 @@ def test_cut_anywhere_all_whole_chunks_are_recovered(small: Path, tmp_path: Path
         assert got == whole[: len(got)]
         assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
         assert summary.messages == len(got)
-        with pytest.raises(SinkError, match="navsense recover"):
+        with pytest.raises(RecordingError, match="navsense recover"):
             read_summary(cut)
 
 
@@ -143,9 +144,9 @@ from pathlib import Path
 sys.path.insert(0, {here!r})
 import made
 from navsense import recordings
-sink = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
 for second in range(10**6):
-    sink.write(made.slab(second))
+    writer.write(made.slab(second))
     print(second, flush=True)
 """
 
@@ -175,22 +176,22 @@ def test_killed_while_it_writes_all_but_the_last_chunk_is_kept(made: ModuleType,
 def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1e4))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1e4))
     written = 0
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
-        with pytest.raises(SinkError, match=r"too large.*navsense recover"):  # noqa: PT012 - which write fails is open
+        with pytest.raises(RecordingError, match=r"too large.*navsense recover"):  # noqa: PT012 - which write fails is open
             while True:
-                sink.write(made.slab(written))
+                writer.write(made.slab(written))
                 written += 1
-        with pytest.raises(SinkError):
-            sink.write(made.slab(written))
-        sink.abort()
+        with pytest.raises(RecordingError):
+            writer.write(made.slab(written))
+        writer.abort()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert written > 2
     assert recover_mcap(path, out).topics["/imu"] == 100 * written
-    with pytest.raises(SinkError, match="navsense recover"):
+    with pytest.raises(RecordingError, match="navsense recover"):
         read_summary(path)
 
 
@@ -198,7 +199,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleTy
 def test_a_disk_without_space_names_the_remedy(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     path.symlink_to("/dev/full")
-    with pytest.raises(SinkError, match=r"no space.*free some space"):
+    with pytest.raises(RecordingError, match=r"no space.*free some space"):
         recordings.open_writer(path, recordings.RecordingHeader(made.world()))
 
 
@@ -235,11 +236,11 @@ def test_what_is_no_recording_is_refused(small: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.mcap"
     text.write_text("hello")
     for path, words in ((text, "not an MCAP"), (tmp_path / "none.mcap", "check the name"), (tmp_path, "directory")):
-        with pytest.raises(SinkError, match=words):
+        with pytest.raises(RecordingError, match=words):
             recover_mcap(path, tmp_path / "out.mcap")
-    with pytest.raises(SinkError, match="input of the same command"):
+    with pytest.raises(RecordingError, match="input of the same command"):
         recover_mcap(small, small)
-    with pytest.raises(SinkError, match="create it"):
+    with pytest.raises(RecordingError, match="create it"):
         recover_mcap(small, tmp_path / "none" / "out.mcap")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
     assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
@@ -269,7 +270,7 @@ def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_
     for limit in (0, 20_000):
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-            with pytest.raises(SinkError, match=r"/out\.mcap cannot be written.*too large") as error:
+            with pytest.raises(RecordingError, match=r"/out\.mcap cannot be written.*too large") as error:
                 recover_mcap(small, out)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -279,17 +280,17 @@ def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_
 
 @pytest.mark.parametrize("name", ["out.npz", "out.txt", "out"])
 def test_what_is_recovered_goes_to_an_mcap_only(small: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(SinkError, match=r"must end in \.mcap; name it out\.mcap"):
+    with pytest.raises(RecordingError, match=r"must end in \.mcap; name it out\.mcap"):
         recover_mcap(small, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_archive_cannot_be_recovered_and_says_so(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-        sink.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        writer.write(made.slab(0))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(SinkError, match=r"cannot be recovered; an \.mcap can"):
+    with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
         recover_mcap(path, recovered_name(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
@@ -297,9 +298,9 @@ def test_an_archive_cannot_be_recovered_and_says_so(made: ModuleType, tmp_path: 
 def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.mcap"
     os.mkfifo(pipe)
-    with pytest.raises(SinkError, match="is a device, a pipe"):
+    with pytest.raises(RecordingError, match="is a device, a pipe"):
         recover_mcap(pipe, tmp_path / "out.mcap")
-    with pytest.raises(SinkError, match="is a pipe"):
+    with pytest.raises(RecordingError, match="is a pipe"):
         recover_mcap(small, pipe)
 
 
@@ -349,9 +350,9 @@ def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None
     assert found.size == small.stat().st_size
     assert "mcap" in found.headline
     assert str(len(contents(small))) in found.headline
-    with pytest.raises(SinkError, match=r"\.mcap, \.npz"):
+    with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
         read_summary(small.with_suffix(".rosbag"))
-    with pytest.raises(SinkError, match="check the name"):
+    with pytest.raises(RecordingError, match="check the name"):
         read_summary(small.with_name("none.mcap"))
 
 
@@ -359,4 +360,4 @@ def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     recordings.open_writer(path, recordings.RecordingHeader(made.world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
-    assert mcap.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"
+    assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"

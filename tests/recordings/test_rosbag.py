@@ -29,12 +29,12 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.noise.channel import Noise
-from navsense.recordings import rosbag
 from navsense.recordings.base import os_error
 from navsense.recordings.convert import convert
-from navsense.recordings.ros1_metadata import METADATA_TOPIC
+from navsense.recordings.rosbag import writer as rosbag_writer
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
@@ -60,9 +60,9 @@ def ros1() -> str:
 def write(made: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
     """Record some seconds of everything and return the file."""
     head = {"epoch": EPOCH, "seed": 7, "duration": float(seconds), **changes}
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), **head)) as sink:
+    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), **head)) as writer:
         for second in range(seconds):
-            sink.write(made.slab(second, EPOCH))
+            writer.write(made.slab(second, EPOCH))
     return recordings.data_path(path)
 
 
@@ -306,8 +306,8 @@ def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> No
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):
-        with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as sink:
-            sink.write(slab)
+        with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+            writer.write(slab)
     old, new = read(tmp_path / "run.bag"), read(tmp_path / "run" / "run.db3")
     assert old.keys() - {"/navsense/recording"} == new.keys()
     assert all(len(old[topic]) == len(new[topic]) for topic in new)
@@ -322,7 +322,7 @@ def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleT
     world = made.world()
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
-    with pytest.raises(SinkError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
+    with pytest.raises(RecordingError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
         recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=1))
     assert not list(tmp_path.iterdir())
     recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=2)).abort()
@@ -334,12 +334,12 @@ def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path:
     slab = made.slab(1, 0)
     slab.readings[made.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=1, duration=2.0))
-    sink.write(dataclasses.replace(made.slab(0, 1)))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=1, duration=2.0))
+    writer.write(dataclasses.replace(made.slab(0, 1)))
     shifted = dataclasses.replace(slab.readings[made.IMU], epoch=1)
-    with pytest.raises(SinkError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
-        sink.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
-    sink.close()
+    with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
+        writer.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
+    writer.close()
     assert len(read(path)["/imu"]) == 100
 
 
@@ -350,9 +350,12 @@ def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, 
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
     head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
-    with pytest.raises(SinkError, match=r"rov::base::clock.*--epoch"), recordings.open_writer(path, head) as sink:  # noqa: PT012 - the second write fails
-        sink.write(made.slab(0, EPOCH))
-        sink.write(slab)
+    with (  # noqa: PT012 - the second write fails
+        pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"),
+        recordings.open_writer(path, head) as writer,
+    ):
+        writer.write(made.slab(0, EPOCH))
+        writer.write(slab)
     found = read(recordings.data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
@@ -367,24 +370,24 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head):
         raise RuntimeError("elsewhere")
     assert file.read_bytes() == before  # nothing was given, so nothing is kept
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head) as sink:  # noqa: PT012 - it is raised around the sink
-        sink.write(made.slab(0, EPOCH))
-        sink.write(made.slab(1, EPOCH))
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head) as writer:  # noqa: PT012 - it is raised around the writer
+        writer.write(made.slab(0, EPOCH))
+        writer.write(made.slab(1, EPOCH))
         raise RuntimeError("elsewhere")
     assert len(read(file)["/imu"]) == 200
     assert len(list(tmp_path.iterdir())) == 1
-    with pytest.raises(SinkError, match="already failed"):
-        sink.write(made.slab(0))
+    with pytest.raises(RecordingError, match="already failed"):
+        writer.write(made.slab(0))
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_is_given_up_leaves_nothing(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    sink = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
-    sink.write(made.slab(0, EPOCH))
+    writer = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    writer.write(made.slab(0, EPOCH))
     assert len(list(tmp_path.iterdir())) == 1
-    sink.abort()
-    sink.close()
+    writer.abort()
+    writer.close()
     assert not list(tmp_path.iterdir())
 
 
@@ -393,22 +396,22 @@ def test_what_is_given_up_leaves_nothing(made: ModuleType, tmp_path: Path, suffi
 def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    calls, kept = [], rosbag.PendingBag._write
+    calls, kept = [], rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         kept(bag, blocks)
 
-    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=9.0))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=9.0))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
-    with pytest.raises(KeyboardInterrupt), sink:  # noqa: PT012 - which write is interrupted is open
+    with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
-            sink.write(made.slab(second, EPOCH))
+            writer.write(made.slab(second, EPOCH))
     found = read(recordings.data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
@@ -419,9 +422,9 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
 def test_an_interrupt_while_it_is_begun_leaves_nothing(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    held, kept = threading.Event(), rosbag.PendingBag._write
+    held, kept = threading.Event(), rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag.PendingBag, blocks: Any) -> None:
+    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
         signal.pthread_kill(main, signal.SIGINT)
         # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
@@ -429,7 +432,7 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
             signal.pthread_kill(main, signal.SIGUSR1)
         kept(bag, blocks)
 
-    monkeypatch.setattr(rosbag.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
@@ -449,10 +452,10 @@ def test_the_causes_that_sqlite_gives_have_their_remedies(made: ModuleType, tmp_
     for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
         error = sqlite3.OperationalError("said by SQLite")
         error.sqlite_errorcode = code
-        with pytest.raises(OSError, match="said by SQLite") as caught, rosbag.map_sqlite_errors():
+        with pytest.raises(OSError, match="said by SQLite") as caught, rosbag_writer.map_sqlite_errors():
             raise error
         assert words in str(os_error(tmp_path, OSError(caught.value.errno, os.strerror(caught.value.errno))))
-    with pytest.raises(OSError, match="another"), rosbag.map_sqlite_errors():
+    with pytest.raises(OSError, match="another"), rosbag_writer.map_sqlite_errors():
         raise sqlite3.ProgrammingError("another")
 
 
@@ -463,9 +466,9 @@ def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Pat
         tracemalloc.start()
         with recordings.open_writer(
             tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), EPOCH, 7, float(seconds))
-        ) as sink:
+        ) as writer:
             for second in range(seconds):
-                sink.write(made.slab(second, EPOCH))
+                writer.write(made.slab(second, EPOCH))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -480,17 +483,17 @@ def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Pat
 def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
     (tmp_path / f"dir{suffix}").mkdir()
-    with pytest.raises(SinkError, match=r"is a directory.*name a file"):
+    with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", head)
-    with pytest.raises(SinkError, match=r"does not exist.*create it"):
+    with pytest.raises(RecordingError, match=r"does not exist.*create it"):
         recordings.open_writer(tmp_path / "none" / f"run{suffix}", head)
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         recordings.open_writer(tmp_path / ("x" * 300 + suffix), head)
-    with pytest.raises(SinkError, match=r"a ROS bag holds one run.*\.npz"):
+    with pytest.raises(RecordingError, match=r"a ROS bag holds one run.*\.npz"):
         recordings.open_writer(tmp_path / f"run{suffix}", dataclasses.replace(head, runs=(0, 1)))
     if os.geteuid() != 0:
         (tmp_path / "locked").mkdir(mode=0o500)
-        with pytest.raises(SinkError, match="permission"):
+        with pytest.raises(RecordingError, match="permission"):
             recordings.open_writer(tmp_path / "locked" / f"run{suffix}", head)
     assert not (tmp_path / f"run{suffix}").exists()
 
@@ -503,20 +506,20 @@ def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path:
     first = file.read_bytes()
     (tmp_path / "dive" / "notes.txt").write_text("mine")
     for _ in range(2):
-        with pytest.raises(SinkError, match=r"dive\.db3.*folder of this name, which is something else.*dive"):
+        with pytest.raises(RecordingError, match=r"dive\.db3.*folder of this name, which is something else.*dive"):
             recordings.check_output(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
-    sink = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))
     (tmp_path / "dive" / "notes.txt").write_text("mine, in the meantime")
-    with pytest.raises(SinkError, match="something else"):
-        sink.close()
+    with pytest.raises(RecordingError, match="something else"):
+        writer.close()
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
     write(made, path, 2)
     assert len(read(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
-    with pytest.raises(SinkError, match="something else"):
+    with pytest.raises(RecordingError, match="something else"):
         recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingHeader(made.world(), epoch=EPOCH))
     assert sorted(part.name for part in tmp_path.iterdir()) == ["dive", "swim"]
 
@@ -524,7 +527,7 @@ def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path:
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
 def test_names_that_sqlite_takes_for_something_else(made: ModuleType, tmp_path: Path, name: str) -> None:
-    with pytest.raises(SinkError, match=r"SQLite.*another name"):
+    with pytest.raises(RecordingError, match=r"SQLite.*another name"):
         recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
@@ -539,8 +542,8 @@ def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: P
     for suffix in SUFFIXES:
         with recordings.open_writer(
             tmp_path / f"run{suffix}", recordings.RecordingHeader(world, epoch=EPOCH, duration=1.0)
-        ) as sink:
-            sink.write(slab)
+        ) as writer:
+            writer.write(slab)
         found = read(recordings.data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
@@ -554,8 +557,8 @@ def test_what_was_dropped_is_no_message(made: ModuleType, tmp_path: Path) -> Non
     for suffix in SUFFIXES:
         with recordings.open_writer(
             tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH, truth=False)
-        ) as sink:
-            sink.write(slab)
+        ) as writer:
+            writer.write(slab)
         found = read_summary(tmp_path / f"run{suffix}")
         counts = {entry.name: entry.count for entry in found.entries}
         assert counts == {"/imu": 99, "/mag": 0, "/clock": 50, "/tf": 50, "/tf_static": 1}
@@ -584,17 +587,17 @@ def test_info_says_what_bags_hold(recorded: Path, tmp_path: Path) -> None:
     whole = (recorded / "run.bag").read_bytes()
     for size in (0, 10, 5000, len(whole) // 2, len(whole) - 10):
         (tmp_path / "cut.bag").write_bytes(whole[:size])
-        with pytest.raises(SinkError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
+        with pytest.raises(RecordingError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
             read_summary(tmp_path / "cut.bag")
     (tmp_path / "bad.db3").write_bytes(b"no database")
-    with pytest.raises(SinkError, match=r"bad\.db3 is no bag that can be read"):
+    with pytest.raises(RecordingError, match=r"bad\.db3 is no bag that can be read"):
         read_summary(tmp_path / "bad.db3")
     for name in ("none.bag", "none.db3"):
-        with pytest.raises(SinkError, match="check the name"):
+        with pytest.raises(RecordingError, match="check the name"):
             read_summary(tmp_path / name)
     (tmp_path / "bag").mkdir()
     (tmp_path / "bag" / "metadata.yaml").write_text("- nothing")
-    with pytest.raises(SinkError, match="is no bag that can be read"):
+    with pytest.raises(RecordingError, match="is no bag that can be read"):
         read_summary(tmp_path / "bag")
     assert len(ns.open(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
 

@@ -30,16 +30,16 @@ from navsense.clock.oscillator import Oscillator
 from navsense.environment.anomaly import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.geodesy import Origin
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_json, register_type, to_json
@@ -51,7 +51,7 @@ from navsense.testing import example_world
 from navsense.world import CurrentTopic, World
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SINKS = Path(ns.__file__).parent / "recordings"
+RECORDINGS = Path(ns.__file__).parent / "recordings"
 ROOTS = (*SENSORS, Clock, Latency, Anomaly, Water, Origin, Faults, CurrentTopic)
 
 ALL = ("a.mcap", "a.gz.mcap", "a.bag", "b.db3", "a.npz", "a.parquet", "t.csv", "e.euroc")
@@ -208,7 +208,9 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
 @pytest.mark.parametrize("name", ALL)
 def test_no_python_name_is_written(folder: Path, name: str) -> None:
     """Neither a module nor, as a text of its own, a class."""
-    modules = {"/".join(one.relative_to(SINKS.parent).with_suffix("").parts) for one in SINKS.parent.rglob("*.py")}
+    modules = {
+        "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
+    }
     dotted = [f"navsense.{one.replace('/', '.')}".encode() for one in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
@@ -224,7 +226,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("FIL-1")
 def test_no_writer_asks_for_the_name_of_a_class_or_module() -> None:
-    for file in SINKS.glob("*.py"):
+    for file in RECORDINGS.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in ("__module__", "__qualname__"), f"{file.name}:{node.lineno}"
@@ -461,7 +463,7 @@ def test_arrays_of_a_later_format(folder: Path, tmp_path: Path) -> None:
     about = {**json.loads(str(arrays["meta"])), "format": 3}
     np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(json.dumps(about))})
     for command in ("info", "report"):
-        with pytest.raises(SinkError, match=r"its format is 3; this version of navsense reads format 2"):
+        with pytest.raises(RecordingError, match=r"its format is 3; this version of navsense reads format 2"):
             typed(command, tmp_path / "a.npz")
 
 

@@ -16,10 +16,10 @@ from rosbags.rosbag1 import Reader as Reader1
 import navsense as ns
 from navsense import recordings, report
 from navsense.cli import cli
-from navsense.errors import SimulationError, SinkError
+from navsense.errors import RecordingError, SimulationError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.convert import convert
-from navsense.recordings.mcap_recovery import recover_mcap
+from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 
 BOOL = ("std_msgs/msg/Bool", b"bool data\n", b"\0\1\0\0\1")
@@ -58,7 +58,7 @@ def test_times_beyond_those_of_a_bag(tmp_path: Path, name: str) -> None:
         assert [time for _, time, _ in reader.messages()] == [5 * SECOND, last - 1]
     for time in (last, 2**64 - 1):
         source = written(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
-        with pytest.raises(SinkError) as found:
+        with pytest.raises(RecordingError) as found:
             convert(source, tmp_path / f"late_{name}")
         assert str(found.value).startswith(f"{tmp_path / f'late_{name}'} time of a message on topic /b, in seconds: ")
         assert str(found.value).endswith(f"; must be below {below}")
@@ -77,7 +77,7 @@ def test_a_topic_without_a_name(tmp_path: Path) -> None:
         made = convert(source, tmp_path / name)
         assert (made.count, made.losses) == (2, [])
         assert [entry.name for entry in read_summary(made.path).entries] == ["", "/b"]
-    with pytest.raises(SinkError, match=f"nothing in it can be carried: {why}"):
+    with pytest.raises(RecordingError, match=f"nothing in it can be carried: {why}"):
         convert(written(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
 
 
@@ -112,7 +112,7 @@ def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
     ids=["info", "load", "report", "convert", "convert to", "recover", "recovered"],
 )
 def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
-    with pytest.raises(SinkError, match=r"^the name of a recording is empty; name a file or a folder$"):
+    with pytest.raises(RecordingError, match=r"^the name of a recording is empty; name a file or a folder$"):
         ask(tmp_path)
 
 
@@ -123,12 +123,12 @@ def test_what_is_recovered_has_no_empty_name_either(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [whole.name]
 
 
-def limited(limit: int, work: Callable[[], object]) -> SinkError:
+def limited(limit: int, work: Callable[[], object]) -> RecordingError:
     """Return the error of some work whose files may have so many bytes."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-        with pytest.raises(SinkError, match="too large") as found:
+        with pytest.raises(RecordingError, match="too large") as found:
             work()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -141,9 +141,9 @@ def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path:
     """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
-    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingHeader(made.world(), duration=20.0)) as sink:
+    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingHeader(made.world(), duration=20.0)) as writer:
         for second in range(20):
-            sink.write(made.slab(second))
+            writer.write(made.slab(second))
     kept = {path.name for path in tmp_path.iterdir()}
     for source in ("a.npz", "a.mcap"):
         if not (tmp_path / source).exists():
@@ -162,5 +162,5 @@ def test_nothing_is_recovered_of_a_file_that_holds_nothing(made: ModuleType, tmp
         lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), duration=1.0)),
     )
     assert not error.rescue
-    with pytest.raises(SinkError):
+    with pytest.raises(RecordingError):
         recover_mcap(tmp_path / "run.mcap", tmp_path / "out.mcap")

@@ -17,9 +17,9 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.faults import with_faults
-from navsense.recordings import rosbag
+from navsense.recordings.rosbag import writer as rosbag_writer
 from navsense.report import write
 from navsense.report.recorded import recording_of
 
@@ -196,7 +196,7 @@ def test_a_bag_without_sheets_takes_those_of_its_world(
 ) -> None:
     file = ROOT / "examples" / "quadrotor.sdf"
     world, bag, page = ns.load(file), tmp_path / "run.bag", tmp_path / "page.html"
-    monkeypatch.setattr(rosbag, "bag_metadata", lambda _recording: {})  # as one was before it said so
+    monkeypatch.setattr(rosbag_writer, "bag_metadata", lambda _recording: {})  # as one was before it said so
     ns.record(world, bag, 0.5, seed=3, epoch=1_700_000_000)
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(bag), "--world", str(file), "-o", str(page)])
     cli.main()
@@ -257,7 +257,7 @@ def test_wrong_arguments_are_told(
 
 
 def test_another_world_is_refused(survey: Path) -> None:
-    with pytest.raises(SinkError, match="has no sensor auv"):
+    with pytest.raises(RecordingError, match="has no sensor auv"):
         recording_of(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
 
 

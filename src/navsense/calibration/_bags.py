@@ -10,56 +10,39 @@ coordinates of the child frame to those of the header's), fields in tesla (`sens
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from navsense import inputs
-from navsense.atomic import recovery_remedy
 from navsense.calibration import _attitude
-from navsense.errors import CalibrationError, NavsenseError, Where
+from navsense.errors import CalibrationError, RecordingError, Where
 from navsense.inputs import resolve_folder
-from navsense.recordings.base import os_error
-from navsense.rosbags_limits import limit_rosbags
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import read_quaternions, read_stamps
+from navsense.recordings.channels import MessageReader
+from navsense.recordings.message_reader import open_messages
+from navsense.recordings.quantities import (
+    ATTITUDE_TYPES,
+    FIELD_TYPES,
+    ODOMETRY,
+    QUANTITIES,
+    TopicValues,
+    decode_topic,
+    read_values,
+)
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
-_BAG = inputs.FileKind("bag", CalibrationError, "must be a bag of ROS")
-
-SECOND = 1_000_000_000
-"""Nanoseconds in a second."""
+SUFFIXES = (".mcap", ".bag", ".db3")
+"""Of bags; a ROS 2 bag is also a folder that holds `metadata.yaml`."""
 
 MAGNETIC = "sensor_msgs/msg/MagneticField"
 IMU = "sensor_msgs/msg/Imu"
-FIELDS: dict[str, Callable[[Any], Any]] = {
-    MAGNETIC: lambda message: message.magnetic_field,
-    "geometry_msgs/msg/Vector3Stamped": lambda message: message.vector,
-}
-"""Messages that hold a field, and where."""
-
-
-def _unnamed(_message: Any) -> str:
-    """Return the frame of a message that names none."""
-    return ""
-
-
-ATTITUDES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], str]]] = {
-    IMU: (lambda m: m.orientation, lambda m: m.header.frame_id),
-    "nav_msgs/msg/Odometry": (lambda m: m.pose.pose.orientation, lambda m: m.child_frame_id),
-    "geometry_msgs/msg/PoseStamped": (lambda m: m.pose.orientation, _unnamed),
-    "geometry_msgs/msg/PoseWithCovarianceStamped": (lambda m: m.pose.pose.orientation, _unnamed),
-    "geometry_msgs/msg/QuaternionStamped": (lambda m: m.quaternion, _unnamed),
-    "geometry_msgs/msg/TransformStamped": (lambda m: m.transform.rotation, lambda m: m.child_frame_id),
-}
-"""Messages that hold an attitude: where, and the name of the frame that it is of, empty where they do not say."""
-
-TRANSFORMS = "tf2_msgs/msg/TFMessage"
-OLD_TRANSFORMS = "tf/msg/tfMessage"
+TRANSFORM_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 TRUTH = "/truth/"
-"""What the topics of a link's truth begin with in recordings of navsense."""
+"""Prefix of the topics of a link's truth in recordings of navsense."""
 
 
 @dataclass(frozen=True)
@@ -70,98 +53,41 @@ class Topic:
     type: str
 
 
-@dataclass(frozen=True, eq=False)
-class Series:
-    """What a topic's messages hold: stamps (n,) in integer ns, values (n, 3 or 4), frame, the first covariance."""
-
-    stamp: IntArray
-    values: FloatArray
-    frame: str
-    covariance: FloatArray
-
-
 @dataclass(eq=False)
 class Edge:
-    """A frame in its parent: stamps (ns) and rotations x y z w of the child's coordinates to the parent's."""
+    """A frame in its parent: stamps (ns) and rotations w x y z of the child's coordinates to the parent's."""
 
     parent: str
     fixed: bool
     stamp: list[int] = field(default_factory=list)
-    rotation: list[tuple[float, ...]] = field(default_factory=list)
+    rotation: list[FloatArray] = field(default_factory=list)
 
     def quaternions(self, where: Where) -> Quaternions:
         """Return the rotations (n, 4), w x y z, of unit length, NaN for zeros."""
-        return unit(np.array(self.rotation)[:, [3, 0, 1, 2]], f"transform to {self.parent}", where)
+        return unit(np.array(self.rotation), f"transform to {self.parent}", where)
 
 
-class Bag:
-    """One open bag. Whatever is wrong with it is a `CalibrationError` with its name."""
-
-    def __init__(self, path: Path, reader: Any, *, old: bool) -> None:
-        """Take rosbags' open reader; `old` for one of ROS 1."""
-        self.where = Where(str(path))
-        self._reader, self._old = reader, old
-
-    @property
-    def topics(self) -> list[Topic]:
-        """Return the topics in order of name."""
-        found = {(connection.topic, connection.msgtype) for connection in self._reader.connections}
-        return [Topic(name, kind) for name, kind in sorted(found)]
-
-    def messages(self, topic: Topic) -> Iterator[tuple[int, Any]]:
-        """Yield receive time (ns) and message of a topic."""
-        wanted = [c for c in self._reader.connections if (c.topic, c.msgtype) == (topic.name, topic.type)]
-        decode = decoder(wanted, old=self._old)
-        for _, time, data in self._reader.messages(connections=wanted):
-            yield time, decode(data, topic.type)
+def list_topics(bag: MessageReader) -> list[Topic]:
+    """Return the topics in order of name."""
+    return [Topic(*one) for one in sorted({(channel.topic, channel.type) for channel in bag.channels})]
 
 
-def decoder(connections: Sequence[Any], *, old: bool) -> Callable[[bytes, str], Any]:
-    """Return what makes a message of bytes: by the definition in the bag, else by the latest of ROS."""
-    from rosbags.interfaces import MessageDefinitionFormat
-    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
-
-    define = next((c for c in connections if c.msgdef.format != MessageDefinitionFormat.NONE), None)
-    if define is None:
-        store = get_typestore(Stores.ROS1_NOETIC if old else Stores.LATEST)
-    else:
-        store = get_typestore(Stores.EMPTY)
-        is_text = define.msgdef.format == MessageDefinitionFormat.MSG
-        text = define.msgdef.data
-        if is_text:
-            store.register(get_types_from_msg(text, define.msgtype))
-        else:
-            line = "=" * 80 + "\n"
-            parts = text.split(line)[1:] if text.startswith(line) else [text]
-            for part in parts:
-                store.register(get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part))
-    return store.deserialize_ros1 if old else store.deserialize_cdr
+def is_bag(path: Path) -> bool:
+    """Return whether a path is read as a bag."""
+    return path.suffix.lower() in SUFFIXES or path.is_dir()
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Bag]:
-    """Yield a bag. Raises `CalibrationError` for what is none, is damaged, or cannot be read."""
-    from rosbags.rosbag1 import Reader as OldReader
-    from rosbags.rosbag2 import Reader
-
-    where, path = Where(str(path)), resolve_folder(path)
-    if path.is_dir() and not (path / "metadata.yaml").is_file():
-        remedy = "name the folder that holds metadata.yaml, or a file"
-        raise CalibrationError("is a folder, and no ROS 2 bag", where=where, remedy=remedy)
-    inputs.check_bag(path, _BAG)
-    old = path.suffix.lower() == ".bag" and not path.is_dir()
+def opened(path: Path) -> Iterator[MessageReader]:
+    """Yield a reader of a bag. Raises `CalibrationError` for a file that is not a bag, is damaged or cannot be read."""
     try:
-        with limit_rosbags(), OldReader(path) if old else Reader(path) as reader:
-            yield Bag(path, reader, old=old)
-    except NavsenseError:
-        raise
-    except OSError as error:
-        if error.strerror:
-            raise os_error(path, error, "read") from error
-        raise CalibrationError("is no bag that can be read", str(error), where=where) from error
-    except Exception as error:
-        remedy = recovery_remedy(path)
-        raise CalibrationError("is no bag that can be read", str(error), where=where, remedy=remedy) from error
+        with open_messages(resolve_folder(path)) as reader:
+            yield reader
+    except RecordingError as error:
+        where = error.where or Where(str(path))
+        raise CalibrationError(
+            error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy
+        ) from error
 
 
 def unit(quaternions: Quaternions, what: str, where: Where) -> Quaternions:
@@ -193,41 +119,21 @@ def left_out(rotation: Quaternions, what: str) -> tuple[str, ...]:
     return (note,) if count else ()
 
 
-def series_of(bag: Bag, topic: Topic, value: Callable[[Any], Any], axes: str, frame: Callable[[Any], str]) -> Series:
-    """Return what the messages of a topic hold; an unstamped one counts at its receive time."""
-    stamps: list[int] = []
-    values: list[list[float]] = []
-    name, covariance = "", np.zeros(9)
-    for time, message in bag.messages(topic):
-        if not stamps:
-            name = frame(message).lstrip("/")
-            covariance = first_covariance(message)
-        stamp = message.header.stamp
-        shown = int(stamp.sec) * SECOND + int(stamp.nanosec)
-        vector = value(message)
-        stamps.append(shown or time)
-        values.append([getattr(vector, axis) for axis in axes])
-    if not stamps:
-        raise CalibrationError("topic without messages", topic.name, where=bag.where)
-    return Series(np.array(stamps, dtype=np.int64), np.array(values, dtype=np.float64), name, covariance)
+def read_series(bag: MessageReader, topic: Topic, path: str, axes: str) -> TopicValues:
+    """Return the values of a topic. A message without a stamp, or with stamp 0, gets its log time."""
+    found = read_values(bag, topic.name, topic.type, path, axes)
+    stamp = np.where(found.stamp == 0, found.log_time, found.stamp)
+    return replace(found, stamp=stamp, frame=found.frame.lstrip("/"))
 
 
-def first_covariance(message: Any) -> FloatArray:
-    """Return the nine numbers of a field's or an orientation's covariance, zeros where there is none."""
-    kind = message.__msgtype__
-    if kind == MAGNETIC:
-        return np.asarray(message.magnetic_field_covariance, dtype=np.float64)
-    if kind == IMU:
-        return np.asarray(message.orientation_covariance, dtype=np.float64)
-    return np.zeros(9)
-
-
-def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: str, more: Sequence[str] = ()) -> Topic:
+def pick(
+    bag: MessageReader, name: str | None, kinds: Sequence[str], what: str, option: str, more: Sequence[str] = ()
+) -> Topic:
     """Return the topic of that name, whole or its end, or the only one of these types.
 
     Raises `CalibrationError` otherwise, with what there is, and `more` that may be named.
     """
-    found = [topic for topic in bag.topics if topic.type in kinds]
+    found = [topic for topic in list_topics(bag) if topic.type in kinds]
     if name is None:
         found = [t for t in found if not t.name.endswith(("/ideal", "/bias"))] if len(found) > 1 else found
         plain = [topic for topic in found if topic.type == kinds[0]]
@@ -244,7 +150,7 @@ def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: st
     ending = [topic for topic in found if topic.name.endswith(f"/{name}")]
     if whole or len(ending) == 1:
         return (whole or ending)[0]
-    others = {topic.name.strip("/"): topic.type for topic in bag.topics}
+    others = {topic.name.strip("/"): topic.type for topic in list_topics(bag)}
     kind = others.get(name.strip("/"))
     is_other = f"is {kind}; " if kind else ""
     names = [topic.name for topic in found] + list(more)
@@ -252,30 +158,40 @@ def pick(bag: Bag, name: str | None, kinds: Sequence[str], what: str, option: st
     raise CalibrationError(option, name, where=bag.where, allowed=allowed)
 
 
-def kinds_of(bag: Bag) -> str:
+def kinds_of(bag: MessageReader) -> str:
     """Return the types of a bag's messages in a line."""
-    return ", ".join(sorted({topic.type for topic in bag.topics})) or "nothing"
+    return ", ".join(sorted({topic.type for topic in list_topics(bag)})) or "nothing"
 
 
-def edges_of(bag: Bag) -> dict[str, Edge]:
-    """Return every frame that transforms speak of, by its name."""
+def edges_of(bag: MessageReader) -> dict[str, Edge]:
+    """Return the edge to each frame of the transforms, by the name of the frame."""
     edges: dict[str, Edge] = {}
-    for topic in bag.topics:
-        if topic.type not in (TRANSFORMS, OLD_TRANSFORMS):
+    for topic in list_topics(bag):
+        if topic.type not in TRANSFORM_TYPES:
             continue
         fixed = topic.name.endswith("tf_static")
-        for _, message in bag.messages(topic):
-            for one in message.transforms:
-                child, parent = one.child_frame_id.lstrip("/"), one.header.frame_id.lstrip("/")
-                edge = edges.get(child)
-                if edge is None or edge.parent != parent:
-                    edge = edges[child] = Edge(parent, fixed)
-                turn, stamp = one.transform.rotation, one.header.stamp
-                if fixed:
-                    edge.stamp.clear()
-                    edge.rotation.clear()
-                edge.stamp.append(int(stamp.sec) * SECOND + int(stamp.nanosec))
-                edge.rotation.append((turn.x, turn.y, turn.z, turn.w))
+        found: list[tuple[int, int, str, str, int, FloatArray]] = []
+        for part in decode_topic(bag, topic.name, topic.type):
+            for i in range(part.shape.lengths.get("transforms", 0)):
+                path = f"transforms.{i}"
+                child, parent = (
+                    part.shape.strings[f"{path}.{name}"].lstrip("/") for name in ("child_frame_id", "header.frame_id")
+                )
+                stamps = read_stamps(part.rows, f"{path}.header.stamp").tolist()
+                rotations = read_quaternions(part.rows, f"{path}.transform.rotation")
+                found += [
+                    (number, i, child, parent, stamp, rotation)
+                    for number, stamp, rotation in zip(part.number.tolist(), stamps, rotations, strict=True)
+                ]
+        for _, _, child, parent, stamp, rotation in sorted(found, key=lambda one: one[:2]):
+            edge = edges.get(child)
+            if edge is None or edge.parent != parent:
+                edge = edges[child] = Edge(parent, fixed)
+            if fixed:
+                edge.stamp.clear()
+                edge.rotation.clear()
+            edge.stamp.append(stamp)
+            edge.rotation.append(rotation)
     return edges
 
 
@@ -339,23 +255,23 @@ def check_stamps(stamp: IntArray, what: str, where: Where) -> None:
 
 def seconds(stamp: IntArray, since: int) -> Times:
     """Return stamps (n,) ns as seconds since one of them."""
-    return (stamp - since) / SECOND
+    return (stamp - since) / NANOSECONDS_PER_SECOND
 
 
-def declared(series: Series) -> float:
+def declared(series: TopicValues) -> float:
     """Return the deviation that a field's covariance declares, its mean over the axes, 0 where it says nothing."""
     variances = series.covariance.reshape(3, 3).diagonal()
     return math.sqrt(float(variances.mean())) if np.isfinite(variances).all() and (variances > 0.0).all() else 0.0
 
 
-def field_of(bag: Bag, name: str | None) -> tuple[Topic, Series, Vectors]:
+def field_of(bag: MessageReader, name: str | None) -> tuple[Topic, TopicValues, Vectors]:
     """Return the magnetometer's topic, its messages, and their field (n, 3)."""
-    topic = pick(bag, name, tuple(FIELDS), "magnetometer", "--topic")
-    series = series_of(bag, topic, FIELDS[topic.type], "xyz", lambda message: message.header.frame_id)
+    topic = pick(bag, name, FIELD_TYPES, "magnetometer", "--topic")
+    series = read_series(bag, topic, QUANTITIES[topic.type].field or "", "xyz")
     return topic, series, series.values
 
 
-def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None) -> _attitude.Attitude:
+def attitude_of(bag: MessageReader, name: str, field: TopicValues, mounting: FloatArray | None) -> _attitude.Attitude:
     """Return rotation_ws at the stamps of a field.
 
     `name` is a topic, `truth` for that of a recording of navsense, `/tf` or `/tf:FRAME` for transforms up to the root
@@ -370,9 +286,8 @@ def attitude_of(bag: Bag, name: str, field: Series, mounting: FloatArray | None)
     if name == "truth":
         name = truth_topic(bag, edges, field.frame)
     moving = ("/tf",) if any(not edge.fixed for edge in edges.values()) else ()
-    topic = pick(bag, name, tuple(ATTITUDES), "attitude", "--attitude", moving)
-    value, frame = ATTITUDES[topic.type]
-    series = series_of(bag, topic, value, "wxyz", frame)
+    topic = pick(bag, name, ATTITUDE_TYPES, "attitude", "--attitude", moving)
+    series = read_series(bag, topic, QUANTITIES[topic.type].orientation or "", "wxyz")
     if series.covariance[0] == -1.0:
         remedy = "name another --attitude, or none"
         raise CalibrationError(
@@ -409,12 +324,13 @@ def mounted(
     return found, f"{sensor} in {body} by /tf_static", ()
 
 
-def truth_topic(bag: Bag, edges: dict[str, Edge], sensor: str) -> str:
+def truth_topic(bag: MessageReader, edges: dict[str, Edge], sensor: str) -> str:
     """Return the topic of the true pose of the link that carries the sensor, in a recording of navsense."""
-    named = [t for t in bag.topics if t.name.startswith(TRUTH) and t.type == "nav_msgs/msg/Odometry"]
+    named = [t for t in list_topics(bag) if t.name.startswith(TRUTH) and t.type == ODOMETRY]
     for topic in named:
-        _, first = next(bag.messages(topic))
-        if fixed_rotation(edges, first.child_frame_id, sensor, bag.where) is not None:
+        first = next(decode_topic(bag, topic.name, topic.type), None)
+        frame = first.shape.strings["child_frame_id"] if first is not None else ""
+        if fixed_rotation(edges, frame, sensor, bag.where) is not None:
             return topic.name
     remedy = "name a topic: --attitude /odom"
     raise CalibrationError("no truth of the magnetometer's link in this bag", where=bag.where, remedy=remedy)

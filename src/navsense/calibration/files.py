@@ -31,6 +31,7 @@ from navsense.calibration.units import STRONGEST_FIELD, WEAKEST_FIELD, believabl
 from navsense.errors import CalibrationError, Where
 from navsense.factors.arguments import UNITS
 from navsense.inputs import parse_decimal
+from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.pose import from_rpy
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
@@ -114,7 +115,7 @@ def read(
     `PoseStamped`, ...), `/tf` or `/tf:FRAME`, or four columns `qw,qx,qy,qz`. `unit` is that of the numbers or "none",
     tesla unless the file says otherwise. `mounting` is the sensor's roll, pitch, yaw (rad) on the body that the
     attitude is of, where the file does not say it. `run` counts the runs of a recording from 0.
-    Raises `CalibrationError`, `SinkError`.
+    Raises `CalibrationError`, `RecordingError`.
     """
     path = Path(path)
     turn = _turn(mounting)
@@ -228,7 +229,7 @@ def in_options(text: str) -> str:
 
 
 def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
-    """Raise `CalibrationError` or `SinkError` where no file of these suffixes can be written at `path`."""
+    """Raise `CalibrationError` or `RecordingError` where no file of these suffixes can be written at `path`."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")
@@ -372,7 +373,9 @@ def _from_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
     unit = "T" if topic.type == _bags.MAGNETIC else None
     notes = (FUSED,) if turns is not None and _bags.IMU in turns.said else ()
     source, exact = f"{topic.name} ({topic.type})", attitude == "truth"
-    return _Found(field, series.stamp / _bags.SECOND, turns, unit, _bags.declared(series), source, notes, exact)
+    return _Found(
+        field, series.stamp / NANOSECONDS_PER_SECOND, turns, unit, _bags.declared(series), source, notes, exact
+    )
 
 
 def _from_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _Found:

@@ -25,7 +25,7 @@ class Pd0Encoder:
     """Ensembles of PD0, numbered from 1."""
 
     def __init__(self, instrument: DopplerInstrument, frame: str) -> None:
-        """Choose the coordinates. Raises `SinkError` where these or the beams cannot be told."""
+        """Choose the coordinates. Raises `RecordingError` where these or the beams cannot be told."""
         self._instrument, self._frame = instrument, select_coordinates(instrument, frame)
         self._next = 1
 
@@ -66,7 +66,7 @@ class Pd6Encoder:
     """Lines of PD6."""
 
     def __init__(self, instrument: DopplerInstrument) -> None:
-        """Begin the ways. Raises `SinkError` where the beams are not RDI's four."""
+        """Begin the ways. Raises `RecordingError` where the beams are not RDI's four."""
         self._instrument, self._mounting = instrument, instrument.mounting
         self._distances = {track: _DistanceIntegrator() for track in pd6.TRACKS}
 
@@ -95,7 +95,7 @@ class WaterLinkedEncoder:
     """Reports of velocity of Water Linked."""
 
     def __init__(self, instrument: DopplerInstrument) -> None:
-        """Lay the axes. Raises `SinkError` where the beams are not four, a quarter turn apart."""
+        """Lay the axes. Raises `RecordingError` where the beams are not four, a quarter turn apart."""
         mounting = instrument.mounting
         across, along, face = mounting.rotation.T
         side = math.sin(mounting.azimuth) * (1.0 if mounting.looks_up else -1.0)

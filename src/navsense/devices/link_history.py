@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.rotation import multiply_arrays
 from navsense.series import Truth
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
@@ -41,10 +41,10 @@ class LinkHistory:
         self.time = np.concatenate((self.time[old], truth.time))
 
     def at(self, instant: Times) -> tuple[Vectors, Quaternions]:
-        """Return places (n, 3) m and attitudes (n, 4), link to world, at instants (n,) s. Raises `SinkError`."""
+        """Return places (n, 3) m and attitudes (n, 4), link to world, at instants (n,) s. Raises `RecordingError`."""
         row = np.searchsorted(self.time, instant, side="right") - 1
         if instant.size and (not self.time.size or int(row.min()) < 0):
-            raise SinkError("truth of a link (s)", float(instant.min()), allowed="must begin before the reading")
+            raise RecordingError("truth of a link (s)", float(instant.min()), allowed="must begin before the reading")
         dt = (instant - self.time[row])[:, None]
         place = self.arrays["position"][row] + self.arrays["velocity"][row] * dt
         place += 0.5 * self.arrays["acceleration"][row] * dt * dt

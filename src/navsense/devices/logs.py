@@ -99,5 +99,5 @@ SUMMARISERS: Mapping[str, Callable[[bytes], DeviceLog]] = {
 
 
 def summarise_log(suffix: str, data: bytes) -> DeviceLog:
-    """Return what a log of a format holds, by the format's suffix. Raises `SinkError` where it is none."""
+    """Return what a log of a format holds, by the format's suffix. Raises `RecordingError` where it is none."""
     return SUMMARISERS[suffix](data) if data else DeviceLog()

@@ -19,7 +19,7 @@ import numpy as np
 from navsense.devices import rdi_frames
 from navsense.devices.link_history import LinkHistory, heading_quaternion
 from navsense.devices.rdi_frames import BeamMounting
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import compute_stamps, get_clock_name
 from navsense.pose import conjugate, normalize
 from navsense.rotation import matrix_python, multiply_arrays
@@ -146,7 +146,7 @@ class DopplerInstrument:
 
     @cached_property
     def mounting(self) -> BeamMounting:
-        """How the beams are RDI's four. Raises `SinkError` where they are not."""
+        """How the beams are RDI's four. Raises `RecordingError` where they are not."""
         return rdi_frames.find_mounting(self.beam_axes, self.sensor.name)
 
     def add_truth(self, truth: Mapping[str, Truth], start: float) -> None:
@@ -155,7 +155,7 @@ class DopplerInstrument:
             self._history.add(truth[self.sensor.link], start)
 
     def sample(self, reading: Reading) -> InstrumentData:
-        """Return what was told of a slab, readings that were not emitted left out. Raises `SinkError`."""
+        """Return what was told of a slab, readings that were not emitted left out. Raises `RecordingError`."""
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
         validity = reading.arrays["time_of_validity"]
@@ -195,14 +195,14 @@ class DopplerInstrument:
     def _sample_adcp(self, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
         """Return what an ADCP's arrays say; its altitude is the mean of its beams' by its own attitude.
 
-        Raises `SinkError` where some are missing.
+        Raises `RecordingError` where some are missing.
         """
         spec = self.sensor.spec
         if not isinstance(spec, Adcp):
             raise TypeError(type(spec))
         if missing := [output.name for output in spec.outputs if output.name not in arrays]:
             what, remedy = f"arrays of {self.sensor.name!r}", "record it anew: this recording is of an older version"
-            raise SinkError(what, f"without {', '.join(missing)}", allowed="must all be recorded", remedy=remedy)
+            raise RecordingError(what, f"without {', '.join(missing)}", allowed="must all be recorded", remedy=remedy)
         own = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
         attitude = to_matrices(arrays["orientation"]) @ own.T
         bottom, along, slant = (arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range"))

@@ -20,7 +20,7 @@ from operator import xor
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, ByteArray, FloatArray
 
 FOOT, FATHOM, KNOT = 0.3048, 1.8288, 1852.0 / 3600.0
@@ -92,7 +92,7 @@ def decode(data: bytes) -> tuple[dict[str, FloatArray], int]:
     """Return the arrays of what the sentences say, rows in their order, and how many lines are damaged or of no use.
 
     `altitude` comes from DBT's metres, `depth` and `reach` from DPT, `water` and `ground` from VBW: each array has a
-    row for each sentence of its kind. Raises `SinkError` where bytes hold none of them.
+    row for each sentence of its kind. Raises `RecordingError` where bytes hold none of them.
     """
     rows: dict[str, list[list[float]]] = {"DBT": [], "DPT": [], "VBW": []}
     skipped = 0
@@ -112,7 +112,7 @@ def decode(data: bytes) -> tuple[dict[str, FloatArray], int]:
         except (ValueError, IndexError):
             skipped += 1
     if not any(rows.values()):
-        raise SinkError("no DBT, DPT or VBW in bytes", len(data), allowed="must hold such sentences of NMEA 0183")
+        raise RecordingError("no DBT, DPT or VBW in bytes", len(data), allowed="must hold such sentences of NMEA 0183")
     depth, under = np.array(rows["DBT"]).reshape(-1), np.array(rows["DPT"]).reshape(-1, 2)
     speed = np.array(rows["VBW"]).reshape(-1, 4)
     found = {"altitude": depth, "depth": under[:, 0], "reach": under[:, 1]}

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 
 START_MARK = b"\x7f\x7f"
@@ -335,20 +335,21 @@ def _list_given_types(parts: Mapping[str, AnyArray]) -> tuple[str, ...]:
 
 
 def _count_ensembles(arrays: Mapping[str, AnyArray]) -> int:
-    """Return how many ensembles there are. Raises `SinkError` where nothing tells it."""
+    """Return how many ensembles there are. Raises `RecordingError` where nothing tells it."""
     for name in COUNT_ARRAYS:
         if name in arrays and np.ndim(arrays[name]):
             return int(np.shape(arrays[name])[0])
     allowed = f"must be told by {' or '.join(COUNT_ARRAYS)}, one row each"
     remedy = "give number, np.arange(1, n + 1) for n ensembles"
-    raise SinkError("how many ensembles there are", ", ".join(arrays) or "nothing", allowed=allowed, remedy=remedy)
+    raise RecordingError("how many ensembles there are", ", ".join(arrays) or "nothing", allowed=allowed, remedy=remedy)
 
 
 def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -> bytes:
     """Return ensembles of SI arrays (n, ...) by the names of the tables; one without an axis is the same in each row.
 
     `types` are the keys of the data types in order; without it those that something is given of. `number` (n,) or what
-    `decode` gives of any ensemble, `reserved` (n, 2), must be given: they tell how many there are. Raises `SinkError`
+    `decode` gives of any ensemble, `reserved` (n, 2), must be given: they tell how many there are.
+    Raises `RecordingError`
     where they do not, and for an ensemble that is longer than its head can say.
     """
     parts = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
@@ -359,7 +360,7 @@ def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -
         layout.append(_make_written_type(key, parts, offset))
         offset += layout[-1].size
     if offset + 2 > MAX_ENSEMBLE_BYTES:
-        raise SinkError(
+        raise RecordingError(
             "bytes of an ensemble", offset + 2, allowed=f"PD0 holds {MAX_ENSEMBLE_BYTES}: record fewer cells"
         )
     dtype = _make_dtype(tuple(layout))
@@ -451,7 +452,7 @@ def _find_runs(data: ByteArray) -> Iterator[tuple[int, int, int, tuple[int, ...]
 def decode(data: bytes) -> DecodedPd0:
     """Return the ensembles of bytes: what does not begin, add up or end as one is skipped, up to the next that does.
 
-    Raises `SinkError` where bytes hold none.
+    Raises `RecordingError` where bytes hold none.
     """
     buffer = np.frombuffer(data, dtype=np.uint8)
     parts, skipped, at = [], [], 0
@@ -470,7 +471,7 @@ def decode(data: bytes) -> DecodedPd0:
         skipped.append((at, buffer.size - at))
     if not parts and data:
         allowed = "must hold an ensemble that begins with 7F 7F and ends with the sum of its bytes"
-        raise SinkError("no PD0 ensemble in bytes", len(data), allowed=allowed)
+        raise RecordingError("no PD0 ensemble in bytes", len(data), allowed=allowed)
     return DecodedPd0(tuple(parts), tuple(skipped))
 
 
@@ -492,12 +493,12 @@ def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
 def decode_stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
     """Return what the clock showed (n,) ns. A clock of two digits is of the years 1970 to 2069.
 
-    Raises `SinkError` for ensembles without one: it is in the variable leader, which a log may leave out.
+    Raises `RecordingError` for ensembles without one: it is in the variable leader, which a log may leave out.
     """
     if "rtc" not in arrays and "rtc_y2k" not in arrays:
         allowed = "must hold rtc or rtc_y2k, which the variable leader (type 0080) has"
         remedy = "log the variable leader, or take the time from elsewhere"
-        raise SinkError("clock of ensembles", "none", allowed=allowed, remedy=remedy)
+        raise RecordingError("clock of ensembles", "none", allowed=allowed, remedy=remedy)
     if "rtc" not in arrays or ("rtc_y2k" in arrays and arrays["rtc_y2k"].any()):
         fields = arrays["rtc_y2k"].astype(np.int64)
         year, fields = 100 * fields[:, 0] + fields[:, 1], fields[:, 2:]

@@ -21,7 +21,7 @@ import numpy as np
 
 from navsense.devices import pd0, rdi_frames
 from navsense.devices.measurement import DopplerInstrument, InstrumentData, ProfileData
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import BinMapping
 from navsense.sensors.dvl import Dvl
@@ -60,14 +60,14 @@ DEPTH, HEADING, TEMPERATURE = 0x20, 0x1C, 0x01
 def select_coordinates(instrument: DopplerInstrument, requested: str) -> Pd0Coordinates:
     """Return the coordinates of an instrument's ensembles: those asked for, else a DVL's are earth, an ADCP's its own.
 
-    Raises `SinkError` where they cannot be told.
+    Raises `RecordingError` where they cannot be told.
     """
     spec, name = instrument.sensor.spec, instrument.sensor.name
     if isinstance(spec, Adcp):
         own = Pd0Coordinates(spec.coordinates)
         if requested and Pd0Coordinates(requested) not in (own, Pd0Coordinates.BEAM):
             allowed = f"must be {own} or beam: sensor {name!r} tells its profile in {own} coordinates"
-            raise SinkError("coordinates", requested, allowed=allowed, remedy="choose others in the world's file")
+            raise RecordingError("coordinates", requested, allowed=allowed, remedy="choose others in the world's file")
         frame = Pd0Coordinates(requested) if requested else own
     else:
         frame = Pd0Coordinates(requested) if requested else Pd0Coordinates.EARTH
@@ -75,7 +75,9 @@ def select_coordinates(instrument: DopplerInstrument, requested: str) -> Pd0Coor
     if frame is Pd0Coordinates.BEAM and abs(degrees - round(degrees)) > 0.01:
         allowed = "PD0 holds whole degrees, by which beam coordinates are turned"
         remedy = "choose instrument, ship or earth coordinates"
-        raise SinkError(f"angle of the beams of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy)
+        raise RecordingError(
+            f"angle of the beams of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy
+        )
     return frame
 
 

@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 
 from navsense.devices.pd0 import decode_stamps, encode_rtc
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, FloatArray
 
 BAD_VELOCITY, MAX_VELOCITY_COUNT = -32768, 32767
@@ -160,7 +160,8 @@ PARSERS = _make_parsers()
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     """Return the arrays of pings, and how many lines were none of theirs; a ping begins with `:SA`.
 
-    A line that is damaged leaves its figures unknown. A velocity that is bad is NaN. Raises `SinkError` where bytes
+    A line that is damaged leaves its figures unknown. A velocity that is bad is NaN.
+    Raises `RecordingError` where bytes
     hold no ping.
     """
     rows: list[dict[str, FloatArray]] = []
@@ -174,7 +175,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
         except (KeyError, IndexError, ValueError):
             skipped += bool(line.strip())
     if not rows:
-        raise SinkError("no PD6 ping in bytes", len(data), allowed="must hold lines that begin with :SA")
+        raise RecordingError("no PD6 ping in bytes", len(data), allowed="must hold lines that begin with :SA")
     arrays: dict[str, AnyArray] = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     clock = arrays.pop("rtc").astype(np.int64)
     dated: BoolArray = np.asarray(clock[:, 1:3].all(axis=1))

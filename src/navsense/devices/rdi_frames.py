@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import FloatArray, IntArray
 
 BEAMS = 4
@@ -56,7 +56,7 @@ class BeamMounting(NamedTuple):
 def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     """Return how a sensor's beams (k, 3), in vehicle axes, are RDI's: beam 3 is the one next to forward, to starboard.
 
-    Raises `SinkError`, with the sensor's name, where they are not four at one angle, a quarter turn apart.
+    Raises `RecordingError`, with the sensor's name, where they are not four at one angle, a quarter turn apart.
     """
     total = axes.sum(axis=0)
     axis = total / math.sqrt(float(total @ total)) if len(axes) == BEAMS else np.zeros(3)
@@ -85,10 +85,10 @@ def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     return BeamMounting(order, float(angles.mean()), turn, float(azimuths[third]), up)
 
 
-def _beam_error(name: str, what: str) -> SinkError:
+def _beam_error(name: str, what: str) -> RecordingError:
     """Return the error of an instrument that RDI's formats have no words for."""
     remedy = "record .nmea or .mcap, or give the instrument such beams"
-    return SinkError(f"sensor {name!r} has {what}, as this format has them", remedy=remedy)
+    return RecordingError(f"sensor {name!r} has {what}, as this format has them", remedy=remedy)
 
 
 def solve_velocity(beams: FloatArray, angle: float) -> FloatArray:

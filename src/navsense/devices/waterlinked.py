@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.typing import AnyArray, BoolArray, FloatArray
 
 FORMAT = "json_v3.2"
@@ -141,7 +141,7 @@ def _parse_report(report: Mapping[str, Any]) -> tuple[Any, ...]:
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     """Return the arrays of the reports of velocity, and how many lines are damaged, of another kind or of other beams.
 
-    Raises `SinkError` where bytes hold none.
+    Raises `RecordingError` where bytes hold none.
     """
     rows: list[tuple[Any, ...]] = []
     skipped = 0
@@ -154,6 +154,6 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             skipped += bool(line.strip())
     if not rows:
-        raise SinkError("no report of a velocity in bytes", len(data), allowed="must hold one JSON object a line")
+        raise RecordingError("no report of a velocity in bytes", len(data), allowed="must hold one JSON object a line")
     names = (*KEYS, "is_water", "stamp", "sent", "elapsed")
     return {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}, skipped

@@ -68,7 +68,7 @@ GZ_TYPES: Mapping[str, str] = {kind: module.GZ_TYPE for kind, module in _MODULES
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageLayout:
     """Return how one of a sensor's series becomes messages; `beside` names a companion.
 
-    Raise `SinkError` for a sheet of a wrong kind.
+    Raise `RecordingError` for a sheet of a wrong kind.
     """
     if companion:
         return list_companions(sensor, series_kind)[companion](sensor, series_kind)
@@ -83,7 +83,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", comp
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, LayoutMaker]:
     """Return the companion messages of a sensor by the suffix that `format_companion_topic` takes.
 
-    Raise `SinkError` for a sheet of a wrong kind.
+    Raise `RecordingError` for a sheet of a wrong kind.
     """
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor):
@@ -114,7 +114,8 @@ def extract_arrays(
 ) -> dict[str, AnyArray]:
     """Return what messages say, as rows of numbers by path (`cdr.CdrLayout`); `beside` names a companion's.
 
-    Of a sensor without a specification, `is_generic` says that the message is one of all arrays. Raise `SinkError` for
+    Of a sensor without a specification, `is_generic` says that the message is one of all arrays.
+    Raise `RecordingError` for
     a sheet of a wrong kind.
     """
     kind = sensor.spec.type

@@ -34,7 +34,7 @@ class DvlMessageInfo:
 
     @cached_property
     def spec(self) -> Dvl:
-        """The data sheet. Raises `SinkError` where it is another sensor's."""
+        """The data sheet. Raises `RecordingError` where it is another sensor's."""
         return require_spec(self.sensor, Dvl)
 
     @property

@@ -58,7 +58,10 @@ def time_of_validity(reading: Reading) -> Times:
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the frame of the instrument's axes, posed in the sensor's own. `SinkError` for another kind of sheet."""
+    """Return the frame of the instrument's axes, posed in the sensor's own.
+
+    `RecordingError` for another kind of sheet.
+    """
     return {get_frame_id(sensor): Pose(rotation=conjugate(ensure_unit(require_spec(sensor, Adcp).reference)))}
 
 
@@ -90,7 +93,7 @@ def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> 
 
 
 def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return how profiles or the true ones become messages. `SinkError` for a sheet of another kind."""
+    """Return how profiles or the true ones become messages. `RecordingError` for a sheet of another kind."""
     spec, clock = require_spec(sensor, Adcp), get_clock_name(sensor)
     cells, each = int(spec.cells.count), MESSAGE_BEAMS if spec.coordinates is CoordinateSystem.BEAM else 1
     lengths = {"vel_bin_beams": cells} | {f"vel_bin_beams.{m}.velocity_bin_beam": each for m in range(cells)}
@@ -122,7 +125,7 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
 def list_companions(
     sensor: MountedSensor, series_kind: SeriesKind
 ) -> Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]]:
-    """Return all arrays as one message beside the profile. `SinkError` for a sheet of another kind."""
+    """Return all arrays as one message beside the profile. `RecordingError` for a sheet of another kind."""
     require_spec(sensor, Adcp)
     return {"_ensemble": generic.make_layout} if series_kind != "bias" else {}
 

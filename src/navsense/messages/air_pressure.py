@@ -32,7 +32,7 @@ PressureSpec = type[AirPressure] | type[Depth]
 
 
 def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure) -> float:
-    """Return the variance (Pa^2) that a message states. Raise `SinkError` for a sheet of another kind."""
+    """Return the variance (Pa^2) that a message states. Raise `RecordingError` for a sheet of another kind."""
     (variance,) = make_covariance(series_kind, require_spec(sensor, spec_class).pressure.white_stddev(sensor.rate))
     return variance
 
@@ -42,7 +42,7 @@ def make_layout(
 ) -> MessageLayout:
     """Return how the readings (Pa), the truth or the hidden errors of a sensor of pressure become messages.
 
-    `SinkError` for a sheet of another kind.
+    `RecordingError` for a sheet of another kind.
     """
     clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 

@@ -23,7 +23,7 @@ FIELD_NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
     """Return how the readings, the truth or the hidden errors of an altimeter become messages.
 
-    The reference has no error: it is 0 among the hidden errors. `SinkError` for a sheet of another kind.
+    The reference has no error: it is 0 among the hidden errors. `RecordingError` for a sheet of another kind.
     """
     require_spec(sensor, Altimeter)
     clock = get_clock_name(sensor)
@@ -45,7 +45,7 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, values: Sequence[fl
 def encode_classic_message(stamp: int, entity: str, values: Sequence[float]) -> bytes:
     """Return the design's `gazebo.msgs.Altimeter` of a stamp (ns) and height, velocity, reference.
 
-    Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
+    Raise `RecordingError` that names the `entity` where the seconds do not fit into 32 bits.
     """
     return encode_nested(1, encode_classic_time(stamp, entity)) + encode_doubles(2, values, required=True)
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.series import Reading, to_nanoseconds
 from navsense.typing import IntArray, Times
 from navsense.world import MountedSensor
@@ -29,10 +29,10 @@ def get_frame_id(sensor: MountedSensor) -> str:
 
 
 def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
-    """Return the sensor's sheet, which must be of a kind. Raise `SinkError` where it is another's."""
+    """Return the sensor's sheet, which must be of a kind. Raise `RecordingError` where it is another's."""
     if not isinstance(sensor.spec, spec_class):
         what = f"sensor {sensor.name!r} of type {sensor.spec.type}"
-        raise SinkError(what, type(sensor.spec).__name__, allowed=f"must be of class {spec_class.__name__}")
+        raise RecordingError(what, type(sensor.spec).__name__, allowed=f"must be of class {spec_class.__name__}")
     return sensor.spec
 
 
@@ -51,9 +51,9 @@ MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
 """Seconds that a clock may show away from the run's start before no epoch could bring its stamps into a message."""
 
 
-def stamp_error(clock: str, seconds: float) -> SinkError:
+def stamp_error(clock: str, seconds: float) -> RecordingError:
     """Return the error of a stamp that no message can hold."""
-    return SinkError(
+    return RecordingError(
         f"stamp of clock {clock!r}, in seconds",
         seconds,
         allowed=f"a message holds {MIN_STAMP_SECONDS} to {MAX_STAMP_SECONDS}",
@@ -64,7 +64,7 @@ def stamp_error(clock: str, seconds: float) -> SinkError:
 def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
     """Return what the sensor's clock showed at each row, or at the instants `about` (n,) s, in integer nanoseconds.
 
-    It is off by the same then as at the row. Raise `SinkError` that names `clock` where a stamp is not finite or
+    It is off by the same then as at the row. Raise `RecordingError` that names `clock` where a stamp is not finite or
     beyond all formats.
     """
     shown = (reading.time if validity is None else validity) + reading.clock_error

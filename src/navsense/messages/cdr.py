@@ -168,7 +168,8 @@ class MessageLayout:
     """How one channel's messages are made: full type name, `ros2msg` schema, layout, and what writes the numbers.
 
     `fill(rows, stamp, arrays)` gets n rows that hold the template, stamps (n,) in integer nanoseconds, and the arrays
-    by name, time first. It raises `SinkError` for a stamp that does not fit into the message. One that is `constant`
+    by name, time first.
+    It raises `RecordingError` for a stamp that does not fit into the message. One that is `constant`
     is written at every sample, of a sensor that says nothing too; it gets no arrays.
     """
 
@@ -212,7 +213,8 @@ def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArra
 def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) nanoseconds at `path`, rounded towards the past so that the nanoseconds are never negative.
 
-    Raises `SinkError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as `write_vectors`
+    Raises `RecordingError` that names `clock` where the seconds do not fit into 32 bits, `ValueError` as
+    `write_vectors`
     does.
     """
     wrong = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))

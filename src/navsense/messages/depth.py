@@ -24,7 +24,7 @@ GZ_TYPE = air_pressure.GZ_TYPE
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the pressures (Pa), the true ones or their hidden errors become messages.
 
-    `SinkError` for a sheet of another kind.
+    `RecordingError` for a sheet of another kind.
     """
     return air_pressure.make_layout(sensor, series_kind, Depth)
 

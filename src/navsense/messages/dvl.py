@@ -129,7 +129,8 @@ Fill = Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frames of velocities, of the point cloud and of each beam, x along it, posed in the sensor's own.
 
-    A beam without a name has that of the frame of velocities, `/beam` and its number behind it. `SinkError` for a sheet
+    A beam without a name has that of the frame of velocities, `/beam` and its number behind it.
+    `RecordingError` for a sheet
     of another kind.
     """
     info = DvlMessageInfo(sensor, "reading")
@@ -145,7 +146,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the readings, the truth or the hidden errors of a DVL become messages of its dialect.
 
-    `SinkError` for a sheet of another kind.
+    `RecordingError` for a sheet of another kind.
     """
     makers = {MessageDialect.UUV: _make_uuv_layout, MessageDialect.DSROS: _make_ds_layout}
     return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_layout)(sensor, series_kind)
@@ -156,7 +157,7 @@ def list_companions(
 ) -> Mapping[str, Callable[[MountedSensor, SeriesKind], MessageLayout]]:
     """Return the messages beside the sensor's own: its dialect's, and last, so that it holds, that of all arrays.
 
-    `SinkError` for a sheet of another kind.
+    `RecordingError` for a sheet of another kind.
     """
     return {**_list_dialect_companions(require_spec(sensor, Dvl), series_kind), PING_SUFFIX: generic.make_layout}
 

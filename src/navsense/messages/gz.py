@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
 from navsense.series import Reading
 
@@ -80,7 +80,7 @@ def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
 def encode_classic_time(stamp: int, entity: str) -> bytes:
     """Return `gazebo.msgs.Time` of a stamp (ns).
 
-    Raise `SinkError` that names the `entity` where the seconds do not fit into 32 bits.
+    Raise `RecordingError` that names the `entity` where the seconds do not fit into 32 bits.
     """
     seconds, rest = divmod(stamp, NANOSECONDS_PER_SECOND)
     if not MIN_STAMP_SECONDS <= seconds <= MAX_STAMP_SECONDS:
@@ -94,7 +94,7 @@ def encode_float_v(values: Sequence[float]) -> bytes:
 
 
 def list_emitted_rows(reading: Reading) -> list[int]:
-    """Return the rows that are messages. Raise `SinkError` where the reading carries runs."""
+    """Return the rows that are messages. Raise `RecordingError` where the reading carries runs."""
     if reading.clock_error.ndim != 1:
-        raise SinkError(f"readings of {reading.name!r} carry a run axis", remedy="encode one run at a time")
+        raise RecordingError(f"readings of {reading.name!r} carry a run axis", remedy="encode one run at a time")
     return [int(row) for row in np.flatnonzero(reading.emitted)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, make_covariance
 from navsense.messages.cdr import (
     MessageLayout,
@@ -28,7 +28,8 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
     """Return how the readings (rad/s, m/s^2), the truth or the hidden errors of an IMU become messages.
 
     The covariances are the white noise of one sample on the diagonal; the first element of the orientation's is -1
-    where there is no orientation, as ROS has it. The hidden errors have none. `SinkError` for a sheet of another kind.
+    where there is no orientation, as ROS has it. The hidden errors have none.
+    `RecordingError` for a sheet of another kind.
     """
     spec = require_imu(sensor)
     clock = get_clock_name(sensor)
@@ -50,10 +51,10 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
 
 
 def require_imu(sensor: MountedSensor) -> Imu:
-    """Return the sensor's sheet. Raise `SinkError` where it is no IMU's."""
+    """Return the sensor's sheet. Raise `RecordingError` where it is no IMU's."""
     if not isinstance(sensor.spec, Imu):
         kind = type(sensor.spec).__name__
-        raise SinkError(f"sensor {sensor.name!r} says that it is an imu", kind, allowed="must be an Imu")
+        raise RecordingError(f"sensor {sensor.name!r} says that it is an imu", kind, allowed="must be an Imu")
     return sensor.spec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, make_covariance
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps, write_vectors
 from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
@@ -20,11 +20,11 @@ GZ_TYPE = "gz.msgs.Magnetometer"
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the readings (T), the truth or the hidden errors of a magnetometer become messages.
 
-    The covariance is the white noise of one sample on the diagonal. `SinkError` for a sheet of another kind.
+    The covariance is the white noise of one sample on the diagonal. `RecordingError` for a sheet of another kind.
     """
     spec = sensor.spec
     if not isinstance(spec, Magnetometer):
-        raise SinkError(
+        raise RecordingError(
             f"sensor {sensor.name!r} says that it is a magnetometer",
             type(spec).__name__,
             allowed="must be a Magnetometer",
@@ -50,7 +50,7 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, field: Sequence[flo
 def encode_classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
     """Return the design's `gazebo.msgs.Magnetometer` of a stamp (ns) and a field (3,) in tesla.
 
-    Raise `SinkError` where the seconds do not fit into 32 bits.
+    Raise `RecordingError` where the seconds do not fit into 32 bits.
     """
     who = encode_nested(1, encode_classic_time(stamp, entity)) + encode_nested(2, entity.encode())
     return who + encode_nested(3, encode_doubles(1, field, required=True))

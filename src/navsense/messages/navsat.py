@@ -40,7 +40,8 @@ DIAGONAL_KNOWN = 2
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how places (rad, m), true places or their hidden errors (m) become messages.
 
-    The covariance (m^2, east north up) is the white noise of one sample on the diagonal. `SinkError` for a sheet of
+    The covariance (m^2, east north up) is the white noise of one sample on the diagonal.
+    `RecordingError` for a sheet of
     another kind.
     """
     spec, clock = require_spec(sensor, NavSat), get_clock_name(sensor)

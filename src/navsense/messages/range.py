@@ -61,7 +61,7 @@ def select_reported_ranges(
 def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return how the ranges (m), the true ones or their hidden errors become messages.
 
-    `SinkError` for a sheet of another kind.
+    `RecordingError` for a sheet of another kind.
     """
     clock, spec = get_clock_name(sensor), require_spec(sensor, Range)
     limits = (spec.minimum_range, spec.maximum_range) if _is_clamped(spec) else (-math.inf, math.inf)

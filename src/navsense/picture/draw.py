@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.figures import check_figure_path, make_figure, require_matplotlib, save_figure
 from navsense.picture.chart import Chart, chart_of
 from navsense.picture.plan import draw_names, draw_plan, plain, time_scale
@@ -27,10 +27,13 @@ LETTERS = 110
 
 
 def check(path: str | os.PathLike[str]) -> Path:
-    """Return where a picture goes. Raise `SinkError` for another suffix, no possible place, or without matplotlib."""
-    target = check_figure_path(path, SinkError)
+    """Return where a picture goes.
+
+    Raise `RecordingError` for another suffix, no possible place, or without matplotlib.
+    """
+    target = check_figure_path(path, RecordingError)
     check_target(target)
-    require_matplotlib(SinkError)
+    require_matplotlib(RecordingError)
     return target
 
 
@@ -49,14 +52,15 @@ def draw(
     more than once round. A current by chance is that of one run of a seed. Ground is every surface that stands still
     and is not of a model that carries sensors.
 
-    Raises `SinkError` where the picture cannot be written or matplotlib is not there, `FieldError` for a surface that
+    Raises `RecordingError` where the picture cannot be written or matplotlib is not there, `FieldError` for a surface
+    that
     cannot be read, `SimulationError` and `MotionError` for motions and durations that cannot be.
     """
     target = check(path)
     chart = chart_of(world, load_motions(world, motion), duration, seed, run)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name in letters that the font has not
-        save_figure(_sheet(chart), target, SinkError)
+        save_figure(_sheet(chart), target, RecordingError)
 
 
 def _sheet(chart: Chart) -> Any:
@@ -65,16 +69,16 @@ def _sheet(chart: Chart) -> Any:
     below += [draw_columns] if chart.columns else []
     ratio = chart.view.wide / chart.view.tall
     if not below:
-        figure = make_figure(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, SinkError)
+        figure = make_figure(9.0 * min(ratio, 1.0) + 1.2, 9.0 / max(ratio, 1.0) + 1.0, RecordingError)
         plan, parts = figure.add_subplot(), []
     elif ratio >= WIDE:
         tall, foot = max(10.0 / ratio, 3.5) + 1.2, 3.2
-        figure = make_figure(12.0, tall + foot + 0.6, SinkError)
+        figure = make_figure(12.0, tall + foot + 0.6, RecordingError)
         grid = figure.add_gridspec(2, 6, height_ratios=(tall, foot))
         plan = figure.add_subplot(grid[0, :])
         parts = [grid[1, :]] if len(below) == 1 else [grid[1, :4], grid[1, 4:]]
     else:
-        figure = make_figure(7.2 * ratio + 7.0, 8.6, SinkError)
+        figure = make_figure(7.2 * ratio + 7.0, 8.6, RecordingError)
         grid = figure.add_gridspec(2, 2, width_ratios=(7.2 * ratio + 1.2, 5.5))
         plan = figure.add_subplot(grid[:, 0])
         parts = [grid[:, 1]] if len(below) == 1 else [grid[0, 1], grid[1, 1]]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from navsense import atomic
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_writers, euroc, message_formats, npz, parquet
 from navsense.recordings.base import check_target, find_format, to_path
 from navsense.recordings.dataset import Dataset
@@ -67,16 +67,18 @@ for _format in FORMATS:
 
 
 def check_name(path: Path) -> None:
-    """Raise `SinkError` for a path without a file name, and for a name that is only a suffix."""
+    """Raise `RecordingError` for a path without a file name, and for a name that is only a suffix."""
     if not path.name or path.name.lower() in list_suffixes():
         allowed = "must have something before its suffix" if path.name else "must be a file's"
-        raise SinkError("name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}")
+        raise RecordingError(
+            "name of a recording", str(path), allowed=allowed, remedy=f"write run{path.name or '.mcap'}"
+        )
 
 
 def find_output_format(path: Path, world: World | None = None) -> Format:
     """Return the format in which a recording with this path is written, by its suffix. Opens no file.
 
-    Raises `SinkError` if no format has the suffix, or the path cannot be written; with `world` also if the format
+    Raises `RecordingError` if no format has the suffix, or the path cannot be written; with `world` also if the format
     cannot hold its sensors.
     """
     check_name(path)
@@ -84,7 +86,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     if found is None or found.open_writer is None:
         if ADDRESS_PATTERN.fullmatch(str(path)):
             parse_address(path)
-        raise SinkError(
+        raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
             allowed="known are " + ", ".join(list_suffixes(one for one in list_formats() if one.open_writer)),
@@ -98,7 +100,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
 
 
 def check_output(path: str | os.PathLike[str], world: World | None = None) -> None:
-    """Raise `SinkError` if a run of a world cannot be written to this path or address. Opens no file."""
+    """Raise `RecordingError` if a run of a world cannot be written to this path or address. Opens no file."""
     target = to_path(path)
     if is_port_address(target):
         parse_address(target)
@@ -121,14 +123,14 @@ def data_path(path: str | os.PathLike[str]) -> Path:
 
 
 def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
-    """Open a recording for writing, in the format of its suffix. Raises `SinkError` if it cannot be opened."""
+    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
     target = to_path(path)
     if is_port_address(target):
         return DevicePortWriter(target, header)
     found = find_output_format(target)
     if Capability.RUNS not in found.capabilities and len(header.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
-        raise SinkError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
+        raise RecordingError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
     assert found.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
     return found.open_writer(target, header)
 
@@ -146,7 +148,7 @@ def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a re
         recording["imu"]["angular_velocity"], recording.truth["rov::base"].position, recording.world
 
     A recording in .npz, .parquet or .csv returns exactly what was recorded. One of messages, of navsense or of another
-    program, returns one run, without the samples that were not published. Raises `SinkError` if the file is not a
+    program, returns one run, without the samples that were not published. Raises `RecordingError` if the file is not a
     recording, is damaged or is truncated.
     """
     target = to_path(path)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import metadata
 from navsense.recordings.header import RecordingHeader
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
@@ -144,16 +144,16 @@ class SeriesHeaders:
         self.current: dict[str, Any] | None = None
 
     def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
-        """Add a sensor, and return its header. Raises `SinkError` if its arrays, their shapes or its runs changed."""
+        """Add a sensor, and return its header. Raises `RecordingError` if its arrays, shapes or runs changed."""
         header = metadata.sensor_header(self._recording, name, reading)
         if self.sensors.setdefault(name, header) != header:
             raise self.changed_error(name)
         return header
 
-    def changed_error(self, name: str) -> SinkError:
+    def changed_error(self, name: str) -> RecordingError:
         """Return the error of a sensor whose arrays are not those of its first rows."""
         what = f"sensor {name!r} changed its arrays, their types, their shapes or its runs"
-        return SinkError(what, where=Where(str(self._path)))
+        return RecordingError(what, where=Where(str(self._path)))
 
     def add_truth(self, name: str) -> None:
         """Add a link."""

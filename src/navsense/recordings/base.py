@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, ParamSpec, Protocol, Self
 
 from navsense import atomic, inputs
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.format import (
     Capability,
     Format,
@@ -53,9 +53,9 @@ class WriterBase(ABC):
         """Keep what can be kept of the time slices before an error."""
 
 
-def closed_error(path: Path | str) -> SinkError:
+def closed_error(path: Path | str) -> RecordingError:
     """Return the error of writing to a recording that is closed."""
-    return SinkError("the recording is closed, or has already failed", where=Where(str(path)))
+    return RecordingError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
 @contextlib.contextmanager
@@ -75,8 +75,8 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
         view = view[file.write(view) :]
 
 
-def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
-    """Return a `SinkError` with a remedy for an error of the operating system."""
+def os_error(path: Path, error: OSError, doing: str = "write") -> RecordingError:
+    """Return a `RecordingError` with a remedy for an error of the operating system."""
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
         errno.EDQUOT: "free some of the quota or choose another disk",
@@ -98,13 +98,13 @@ def os_error(path: Path, error: OSError, doing: str = "write") -> SinkError:
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
         remedy = recovery_command(path) or remedy
-    return SinkError(what, where=Where(str(path)), remedy=remedy)
+    return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
-def no_thread_error(where: Where) -> SinkError:
+def no_thread_error(where: Where) -> RecordingError:
     """Return the error of a recording if the system cannot start its thread."""
     what = "cannot be written: the system cannot start another thread"
-    return SinkError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
+    return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
 SUFFIX = ".mcap"
@@ -118,14 +118,14 @@ def recovery_command(path: Path) -> str:
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raises `SinkError` for another type, an empty path (the current folder), and a null character."""
+    """Return a path. Raises `RecordingError` for another type, an empty path, and a null character."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
-        raise SinkError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
+        raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if not os.fspath(path):
-        raise SinkError("the name of a recording is empty", remedy="name a file or a folder")
+        raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):
-        raise SinkError("path of a recording", repr(path), allowed="must not contain a null character")
+        raise RecordingError("path of a recording", repr(path), allowed="must not contain a null character")
     return Path(os.fsdecode(path))
 
 
@@ -145,17 +145,17 @@ def is_recovered(path: Path) -> bool:
 
 
 def find_format(path: Path) -> Format:
-    """Return the format of an existing recording. Raises `SinkError` if it is unknown."""
+    """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
     found = format_of_recording(path)
     if found:
         return found
     if path.is_dir():
         files = " or ".join(file for one in list_formats() for file in one.folder_files)
         remedy = f"name a file in it, or a folder that holds {files}"
-        raise SinkError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
     if not path.exists() and recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
-    raise SinkError(
+    raise RecordingError(
         "no recording has this suffix",
         path.suffix or path.name,
         allowed="known are " + ", ".join(list_suffixes()),
@@ -164,37 +164,37 @@ def find_format(path: Path) -> Format:
 
 
 def check_target(path: Path) -> None:
-    """Raise `SinkError` if `path` cannot be a new file: it is a directory, a pipe or an input, or has no directory."""
+    """Raise `RecordingError` if `path` cannot be a new file: a directory, a pipe, an input, or without a directory."""
     atomic.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             path.stat()  # raises for a link to itself
         if path.is_dir():
-            raise SinkError("is a directory", where=Where(str(path)), remedy="name a file in it")
+            raise RecordingError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
-            raise SinkError(
+            raise RecordingError(
                 "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"
             )
         if not path.parent.is_dir():
-            raise SinkError(
+            raise RecordingError(
                 "the directory does not exist", str(path.parent), where=Where(str(path)), remedy="create it first"
             )
     except (OSError, ValueError) as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
 def open_for_reading(path: Path) -> BinaryIO:
-    """Return a file opened for reading. Raises `SinkError` if that fails or the file is special (`inputs`)."""
+    """Return a file opened for reading. Raises `RecordingError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
             # Asked before opening: a pipe that nobody writes to is never open.
-            raise SinkError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
+            raise RecordingError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
         raise os_error(path, error, "read") from error
     except ValueError as error:
-        raise SinkError(f"no possible file name: {error}", where=Where(str(path))) from error
+        raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
 Arguments = ParamSpec("Arguments")
@@ -225,7 +225,7 @@ class AtomicWriter(WriterBase):
     """Writes time slices by a `PendingFile` in a thread of its own, which an interrupt cannot stop halfway."""
 
     def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
-        """Create the file in the thread. Raises `SinkError` if the system cannot start a thread, or the file fails."""
+        """Create the file in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-recording")
         self._closed = False
@@ -274,7 +274,7 @@ class AtomicWriter(WriterBase):
                 self._thread.shutdown(wait=False)
 
     def close(self) -> None:
-        """Complete the file and give it its name. Raises `SinkError` if this fails, or an earlier write failed."""
+        """Complete the file and give it its name. Raises `RecordingError` if this fails, or an earlier write failed."""
         self._finish(self._file.finish)
 
     def salvage(self) -> None:

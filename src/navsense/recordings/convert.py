@@ -13,19 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from navsense import atomic, inputs, recordings
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
 from navsense.recordings.base import os_error, to_path
+from navsense.recordings.channels import ROS1
 from navsense.recordings.device_writers import ADDRESS_PATTERN
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.losses import ConversionLosses
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
+from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import has_place, notes_about
 from navsense.series import TimeSlice
 
@@ -67,18 +70,20 @@ def convert(
     epoch: the integer second at which `out` begins, in place of that of `path`.
     ros: the ROS 2 distribution of the definitions in `out`: "jazzy" (also for later distributions) or "humble".
 
-    Raises `SinkError` if a recording cannot be read or written, and if `out` is `path`.
+    Raises `RecordingError` if a recording cannot be read or written, and if `out` is `path`.
     """
     source, target = to_path(path), to_path(out)
     try:
         if epoch is not None and not 0 <= epoch <= MAX_STAMP_SECONDS:
-            raise SinkError("--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}")
+            raise RecordingError(
+                "--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}"
+            )
         if ADDRESS_PATTERN.fullmatch(str(out)):
             remedy = "name a file; what is sent to a port comes from: navsense run"
-            raise SinkError("a recording is converted into a file, not an address", str(out), remedy=remedy)
+            raise RecordingError("a recording is converted into a file, not an address", str(out), remedy=remedy)
         with inputs.collect_inputs():
             inputs.add_input(source)
-            inputs.add_input(message_reader.ros2_bag_folder(source))
+            inputs.add_input(ros2_bag_folder(source))
             if not source.exists():
                 inputs.add_input(storage_path(source))
             target_format = _find_target_format(target)
@@ -86,7 +91,7 @@ def convert(
             if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
                     allowed = "is of .npz and .parquet: a recording of messages holds one run"
-                    raise SinkError("--run", run, allowed=allowed)
+                    raise RecordingError("--run", run, allowed=allowed)
                 return _copy_messages(source, target)
             return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
@@ -94,7 +99,7 @@ def convert(
 
 
 def _find_target_format(target: Path) -> Format:
-    """Return the format of `target`. Raises `SinkError` if it cannot be written, or contains an input."""
+    """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
     found = format_of_name(target)
     if found is None or Capability.MESSAGES not in found.capabilities:
@@ -107,12 +112,8 @@ def _find_target_format(target: Path) -> Format:
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
     with message_reader.open_messages(source) as found:
         notes = notes_about(found.metadata.get(WORLD_KEY))
-        if (
-            isinstance(found, message_reader.McapReader)
-            and find_suffix(target) == ".mcap"
-            and found.profile != message_reader.ROS1
-        ):
-            count = found.count_messages()  # reads all messages, so a damaged file is not copied
+        if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
+            count = found.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
@@ -148,7 +149,7 @@ def _convert_readings(
         with message_reader.open_messages(source) as found:
             reader = ReadingAssembler(found)
             if run is not None and [run] != list(reader.header.runs):
-                raise SinkError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
+                raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
             world = reader.header.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
@@ -164,7 +165,7 @@ def _convert_readings(
         loaded = loaded.select_run(run)
     if len(loaded.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
-        raise SinkError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
+        raise RecordingError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
     try:
         recording = replace(loaded.make_header(), ros=ros)
     except DamagedError as error:
@@ -176,9 +177,9 @@ def _convert_readings(
     return made
 
 
-def _no_readings_error(source: Path) -> SinkError:
+def _no_readings_error(source: Path) -> RecordingError:
     what = "holds no message that is read as a reading or as truth"
-    return SinkError(what, where=Where(str(source)), remedy=INFO_HINT)
+    return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
 
 
 def _write_slices(

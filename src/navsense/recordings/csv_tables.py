@@ -26,7 +26,7 @@ import numpy as np
 
 from navsense import inputs
 from navsense.atomic import HiddenFolder, save_text
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.motion._log import HEADER as POSES
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
@@ -44,7 +44,7 @@ from navsense.recordings.base import AtomicWriter, closed_error, os_error, recov
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.series import Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
@@ -68,17 +68,17 @@ RATE_COLUMNS = ("time", *(part.column for part in TRUTH_COMPONENTS[POSE_COUNT:])
 
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
-_FILE = inputs.FileKind("table", SinkError, "must be a CSV table in UTF-8")
+_FILE = inputs.FileKind("table", RecordingError, "must be a CSV table in UTF-8")
 
 
 def find_folder(path: Path) -> Path:
-    """Return the folder of an existing recording, given the folder or NAME.csv. Raises `SinkError` if it is missing."""
+    """Return the folder of a recording, given the folder or NAME.csv. Raises `RecordingError` if it is missing."""
     folder = path if path.is_dir() else storage_path(path)
     if folder.is_dir():
         return folder
     if recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
-    raise SinkError(
+    raise RecordingError(
         "is not a recording",
         path.suffix,
         allowed="a recording in CSV is a folder: of tables of navsense, or of EuRoC",
@@ -88,7 +88,7 @@ def find_folder(path: Path) -> Path:
 
 
 def check_table_folder(path: Path) -> None:
-    """Raise `SinkError` if the folder of NAME.csv or NAME.euroc exists and holds a file that is not of a recording."""
+    """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
     folder = storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
@@ -97,7 +97,7 @@ def check_table_folder(path: Path) -> None:
     except OSError as error:
         raise os_error(path, error) from error
     if foreign is not None:
-        raise SinkError(
+        raise RecordingError(
             "the recording is the folder of this name, which holds something else",
             str(foreign),
             where=Where(str(path)),
@@ -113,7 +113,7 @@ def _foreign_file(folder: Path) -> Path | None:
             # In an empty context the file is not an input of the command, so the recording can be replaced.
             text = Context().run(inputs.read_bytes, str(folder / METADATA_FILE), _FILE)
             written = {METADATA_FILE, *inputs.parse_json(text)[FILES]}
-        except (SinkError, ValueError, KeyError, TypeError):
+        except (RecordingError, ValueError, KeyError, TypeError):
             return folder / METADATA_FILE
     inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
@@ -211,7 +211,7 @@ class PendingCsv:
     def _reserve_name(self, name: str, owner: str) -> str:
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
-            raise SinkError(what, name, where=Where(str(self._path)), remedy="rename one of them")
+            raise RecordingError(what, name, where=Where(str(self._path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
@@ -273,26 +273,26 @@ class CsvWriter(AtomicWriter):
     """Writes time slices to a folder of CSV tables: NAME for the path NAME.csv."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder next to NAME. Raises `SinkError` if this fails."""
+        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
         super().__init__(path, lambda: PendingCsv(path, recording))
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return the metadata of a folder. Raises `SinkError` if it is not a recording."""
+    """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
         remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
-        raise SinkError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
+        raise RecordingError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
     try:
         return metadata.parse_metadata(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
-    except SinkError:
+    except RecordingError:
         raise
     except Exception as error:
         raise metadata.damaged_error(folder, error) from error
 
 
 def read(path: Path) -> Dataset:
-    """Return the recording in a folder of CSV tables, bit for bit. Raises `SinkError`."""
+    """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
     folder = find_folder(path)
     meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
@@ -300,19 +300,19 @@ def read(path: Path) -> Dataset:
         truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(folder, meta["current"]) if meta.get("current") else None
         return Dataset(readings, truth, meta, current)
-    except SinkError:
+    except RecordingError:
         raise
     except Exception as error:
         raise metadata.damaged_error(folder, error) from error
 
 
 def read_table(file: Path, header: Sequence[str]) -> FloatArray:
-    """Return the columns (n, columns) of a table. Raises `SinkError` with file and line."""
+    """Return the columns (n, columns) of a table. Raises `RecordingError` with file and line."""
     lines = inputs.read_lines(str(file), _FILE)
     first = next(lines, "")
     if first != ",".join(header):
         allowed = "must be " + ",".join(header)
-        raise SinkError("header of the table", first, allowed=allowed, where=Where(str(file), 1))
+        raise RecordingError("header of the table", first, allowed=allowed, where=Where(str(file), 1))
     rows = _check_rows(lines, file, len(header))
     first = next(rows, "")
     if not first:
@@ -320,15 +320,17 @@ def read_table(file: Path, header: Sequence[str]) -> FloatArray:
     try:
         return np.loadtxt(chain((first,), rows), delimiter=",", comments=None, ndmin=2)
     except ValueError as error:
-        raise SinkError("table", str(error), where=Where(str(file)), allowed="must hold numbers") from error
+        raise RecordingError("table", str(error), where=Where(str(file)), allowed="must hold numbers") from error
 
 
 def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]:
-    """Yield the rows of a table. Raises `SinkError` for a row with another number of columns."""
+    """Yield the rows of a table. Raises `RecordingError` for a row with another number of columns."""
     for number, line in enumerate(lines, 2):
         if line.count(",") != columns - 1:
             what = "number of columns"
-            raise SinkError(what, line.count(",") + 1, allowed=f"must be {columns}", where=Where(str(file), number))
+            raise RecordingError(
+                what, line.count(",") + 1, allowed=f"must be {columns}", where=Where(str(file), number)
+            )
         yield line
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.motion.stationary import Stationary
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
@@ -94,10 +94,10 @@ class Dataset(Mapping[str, Reading]):
         return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
 
     def select_run(self, number: int) -> Dataset:
-        """Return one of several runs by its number. Raises `SinkError` for an unknown number."""
+        """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
         if number not in self.runs:
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
-            raise SinkError("run", number, allowed=f"must be one of {shown}")
+            raise RecordingError("run", number, allowed=f"must be one of {shown}")
         place = self.runs.index(number)
         readings = {name: select_run(reading, place) for name, reading in self.readings.items()}
         flow = self.current

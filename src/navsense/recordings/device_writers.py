@@ -28,7 +28,7 @@ from navsense.devices.encoders import DeviceFormat
 from navsense.devices.logs import summarise_log
 from navsense.devices.measurement import DopplerInstrument
 from navsense.devices.pd0_ensembles import Pd0Coordinates
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import (
     WriterBase,
     add_path_to_errors,
@@ -41,7 +41,7 @@ from navsense.recordings.base import (
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap import check_header
+from navsense.recordings.mcap.writer import check_header
 from navsense.recordings.tcp_server import TcpServer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading, TimeSlice
@@ -82,29 +82,33 @@ def format_url(path: Path) -> str:
 
 
 def parse_address(path: Path) -> PortAddress:
-    """Return the parts of the address of a port. Raises `SinkError`."""
+    """Return the parts of the address of a port. Raises `RecordingError`."""
     where = Where(format_url(path))
     found = PORT_PATTERN.fullmatch(str(path))
     names = {suffix.split(".")[1]: suffix for suffix in encoders.FORMATS}
     if found is None:
         allowed = f"a port is FORMAT+tcp://HOST:PORT, FORMAT one of {', '.join(names)}"
-        raise SinkError("no address of a port", where=where, allowed=allowed)
+        raise RecordingError("no address of a port", where=where, allowed=allowed)
     if found["form"] not in names:
-        raise SinkError("format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}")
+        raise RecordingError(
+            "format of a port", found["form"], where=where, allowed=f"must be one of {', '.join(names)}"
+        )
     port = found["port"]
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 1 << 16):
-        raise SinkError("port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free")
+        raise RecordingError(
+            "port", port, where=where, allowed="must be a number from 0 to 65535; 0 for any that is free"
+        )
     options = {"sensor": "", "frame": "", "wait": str(CONNECT_TIMEOUT)}
     for key, value in parse_qsl(found["query"] or "", keep_blank_values=True):
         if key not in options:
-            raise SinkError("option of a port", key, where=where, allowed=f"must be one of {', '.join(options)}")
+            raise RecordingError("option of a port", key, where=where, allowed=f"must be one of {', '.join(options)}")
         options[key] = value
     try:
         wait = float(options["wait"])
     except ValueError:
         wait = -1.0
     if not 0.0 <= wait <= 1e6:
-        raise SinkError("wait (s)", options["wait"], where=where, allowed="must be a number from 0 to 1e6")
+        raise RecordingError("wait (s)", options["wait"], where=where, allowed="must be a number from 0 to 1e6")
     host = found["host"].strip("[]") or "127.0.0.1"
     return PortAddress(names[found["form"]], host, int(port), options["sensor"], options["frame"], wait)
 
@@ -119,18 +123,18 @@ def _matches(sensor: MountedSensor, name: str) -> bool:
 
 
 def _select_sensor(world: World, form: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
-    """Return the named or the only sensor of a device format. Raises `SinkError`, which lists the candidates."""
+    """Return the named or the only sensor of a device format. Raises `RecordingError`, which lists the candidates."""
     candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, form.spec_types)]
     kinds = " or ".join(kind.__name__.upper() for kind in form.spec_types)
     if not candidates:
         remedy = f"give the world a {kinds}, or record another format"
-        raise SinkError(f"the world has no {kinds}, which {form.name} is of", where=where, remedy=remedy)
+        raise RecordingError(f"the world has no {kinds}, which {form.name} is of", where=where, remedy=remedy)
     found = [sensor for sensor in candidates if _matches(sensor, name)] if name else candidates
     if len(found) == 1:
         return found[0]
     names = ", ".join(sensor.name for sensor in candidates)
     what = "sensor" if name else f"{form.name} is of one instrument, and the world has {len(candidates)}"
-    raise SinkError(what, name or None, where=where, allowed=f"they are {names}", remedy=f"name it: {hint}")
+    raise RecordingError(what, name or None, where=where, allowed=f"they are {names}", remedy=f"name it: {hint}")
 
 
 def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) -> str:
@@ -140,7 +144,7 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 
 
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
-    """Return the format, the sensor and the coordinates in the name of a file. Raises `SinkError`."""
+    """Return the format, the sensor and the coordinates in the name of a file. Raises `RecordingError`."""
     suffix, where = device_suffix(path), Where(str(path))
     form, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     frame = words.pop().lower() if form.has_frames and words and words[-1].lower() in list(Pd0Coordinates) else ""
@@ -150,27 +154,29 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     if candidates and other and not named:
         names = ", ".join(sensor.name for sensor in candidates)
         what = f"names a sensor that {form.name} is not of"
-        raise SinkError(what, other, where=where, allowed=f"those that it is of are {names}", remedy=f"name it: {how}")
+        raise RecordingError(
+            what, other, where=where, allowed=f"those that it is of are {names}", remedy=f"name it: {how}"
+        )
     behind = ".".join(words).rpartition(named)[2].strip(".") if named else ""
     if behind:
         allowed = (
             f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
         )
-        raise SinkError(
+        raise RecordingError(
             "frame behind the sensor's name", behind, where=where, allowed=allowed, remedy=f"name it: {how}"
         )
     return form, _select_sensor(world, form, named, where, how), frame
 
 
 def resolve_port(path: Path, world: World) -> tuple[PortAddress, DeviceFormat, MountedSensor]:
-    """Return the address of a port, its device format and its sensor. Raises `SinkError`."""
+    """Return the address of a port, its device format and its sensor. Raises `RecordingError`."""
     address, where = parse_address(path), Where(format_url(path))
     form = encoders.FORMATS[address.suffix]
     if address.frame and (not form.has_frames or address.frame not in list(Pd0Coordinates)):
         allowed = (
             f"must be one of {', '.join(Pd0Coordinates)}" if form.has_frames else f"{form.name} has none to choose"
         )
-        raise SinkError("frame", address.frame, where=where, allowed=allowed)
+        raise RecordingError("frame", address.frame, where=where, allowed=allowed)
     return address, form, _select_sensor(world, form, address.sensor, where, "?sensor=SENSOR behind the port")
 
 
@@ -178,7 +184,7 @@ class DeviceLogWriter(WriterBase):
     """Writes the output of one instrument to a file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Find the sensor and open the file. Raises `SinkError` if either fails."""
+        """Find the sensor and open the file. Raises `RecordingError` if either fails."""
         check_header(path, recording, "a device's log")
         check_target(path)
         form, sensor, frame = resolve_log(path, recording.world)
@@ -191,7 +197,7 @@ class DeviceLogWriter(WriterBase):
             raise os_error(path, error) from error
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Write the output of the instrument in a time slice. Raises `SinkError` if this fails."""
+        """Write the output of the instrument in a time slice. Raises `RecordingError` if this fails."""
         if not self._is_open:
             raise closed_error(self._path)
         with add_path_to_errors(self._path):
@@ -209,7 +215,7 @@ class DeviceLogWriter(WriterBase):
             raise
 
     def close(self) -> None:
-        """Close the file. Raises `SinkError` if this fails."""
+        """Close the file. Raises `RecordingError` if this fails."""
         self._is_open = False
         try:
             self._file.close()
@@ -231,7 +237,7 @@ class DevicePortWriter(WriterBase):
     """Sends the output of one instrument to the clients of a TCP port."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Find the sensor, listen, and wait for the first client. Raises `SinkError`."""
+        """Find the sensor, listen, and wait for the first client. Raises `RecordingError`."""
         check_header(path, recording, "a device's port")
         address, form, sensor = resolve_port(path, recording.world)
         where = Where(format_url(path))
@@ -294,13 +300,13 @@ class InstrumentEncoder:
     """The bytes of one instrument."""
 
     def __init__(self, recording: RecordingHeader, form: DeviceFormat, sensor: MountedSensor, frame: str) -> None:
-        """Create the encoder. Raises `SinkError` if the format cannot hold the instrument."""
+        """Create the encoder. Raises `RecordingError` if the format cannot hold the instrument."""
         self._instrument, self._form = DopplerInstrument(recording.world, sensor), form.name
         self._encode_samples = form.make_encoder(self._instrument, frame)
         self._has_pose, self._end_time = False, -math.inf
 
     def encode(self, time_slice: TimeSlice) -> bytes:
-        """Return the bytes of a time slice. Raises `SinkError`."""
+        """Return the bytes of a time slice. Raises `RecordingError`."""
         sensor = self._instrument.sensor
         # Messages arrive late: truth can come in an earlier time slice than the readings of the same time.
         self._instrument.add_truth(time_slice.truth, min(time_slice.start, self._end_time))
@@ -312,7 +318,7 @@ class InstrumentEncoder:
         if not self._has_pose and reading.emitted.any():
             remedy = "write a recording with the truth of links"
             what = f"where link {sensor.link!r} is and how it stands, which {self._form} of {sensor.name!r} tells"
-            raise SinkError(what, "unknown", remedy=remedy)
+            raise RecordingError(what, "unknown", remedy=remedy)
         return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))
 
 
@@ -330,11 +336,11 @@ DVL_ARRAYS = (
 
 def _refuse(path: Path) -> Dataset:
     remedy = "read it with navsense.devices, or see what it holds with: navsense info"
-    raise SinkError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
+    raise RecordingError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
 
 
 def summarize(path: Path) -> RecordingSummary:
-    """Return what the log of an instrument holds. The entire file is read. Raises `SinkError`."""
+    """Return what the log of an instrument holds. The entire file is read. Raises `RecordingError`."""
     with open_for_reading(path) as file:
         data = file.read()
     with add_path_to_errors(path):

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, normalize
@@ -65,7 +65,7 @@ MAV_FOLDER, STATE_FOLDER = "mav0", "state_groundtruth_estimate0"
 
 IMU_ARRAYS = ("angular_velocity", "linear_acceleration")
 
-_FILE = inputs.FileKind("table", SinkError, "must be a CSV table of EuRoC in UTF-8")
+_FILE = inputs.FileKind("table", RecordingError, "must be a CSV table of EuRoC in UTF-8")
 _MATRIX_PATTERN = re.compile(r"data:\s*\[([^\]]*)\]")
 _RATE_PATTERN = re.compile(r"^rate_hz\s*:\s*([0-9.eE+-]+)", re.MULTILINE)
 
@@ -150,12 +150,12 @@ class PendingEuroc:
     """A folder that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder. Raises `SinkError` if the world has no IMU."""
+        """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
         self._path, self._recording = path, recording
         self._imus = [sensor for sensor in recording.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, and EuRoC has no other sensor of ours"
-            raise SinkError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
+            raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
         self._folder = TableFolder(path)
         self._biases = BiasInterpolator()
         self._has_rows = False
@@ -201,10 +201,10 @@ class PendingEuroc:
             self._append_rows(f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv", STATE_HEADER, truth.stamp, columns)
 
     def _append_rows(self, name: str, header: Sequence[str], stamp: IntArray, columns: Sequence[AnyArray]) -> None:
-        """Append rows to a table. Raises `SinkError` for a stamp before 1970."""
+        """Append rows to a table. Raises `RecordingError` for a stamp before 1970."""
         if stamp.size and stamp.min() < 0:
             what, remedy = "timestamp (ns)", "choose a later --epoch"
-            raise SinkError(
+            raise RecordingError(
                 what, int(stamp.min()), allowed="must not be below 0", where=Where(str(self._path)), remedy=remedy
             )
         self._folder.append(name, header, [stamp, *columns])
@@ -257,7 +257,7 @@ class EurocWriter(AtomicWriter):
     """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder next to NAME. Raises `SinkError` if this fails."""
+        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
         super().__init__(path, lambda: PendingEuroc(path, recording))
 
@@ -268,7 +268,7 @@ def find_root(folder: Path) -> Path | None:
 
 
 def read(path: Path) -> Dataset:
-    """Return the IMUs and the true state in a folder of EuRoC, of any program. Raises `SinkError`.
+    """Return the IMUs and the true state in a folder of EuRoC, of any program. Raises `RecordingError`.
 
     Times count from the epoch in the metadata of navsense, or else from the second of the first timestamp. Clock errors
     are unknown, and 0.
@@ -277,7 +277,7 @@ def read(path: Path) -> Dataset:
     root = find_root(folder)
     if root is None:
         allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
-        raise SinkError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
+        raise RecordingError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
     meta = _read_metadata(folder)
     tables: dict[str, tuple[IntArray, FloatArray]] = {}
     while (root / f"imu{len(tables)}" / "data.csv").is_file():
@@ -305,12 +305,12 @@ def _read_metadata(folder: Path) -> Mapping[str, Any]:
     try:
         found = inputs.parse_json(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except ValueError as error:
-        raise SinkError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
+        raise RecordingError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
     return found if isinstance(found, dict) else {}
 
 
 def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
-    """Return the timestamps (n,) ns and the other columns of a table. Raises `SinkError` with file and line."""
+    """Return the timestamps (n,) ns and the other columns of a table. Raises `RecordingError` with file and line."""
     stamps, numbers = array("q"), array("d")
     for number, line in enumerate(inputs.read_lines(str(file), _FILE), 1):
         if line.startswith("#") or not line.strip():
@@ -318,7 +318,7 @@ def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
         cells = line.split(",")
         if len(cells) != count:
             where = Where(str(file), number)
-            raise SinkError("number of columns", len(cells), allowed=f"must be {count}", where=where)
+            raise RecordingError("number of columns", len(cells), allowed=f"must be {count}", where=where)
         try:
             stamp = int(cells[0])
             if abs(stamp) >= 2**63:
@@ -326,9 +326,11 @@ def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
             numbers.extend([float(cell) for cell in cells[1:]])
             stamps.append(stamp)
         except ValueError as error:
-            raise SinkError("row", str(error), where=Where(str(file), number), allowed="must be numbers") from error
+            raise RecordingError(
+                "row", str(error), where=Where(str(file), number), allowed="must be numbers"
+            ) from error
     if not stamps:
-        raise SinkError("table without rows", where=Where(str(file)))
+        raise RecordingError("table without rows", where=Where(str(file)))
     return np.frombuffer(stamps, np.int64), np.frombuffer(numbers).reshape(len(stamps), count - 1)
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
 from navsense.series import Reading
@@ -54,13 +54,13 @@ class Format:
     name: what `navsense info` calls it.
     suffixes: of file names, in lower case with the dot; "" for a folder without a suffix. A longer suffix wins.
     capabilities: what it holds. `convert` reports the rest as lost.
-    read: returns a recording; raises `SinkError` for another file, and for formats that are only written.
+    read: returns a recording; raises `RecordingError` for another file, and for formats that are only written.
     open_writer: opens a recording for writing; None for formats that are only read.
     summarize: returns what a recording holds; None: computed from what `read` returns.
     unit: what `navsense info` counts: "rows", "messages" or "records".
     is_folder: the recording NAME.SUFFIX is the folder NAME.
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
-    check_target: raises `SinkError` if a recording cannot have this path; given the world where it is known.
+    check_target: raises `RecordingError` if a recording cannot have this path; given the world where it is known.
     data_path: returns the file that a recording with this path is written to, where it is one file of a folder.
     holds_messages: `message_reader.open_messages` opens its messages.
     list_sensors: returns the names of the sensors that a recording with this path can hold; None: all sensors.
@@ -114,7 +114,8 @@ def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
 def find_suffix(path: Path) -> str:
     """Return the longest suffix of a path that a format has; "" if no format has one.
 
-    A format of another package is imported if its entry point has the name of the suffix. Raises `SinkError` if this
+    A format of another package is imported if its entry point has the name of the suffix.
+    Raises `RecordingError` if this
     fails.
     """
     name = path.name.lower()
@@ -129,7 +130,7 @@ def find_suffix(path: Path) -> str:
                     package = entry.dist.name if entry.dist else entry.value
                     what, allowed = f"format {entry.name!r} of package {package}", "must be a Format"
                     remedy = f"repair or remove {package}"
-                    raise SinkError(what, str(error), allowed=allowed, remedy=remedy) from error
+                    raise RecordingError(what, str(error), allowed=allowed, remedy=remedy) from error
                 register_format(plugin)
         found = _longest(name, list_suffixes())
     return found

@@ -13,12 +13,19 @@ import numpy as np
 
 from navsense import messages
 from navsense.messages.descriptors import encode_descriptor_set
-from navsense.recordings import records
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.mcap import WORLD_METADATA, check_header, encode_run_metadata, encode_world_metadata
-from navsense.recordings.mcap_file_writer import McapFileWriter, McapWriterBase
-from navsense.recordings.message_records import MessageRecord, chunk_messages
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.records import WORLD_METADATA
+from navsense.recordings.mcap.writer import (
+    McapFileWriter,
+    McapWriterBase,
+    MessageRecord,
+    check_header,
+    chunk_messages,
+    encode_run_metadata,
+    encode_world_metadata,
+)
 from navsense.recordings.topic_names import TopicNames
 from navsense.series import Reading, TimeSlice, to_nanoseconds
 
@@ -30,7 +37,7 @@ class GazeboWriter(McapWriterBase):
     """Writes slabs to one MCAP file of Gazebo's messages."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and all definitions. Raise `SinkError` where that cannot be."""
+        """Open the file and write its head and all definitions. Raise `RecordingError` where that cannot be."""
         check_header(path, recording)
         self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
         self._channels = {name: number for number, name in enumerate(self._sensors)}

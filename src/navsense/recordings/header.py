@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Protocol, Self
 
 from navsense import inputs
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.series import TimeSlice
@@ -49,7 +49,7 @@ class RecordingHeader:
     duration: the requested duration (s). A run may end earlier.
     runs: the numbers of the runs along the leading axis of the readings; one number without that axis.
     truth: false leaves out ideal values, biases, faults, the truth of links and the current.
-    ros: the ROS 2 distribution of the message definitions. An unknown one raises `SinkError`.
+    ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
     topics: the topics of the recording from which this one is converted.
     """
 
@@ -66,7 +66,7 @@ class RecordingHeader:
         """Reject an unknown ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
-            raise SinkError("distribution of ROS", self.ros, allowed=allowed)
+            raise RecordingError("distribution of ROS", self.ros, allowed=allowed)
 
     def allocate_topics(self) -> TopicNames:
         """Return the topics of everything in the recording."""
@@ -119,11 +119,11 @@ class RecordingWriter(Protocol):
         ...
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Write a time slice. Raises `SinkError` if it cannot be written."""
+        """Write a time slice. Raises `RecordingError` if it cannot be written."""
         ...
 
     def close(self) -> None:
-        """Complete the recording; nothing can be written afterwards. Raises `SinkError` if this fails."""
+        """Complete the recording; nothing can be written afterwards. Raises `RecordingError` if this fails."""
         ...
 
     def abort(self) -> None:

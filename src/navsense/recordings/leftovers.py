@@ -13,29 +13,29 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from navsense import atomic, inputs
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
-from navsense.recordings import csv_tables, npz, records
-from navsense.recordings.base import (
-    is_recovered,
-    open_for_reading,
-    os_error,
-    recovered_name,
-    to_path,
-)
+from navsense.errors import RecordingError, Where
+from navsense.recordings import csv_tables, npz
+from navsense.recordings.base import is_recovered, open_for_reading, os_error, recovered_name, to_path
 from navsense.recordings.format import Capability, format_of_name, storage_path
-from navsense.recordings.mcap_recovery import RecoveryResult, recover_mcap
+from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.recovery import RecoveryResult, recover_mcap
 from navsense.recordings.message_copy import check_message_target, copy_messages
-from navsense.recordings.message_reader import map_bag_errors
 from navsense.recordings.npz import write_archive
-from navsense.recordings.truncated_bags import MAGIC as BAG_MAGIC
-from navsense.recordings.truncated_bags import TruncatedBagReader, TruncatedDatabaseReader
+from navsense.recordings.rosbag.reader import map_bag_errors
+from navsense.recordings.rosbag.recovery import MAGIC as BAG_MAGIC
+from navsense.recordings.rosbag.recovery import TruncatedBagReader, TruncatedDatabaseReader
+from navsense.recordings.world_json import notes_about
+
+_METADATA = inputs.FileKind("metadata", RecordingError, "must be a JSON object")
 
 NO_FOOTER = "a .parquet cannot be read without its footer"
 """Reason why a Parquet file cannot be recovered."""
@@ -130,7 +130,7 @@ def _find_truncated_mcap(path: Path) -> Leftover | None:
 def remove_leftover(leftover: Leftover) -> bool:
     """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
-    Raises `SinkError` if a live process writes to it.
+    Raises `RecordingError` if a live process writes to it.
     """
     part = atomic.hidden_path(leftover.target)
     if not atomic.is_hidden_folder(part):
@@ -144,7 +144,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed. Raises `SinkError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
+    removed.
+    Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """
     path = to_path(path)
@@ -167,9 +168,9 @@ def _is_ros1_bag(path: Path) -> bool:
 
 
 def _check_output(out: Path, suffix: str) -> None:
-    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
     if out.suffix.lower() != suffix:
-        raise SinkError(
+        raise RecordingError(
             f"the recovered recording has the format {suffix}",
             out.suffix or out.name,
             allowed=f"its name must end in {suffix}",
@@ -188,7 +189,7 @@ def _recover_leftover(left: Leftover, out: str | os.PathLike[str] | None) -> Rec
     with atomic.lock_leftover(left.target) as part:
         if not left.is_recoverable:
             remedy = f"remove it with: navsense recover --remove {left.path}"
-            raise SinkError(left.reason, where=Where(str(left.path)), remedy=remedy)
+            raise RecordingError(left.reason, where=Where(str(left.path)), remedy=remedy)
         if left.suffix != ".mcap":
             _check_output(target, left.suffix)
         try:
@@ -211,20 +212,20 @@ def _save_recording(folder: Path, left: Leftover, out: Path) -> RecoveryResult:
             count, _ = copy_messages(source, out)
         finally:
             source.close()
-        return RecoveryResult(str(out), count, 0, 0, complete=False)
+        notes = notes_about(source.metadata.get(WORLD_KEY))
+        return RecoveryResult(str(out), count, 0, 0, complete=False, notes=notes)
     work = HiddenFolder(storage_path(out))
     try:
         made = work.folder / work.target.name
         with map_bag_errors(left.path):
-            count = (
-                _save_arrays(folder, made)
-                if left.suffix == ".npz"
-                else _save_tables(folder / csv_tables.CONTENT_FOLDER, made)
-            )
+            save = _save_arrays if left.suffix == ".npz" else _save_tables
+            count, metadata = save(folder, made)
         work.commit(made)
     finally:
         work.release()
-    return RecoveryResult(str(out), count, 0, 0, complete=False, unit="rows")
+    return RecoveryResult(
+        str(out), count, 0, 0, complete=False, unit="rows", notes=notes_about(metadata.get(WORLD_KEY))
+    )
 
 
 def _recover_bag(path: Path, out: Path) -> RecoveryResult:
@@ -232,19 +233,24 @@ def _recover_bag(path: Path, out: Path) -> RecoveryResult:
     with open_for_reading(path) as file, map_bag_errors(path):
         source = TruncatedBagReader(path, file)
         count, _ = copy_messages(source, out)
-    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, complete=False)
+    notes = notes_about(source.metadata.get(WORLD_KEY))
+    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, complete=False, notes=notes)
 
 
-def _save_arrays(folder: Path, output: Path) -> int:
-    """Write the archive of the arrays in a hidden folder; return the rows of all sensors."""
+def _save_arrays(folder: Path, output: Path) -> tuple[int, Mapping[str, Any]]:
+    """Write the archive of the arrays in a hidden folder; return the rows of all sensors, and the metadata."""
     columns, text = npz.read_unfinished_columns(folder)
     write_archive(output, columns, text)
-    sensors = inputs.parse_json(text)["sensors"]
-    return sum(columns[f"{name}/time"].count for name in sensors)
+    metadata = inputs.parse_json(text)
+    return sum(columns[f"{name}/time"].count for name in metadata["sensors"]), metadata
 
 
-def _save_tables(old: Path, output: Path) -> int:
-    """Write the tables of a hidden folder without their incomplete last lines; return the rows of all series."""
+def _save_tables(folder: Path, output: Path) -> tuple[int, Mapping[str, Any]]:
+    """Write the tables of a hidden folder without their incomplete last lines.
+
+    Return the rows of all series, and the metadata.
+    """
+    old = folder / csv_tables.CONTENT_FOLDER
     shutil.copytree(old, output, ignore=shutil.ignore_patterns("*.new"))
     files = sorted(output.rglob("*.csv"))
     counts = {file: sum(1 for _ in _complete_lines(file)) for file in files}
@@ -257,7 +263,8 @@ def _save_tables(old: Path, output: Path) -> int:
                 companions.add(companion)
     for file, count in counts.items():
         os.truncate(file, sum(map(len, islice(_complete_lines(file), count))))
-    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+    rows = sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+    return rows, inputs.parse_json(inputs.read_bytes(str(old / csv_tables.METADATA_FILE), _METADATA))
 
 
 def _complete_lines(file: Path) -> Iterator[bytes]:

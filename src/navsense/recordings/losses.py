@@ -35,7 +35,7 @@ class ConversionLosses:
     ) -> None:
         """Start with nothing; `has_origin` is false if the recording does not give its place on Earth.
 
-        Raises `SinkError` if the format has one sensor, and the recording does not have it.
+        Raises `RecordingError` if the format has one sensor, and the recording does not have it.
         """
         self._format, self._recording, self._has_origin = recording_format, recording, has_origin
         self._sensors = {sensor.name: sensor for sensor in recording.world.sensors}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense import messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import clock, current, fault, transforms, truth
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageLayout, to_humble
@@ -117,7 +117,10 @@ class MessageBuilder:
         ]
 
     def build_blocks(self, time_slice: TimeSlice) -> list[MessageBlock]:
-        """Return all messages of a slab; a block may be empty. Raise `SinkError` where ROS has no room for them."""
+        """Return all messages of a slab; a block may be empty.
+
+        Raise `RecordingError` where ROS has no room for them.
+        """
         blocks: list[MessageBlock] = []
         for name, reading in time_slice.readings.items():
             blocks += self._build_reading(name, reading)
@@ -131,9 +134,9 @@ class MessageBuilder:
     def _build_reading(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the messages of one sensor: what it says, what is true, and its hidden errors."""
         if name not in self._sensors:
-            raise SinkError("a reading of a sensor that the world does not have", name)
+            raise RecordingError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
-            raise SinkError(f"readings of {name!r} carry a run axis", remedy="write many runs to .npz or .parquet")
+            raise RecordingError(f"readings of {name!r} carry a run axis", remedy="write many runs to .npz or .parquet")
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         series: dict[SeriesKind, Mapping[str, AnyArray]] = {"reading": reading.arrays}
         if self._recording.truth:
@@ -182,7 +185,7 @@ class MessageBuilder:
             part = part.between(0, 1)
         pose_topic, accel_topic = self._topics.truth(name)
         if not pose_topic:
-            raise SinkError("the truth of a link that the world does not have", name)
+            raise RecordingError("the truth of a link that the world does not have", name)
         stamp = part.stamp
         time = stamp.view(np.uint64)
         pose = {
@@ -216,7 +219,7 @@ class MessageBuilder:
     def _build_current(self, part: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one place and in layers."""
         if part.velocity.ndim != 2:
-            raise SinkError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
+            raise RecordingError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
         time = stamp.view(np.uint64)
         source = self._get_channel(self._topics.current, current.make_layout)

@@ -14,17 +14,23 @@ from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.rosbag import BAG_METADATA_FILE, Ros1BagWriter, Ros2BagWriter, bag_database, check_bag_folder
-from navsense.recordings.summary import summarize_mcap, summarize_ros1_bag, summarize_ros2_bag
+from navsense.recordings.rosbag.writer import (
+    BAG_METADATA_FILE,
+    Ros1BagWriter,
+    Ros2BagWriter,
+    bag_database,
+    check_bag_folder,
+)
+from navsense.recordings.summary import summarize_messages
 from navsense.series import Reading
 from navsense.world import MountedSensor
 
 
 def read(path: Path) -> Dataset:
-    """Return the readings and the truth in the messages of a recording. Raises `SinkError`."""
+    """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
@@ -65,7 +71,7 @@ MCAP = Format(
     capabilities=ROS_MESSAGES,
     read=read,
     open_writer=McapWriter,
-    summarize=summarize_mcap,
+    summarize=summarize_messages,
     unit="messages",
     holds_messages=True,
     list_lost=list_lost,
@@ -77,7 +83,7 @@ GAZEBO = Format(
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
     read=read,
     open_writer=GazeboWriter,
-    summarize=summarize_mcap,
+    summarize=summarize_messages,
     unit="messages",
     holds_messages=True,
     list_sensors=lambda header, _: [one.name for one in header.world.sensors if messages.has_gz(one.spec)],
@@ -89,7 +95,7 @@ ROS1_BAG = Format(
     capabilities=ROS_MESSAGES,
     read=read,
     open_writer=Ros1BagWriter,
-    summarize=summarize_ros1_bag,
+    summarize=summarize_messages,
     unit="messages",
     holds_messages=True,
     list_lost=list_lost,
@@ -101,7 +107,7 @@ ROS2_BAG = Format(
     capabilities=ROS_MESSAGES,
     read=read,
     open_writer=Ros2BagWriter,
-    summarize=summarize_ros2_bag,
+    summarize=summarize_messages,
     unit="messages",
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
@@ -116,7 +122,7 @@ ROS2_MCAP_BAG = Format(
     suffixes=("",),
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
     read=read,
-    summarize=summarize_ros2_bag,
+    summarize=summarize_messages,
     unit="messages",
     is_folder=True,
     holds_messages=True,

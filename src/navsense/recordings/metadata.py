@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
 from navsense.recordings.base import os_error
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, requested_duration
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.series import ARRAY_GROUPS, Current, Reading
@@ -132,7 +132,7 @@ def current_header(current: Current) -> dict[str, Any]:
     return head
 
 
-def damaged_error(path: Path, error: Exception) -> SinkError:
+def damaged_error(path: Path, error: Exception) -> RecordingError:
     """Return the error of a damaged recording. The texts of libraries do not name the problem of the user."""
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         return os_error(path, error, "read")
@@ -148,11 +148,11 @@ def damaged_error(path: Path, error: Exception) -> SinkError:
 
 
 def check_expansion(path: Path, problem: str) -> None:
-    """Raise `SinkError` if `inputs.expansion_problem` found a problem in a recording."""
+    """Raise `RecordingError` if `inputs.expansion_problem` found a problem in a recording."""
     if problem:
         raise not_recording_error(path, f"it {problem}")
 
 
-def not_recording_error(path: Path, why: str, remedy: str = "") -> SinkError:
+def not_recording_error(path: Path, why: str, remedy: str = "") -> RecordingError:
     """Return the error of a file that is not a recording of navsense."""
-    return SinkError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)
+    return RecordingError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)

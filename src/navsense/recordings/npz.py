@@ -24,20 +24,20 @@ import numpy as np
 
 from navsense import inputs
 from navsense.atomic import HiddenFolder, save_text
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth
 from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray
 
-_STATE_KIND = inputs.FileKind("unfinished recording", SinkError, "must hold a file state.json")
+_STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -63,7 +63,7 @@ class DiskArray:
         """Append rows; `array` begins with its run axes."""
         moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
         if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
-            raise SinkError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
+            raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
         # The file is opened for each append: a world can have more arrays than a process can have open files.
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
@@ -96,7 +96,7 @@ class NpzWriter(WriterBase):
     """Writes time slices to one NumPy archive."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raises `SinkError` if this fails, or two arrays have one key."""
+        """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
         check_target(path)
         check_keys(path, recording)
         self._path = path
@@ -175,7 +175,7 @@ class NpzWriter(WriterBase):
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():
             if key in RESERVED_NAMES:
-                raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
+                raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
         for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
             axes = len(reading.ideal_lead) if group == "ideal" else runs
@@ -208,7 +208,7 @@ class NpzWriter(WriterBase):
         column.append(array)
 
     def close(self) -> None:
-        """Write the archive and give it its name. Raises `SinkError` if this fails."""
+        """Write the archive and give it its name. Raises `RecordingError` if this fails."""
         if self._closed:
             return
         archive = self._work.folder / "whole.npz"
@@ -296,7 +296,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
 
 
 def check_keys(path: Path, recording: RecordingHeader) -> None:
-    """Raise `SinkError` if two arrays of a recording have one key: names can contain a slash."""
+    """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recording):
         other = owners.setdefault(key, owner)
@@ -304,9 +304,9 @@ def check_keys(path: Path, recording: RecordingHeader) -> None:
             raise collision_error(path, key, owner, other)
 
 
-def collision_error(path: Path, key: str, owner: str, other: str) -> SinkError:
+def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
     """Return the error of two arrays with one key."""
-    return SinkError(
+    return RecordingError(
         f"{owner} and {other} would have one key",
         key,
         where=Where(str(path)),
@@ -321,14 +321,14 @@ def make_entry(key: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
-    """Yield the arrays of an archive. Any error of a damaged archive becomes a `SinkError`."""
+    """Yield the arrays of an archive. Any error of a damaged archive becomes a `RecordingError`."""
     with open_for_reading(path) as file:
         try:
             _check_archive(file)
             metadata.check_expansion(path, inputs.archive_expansion_problem(file))
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
-        except SinkError:
+        except RecordingError:
             raise
         except zipfile.BadZipFile as error:
             remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""
@@ -418,7 +418,7 @@ def _read_current(archive: Mapping[str, AnyArray], header: Mapping[str, Any]) ->
 
 
 def read(path: Path) -> Dataset:
-    """Return the recording in an archive, bit for bit. Raises `SinkError`."""
+    """Return the recording in an archive, bit for bit. Raises `RecordingError`."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
         readings = {name: _read_reading(archive, name, head) for name, head in meta["sensors"].items()}

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 import numpy as np
 
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
@@ -42,8 +42,8 @@ from navsense.recordings.base import AtomicWriter, check_target, closed_error, o
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray
@@ -88,12 +88,12 @@ class ColumnType(NamedTuple):
 
 
 def import_pyarrow(path: Path) -> Any:
-    """Return pyarrow with `pyarrow.parquet` loaded. Raises `SinkError` if it is not installed."""
+    """Return pyarrow with `pyarrow.parquet` loaded. Raises `RecordingError` if it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise SinkError(
+        raise RecordingError(
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
@@ -111,11 +111,11 @@ def slice_columns(columns: Mapping[str, AnyArray], runs: slice, times: slice) ->
 
 
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
-    """Raise `SinkError` if an array has a name that cannot be the name of a column."""
+    """Raise `RecordingError` if an array has a name that cannot be the name of a column."""
     for name in names:
         if name in RESERVED_NAMES or "." in name:
             why = "a dot divides the names of columns" if "." in name else "is the name of another column"
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has an array of a name that no table can have",
                 name,
                 allowed=why,
@@ -125,7 +125,7 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 
 
 def check_lengths(path: Path, reading: Reading) -> None:
-    """Raise `SinkError` if an array of a reading does not fit its times."""
+    """Raise `RecordingError` if an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_lead, reading.time.size)
@@ -133,7 +133,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
     for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
-                raise SinkError(
+                raise RecordingError(
                     f"array {name} of {reading.name!r} does not fit its times",
                     array.shape,
                     allowed=f"must begin with {expected}",
@@ -231,7 +231,7 @@ class PendingParquet:
             return
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
+            raise RecordingError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
         check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
         self._components[name] = sensor_components(head)
@@ -247,7 +247,9 @@ class PendingParquet:
         head = self._headers.add_current(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
-            raise SinkError("runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path)))
+            raise RecordingError(
+                "runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path))
+            )
         for part in current_components(head):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
@@ -256,16 +258,16 @@ class PendingParquet:
         if known is not None and known.dtype == dtype:
             return
         if known is not None:
-            raise SinkError(
+            raise RecordingError(
                 f"{owner} has {dtype}, {known.owner} has {known.dtype} in one column",
                 column,
                 where=where,
                 remedy="give both arrays one type, or other names, or write .npz",
             )
         if self._schema is not None:
-            raise SinkError(f"{owner} has an array that was not there at first", column, where=where)
+            raise RecordingError(f"{owner} has an array that was not there at first", column, where=where)
         if dtype.kind not in "fiub" or not dtype.isnative or dtype.itemsize > 8:
-            raise SinkError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
+            raise RecordingError(f"{owner} has an array of a type that no column has: {dtype}", column, where=where)
         self._columns[column] = ColumnType(dtype, owner)
 
     def _append_reading(self, name: str, reading: Reading) -> None:
@@ -412,7 +414,7 @@ class ParquetWriter(AtomicWriter):
     """Writes time slices to one Parquet file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Create the hidden file. Raises `SinkError` if this fails, or an array cannot have a column."""
+        """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
         check_target(path)
         for sensor in recording.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
@@ -428,7 +430,7 @@ SeriesKey: TypeAlias = tuple[str, str]
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file. Any error of a damaged file becomes a `SinkError`."""
+    """Yield a Parquet file. Any error of a damaged file becomes a `RecordingError`."""
     pa = import_pyarrow(path)
     with open_for_reading(path) as file:
         try:
@@ -437,7 +439,7 @@ def open_table(path: Path) -> Iterator[Any]:
                 size = 8 * table.metadata.num_rows * table.metadata.num_columns
                 metadata.check_expansion(path, expansion_problem(size, path.stat().st_size))
                 yield table
-        except SinkError:
+        except RecordingError:
             raise
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
@@ -569,7 +571,7 @@ def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[in
 
 
 def read(path: Path) -> Dataset:
-    """Return the recording in a Parquet file, bit for bit. Raises `SinkError`."""
+    """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
     with open_table(path) as table:
         meta = read_metadata(table)
         sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from navsense import inputs, messages
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.messages import current as currents
 from navsense.messages import fault
 from navsense.messages import truth as truths
@@ -27,19 +27,20 @@ from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
-from navsense.recordings.alignment import align_columns
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import (
     OWN_TYPE_PREFIX,
     Arrays,
     ColumnBatch,
     TopicBuffer,
+    align_columns,
     has_same_type,
     is_readable,
     join_columns,
 )
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.message_reader import MessageChannel, MessageReader, parse_stored_world
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
@@ -363,7 +364,10 @@ class ReadingAssembler:
     """A recording of messages as readings: the head of the recording, its slabs, and what is left out of them."""
 
     def __init__(self, reader: MessageReader) -> None:
-        """Tell what is on which topic. Raises `SinkError` where the recording does not say it, and holds no message."""
+        """Tell what is on which topic.
+
+        Raises `RecordingError` where the recording does not say it, and holds no message.
+        """
         self._reader = reader
         layout = parse_stored_world(reader)
         try:
@@ -378,7 +382,7 @@ class ReadingAssembler:
             )
             seed, asked = int(reader.metadata.get("seed", 0)), float(reader.metadata.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
-            raise SinkError(f"the recording is damaged: {error}", where=reader.where) from error
+            raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, dataset is not None)
         self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
         self._buffers: dict[str, TopicBuffer] = {}
@@ -467,7 +471,7 @@ class ReadingAssembler:
         )
 
     def iter_slices(self) -> Iterator[TimeSlice]:
-        """Yield all that the recording holds, in windows of bounded size. Raises `SinkError`."""
+        """Yield all that the recording holds, in windows of bounded size. Raises `RecordingError`."""
         size = 0
         for lots in self._reader.read_batches(self._buffers):
             for lot in lots:

@@ -12,43 +12,29 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from navsense import recordings
-from navsense.errors import MotionError, SinkError, Where
-from navsense.messages import truth
+from navsense.errors import MotionError, RecordingError, Where
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
 from navsense.recordings import message_reader, static_transforms
+from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
-from navsense.recordings.message_reader import MessageChannel, MessageReader
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, MessageQuantities
 from navsense.typing import AnyArray
 
 
-def _extract_odometry(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.pose.position"], "orientation": read_quaternions(rows, "pose.pose.orientation")}
-
-
-def _extract_pose(rows: AnyArray) -> Arrays:
-    return {"position": rows["pose.position"], "orientation": read_quaternions(rows, "pose.orientation")}
-
-
-def _extract_transform(rows: AnyArray) -> Arrays:
-    return {"position": rows["transform.translation"], "orientation": read_quaternions(rows, "transform.rotation")}
-
-
-POSE_EXTRACTORS = {
-    truth.ODOMETRY_TYPE: _extract_odometry,
-    "geometry_msgs/msg/PoseStamped": _extract_pose,
-    "geometry_msgs/msg/TransformStamped": _extract_transform,
-}
-"""Message type with a pose -> function that returns the pose."""
+def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:
+    position, orientation = paths.position or "", paths.orientation or ""
+    return {"position": rows[position], "orientation": read_quaternions(rows, orientation)}
 
 
 def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
@@ -74,7 +60,7 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
         )
         time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
         return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
-    except SinkError as error:
+    except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
     except MotionError as error:
@@ -112,7 +98,7 @@ def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
 def _read_messages(file: Path, name: str) -> ColumnBatch:
     with message_reader.open_messages(file) as source:
         channel = _select_channel(source, file, name)
-        buffer = TopicBuffer(channel, POSE_EXTRACTORS[channel.type])
+        buffer = TopicBuffer(channel, partial(_extract_pose, paths=QUANTITIES[channel.type]))
         if not buffer.is_known:
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
@@ -129,7 +115,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
     """Return the named topic, the truth of the only model, or the only topic of poses."""
-    fitting = {one.topic: one for one in reader.channels if one.is_ros and one.type in POSE_EXTRACTORS}
+    fitting = {one.topic: one for one in reader.channels if one.is_ros and one.type in POSE_TYPES}
     if name:
         topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
         return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from dataclasses import dataclass, field
 
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import no_thread_error
 
 MAX_QUEUE_BYTES = 64 << 20
@@ -53,7 +53,7 @@ class TcpServer:
     """Sends one stream of bytes to all clients."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen. Warnings begin with `where`. Raises `SinkError` for a port in use and an invalid host."""
+        """Listen. Warnings begin with `where`. Raises `RecordingError` for a port in use and an invalid host."""
         self.name = str(where)
         self.client_count = self.sent_bytes = 0
         """Number of clients so far, and of bytes sent to all of them."""
@@ -63,7 +63,7 @@ class TcpServer:
         except OSError as error:
             raise _server_error(host, port, where, error) from error
         except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
-            raise SinkError(
+            raise RecordingError(
                 "host", host, where=where, allowed="must be a name or an address of this machine"
             ) from error
         self._listener.setblocking(False)
@@ -216,11 +216,13 @@ class TcpServer:
                 client.queue.appendleft(block[count:])
 
 
-def _server_error(host: str, port: int, where: Where, error: OSError) -> SinkError:
+def _server_error(host: str, port: int, where: Where, error: OSError) -> RecordingError:
     if error.errno == errno.EADDRINUSE:
-        return SinkError("port is in use", port, where=where, remedy="choose another, or end the program that uses it")
+        return RecordingError(
+            "port is in use", port, where=where, remedy="choose another, or end the program that uses it"
+        )
     if error.errno == errno.EACCES:
-        return SinkError("port may not be served", port, where=where, remedy="choose one above 1023")
+        return RecordingError("port may not be served", port, where=where, remedy="choose one above 1023")
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     what = f"cannot be served: {reason.lower()}"
-    return SinkError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")
+    return RecordingError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")

@@ -40,7 +40,7 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.sensors import (
     Accuracy,
     Adcp,

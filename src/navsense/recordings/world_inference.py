@@ -23,8 +23,8 @@ from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
+from navsense.recordings.channels import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
 from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
-from navsense.recordings.message_reader import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
@@ -387,7 +387,7 @@ def _make_generic_spec(channel: MessageChannel, lengths: Mapping[str, int]) -> S
 
 
 def infer_world(reader: MessageReader) -> World:
-    """Return the world of a recording of messages that does not say it. Raises `SinkError`."""
+    """Return the world of a recording of messages that does not say it. Raises `RecordingError`."""
     guess = WorldInference(reader)
     guess.read()
     return guess.build_world()

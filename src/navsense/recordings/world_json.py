@@ -26,7 +26,7 @@ from navsense.messages.fault import FAULT
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import Faults
 from navsense.pose import Pose
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals

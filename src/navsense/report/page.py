@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense import atomic
-from navsense.errors import SinkError
+from navsense.errors import RecordingError
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import cells, clocks, doppler, faults, track
@@ -49,7 +49,8 @@ def write(
     """Write the report of a recording as one HTML page; return where.
 
     `world` is the file that was simulated: terrain and the sheets of the clocks are in it; without one a world file of
-    that name in the recording's folder is used. `expand_xacro` lets `world` run xacro, as in `load`. Raises `SinkError`
+    that name in the recording's folder is used. `expand_xacro` lets `world` run xacro, as in `load`.
+    Raises `RecordingError`
     if `path` is not a recording or the report cannot be written, and the errors of `load` for the world.
     """
     target = checked(output)
@@ -60,17 +61,17 @@ def write(
 
 
 def checked(output: str | os.PathLike[str]) -> Path:
-    """Return where a report goes. Raises `SinkError` for another suffix, and where there can be no file."""
+    """Return where a report goes. Raises `RecordingError` for another suffix, and where there can be no file."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:
         allowed = f"must end in {' or '.join(SUFFIXES)}"
-        raise SinkError("report", str(output), allowed=allowed, remedy="name it as in -o report.html")
+        raise RecordingError("report", str(output), allowed=allowed, remedy="name it as in -o report.html")
     check_target(target)
     return target
 
 
 def _save(target: Path, text: str) -> None:
-    """Write a page; it appears under its name when it is whole. Raises `SinkError`."""
+    """Write a page; it appears under its name when it is whole. Raises `RecordingError`."""
     try:
         with atomic.replace_file(target) as part:
             # A file name that is not UTF-8 contains surrogates.

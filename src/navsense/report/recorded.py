@@ -12,20 +12,20 @@ import numpy as np
 
 from navsense import inputs, recordings
 from navsense.clock import Clock
-from navsense.errors import NavsenseError, SinkError, Where
+from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.faults import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.records import DamagedError
 from navsense.series import Current, Reading, Truth
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
 """Of files that may be the world of a recording beside them."""
 
-_WORLD = inputs.FileKind("world", SinkError, "must be a world file")
+_WORLD = inputs.FileKind("world", RecordingError, "must be a world file")
 
 LARGEST_WORLD = 1 << 22
 """Bytes of a file beside a recording that is looked into for the world's name."""
@@ -68,7 +68,7 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
     """Return what a recording holds of its first run; `world` names the file that it was made of.
 
     Without `world`, a world file of that name in the recording's folder is used; it never runs xacro. Raises
-    `SinkError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
+    `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
     if message_reader.is_message_recording(file):
@@ -76,7 +76,9 @@ def recording_of(path: str, world: str | None = None, *, expand_xacro: bool = Fa
     else:
         found = _of_arrays(file)
     if not found.readings and not found.truth:
-        raise SinkError("holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info")
+        raise RecordingError(
+            "holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info"
+        )
     return _with_world(found, file, world, expand_xacro=expand_xacro)
 
 
@@ -174,7 +176,7 @@ def _with_world(found: Recorded, file: Path, named: str | None, *, expand_xacro:
         lost = sorted(set(found.readings) - {sensor.name for sensor in world.sensors})
         if lost:
             allowed = f"has no sensor {lost[0]}, which the recording has"
-            raise SinkError("the world", named, allowed=allowed, remedy="name the file that it was recorded from")
+            raise RecordingError("the world", named, allowed=allowed, remedy="name the file that it was recorded from")
         return _in(found, world)
     beside = _beside(file, found.name)
     if beside is None:
@@ -207,7 +209,7 @@ def _beside(file: Path, name: str) -> Path | None:
             continue
         try:
             text = inputs.read_bytes(str(near), _WORLD, LARGEST_WORLD).decode(errors="replace")
-        except SinkError:
+        except RecordingError:
             continue
         if pattern.search(text):
             found.append(near)

@@ -13,11 +13,11 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from navsense.environment.current import _recording
 from navsense.environment.current._checks import (
     MAX_COORDINATE,
     MAX_SPEED,
@@ -138,7 +138,10 @@ class CurrentReplay:
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
         if suffix in _BAGS or (path_exists(Path(name)) and Path(name).is_dir()):
-            times, velocity = _recording.read_velocities(name, topic, start)
+            quantities = import_module(
+                "navsense.recordings.quantities"
+            )  # imports this package: loaded when it is needed
+            times, velocity = quantities.read_velocities(Path(name), topic, start)
             start = 0.0
             frame = frame or "world"
         elif topic is not None:

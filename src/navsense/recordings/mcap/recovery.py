@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from navsense import atomic, inputs
 from navsense.atomic import HiddenFolder
-from navsense.errors import SinkError, Where
-from navsense.recordings import records
+from navsense.errors import RecordingError, Where
 from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
 from navsense.recordings.format import storage_path
-from navsense.recordings.mcap_file_writer import McapFileWriter, MessageIndex, build_message_indexes
-
-NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""What to say of a NumPy archive or a Parquet table that is not whole."""
+from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import read_profile, scan_records
+from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
+from navsense.recordings.world_json import notes_about
 
 LOOSE_BYTES = 2_000_000
 """Messages that stand outside chunks are gathered into chunks of about this size."""
@@ -25,7 +27,10 @@ LOOSE_BYTES = 2_000_000
 
 @dataclass(frozen=True)
 class RecoveryResult:
-    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing."""
+    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
+
+    `notes` are about what this version of navsense cannot read of the world.
+    """
 
     path: str
     messages: int
@@ -34,6 +39,7 @@ class RecoveryResult:
     complete: bool
     topics: dict[str, int] = field(default_factory=dict)
     unit: str = "messages"
+    notes: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -50,23 +56,6 @@ class RecoveryResult:
         return f"{damaged}what was not yet written is lost"
 
 
-@dataclass
-class _ChunkIndex:
-    """The messages of one chunk as they are found: log times and offsets by channel."""
-
-    messages: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
-
-    def add(self, channel: int, time: int, offset: int) -> None:
-        """Note one message."""
-        times, offsets = self.messages.setdefault(channel, ([], []))
-        times.append(time)
-        offsets.append(offset)
-
-    def build_indexes(self) -> list[MessageIndex]:
-        """Return the index as a container takes it."""
-        return build_message_indexes(self.messages)
-
-
 class _McapRecovery:
     """The walk through the old file, writing the new one."""
 
@@ -74,6 +63,7 @@ class _McapRecovery:
         """Start with nothing."""
         self.out = out
         self.topics: dict[int, str] = {}
+        self.world = ""
         self.chunks = 0
         self.damaged = 0
         self.complete = False
@@ -105,7 +95,10 @@ class _McapRecovery:
             if len(self._loose) >= LOOSE_BYTES:
                 self._flush()
         elif raw.kind == records.METADATA:
-            name = records.FieldReader(raw.body).read_string()
+            reader = records.FieldReader(raw.body)
+            name = reader.read_string()
+            if name == records.WORLD_METADATA:
+                self.world = reader.read_map().get(WORLD_KEY, "")
             self._flush()
             self.out.add_metadata(records.encode_record(raw.kind, raw.body), name)
         elif raw.kind == records.ATTACHMENT:
@@ -127,54 +120,46 @@ class _McapRecovery:
         self.chunks += 1
 
     def _index_records(self, data: bytes) -> list[MessageIndex]:
-        """Return the index of a chunk's records; note its schemas and channels once all of it is known to be whole."""
-        index = _ChunkIndex()
+        """Return the message indexes of a chunk. Its schemas and channels are added if all of it is valid."""
+        scanned = scan_records(data)
+        if not scanned.is_complete:
+            raise records.DamagedError("a chunk ends inside a record")
+        messages = scanned.messages()
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
-        for kind, offset, body in records.parse_records(data):
-            if kind == records.MESSAGE:
-                channel, _, time = struct.unpack_from("<HIQ", body)
-                if channel not in self.topics and channel not in channels:
-                    raise records.DamagedError("a message of a channel that is not known")
-                index.add(channel, time, offset)
-            elif kind == records.SCHEMA:
-                schemas[records.FieldReader(body).read_int(2)] = records.encode_record(kind, bytes(body))
+        defined_at = dict.fromkeys(self.topics, -1)
+        for place in np.flatnonzero(scanned.kinds != records.MESSAGE).tolist():
+            kind, body = int(scanned.kinds[place]), scanned.body(place)
+            reader = records.FieldReader(body)
+            if kind == records.SCHEMA:
+                schemas[reader.read_int(2)] = records.encode_record(kind, body)
             elif kind == records.CHANNEL:
-                reader = records.FieldReader(body)
                 number, schema = reader.read_int(2), reader.read_int(2)
                 if schema and schema not in self.out.schemas and schema not in schemas:
                     raise records.DamagedError("a channel of a schema that is not known")
-                channels[number] = (reader.read_string(), records.encode_record(kind, bytes(body)))
+                channels[number] = (reader.read_string(), records.encode_record(kind, body))
+                defined_at.setdefault(number, place)
+        numbers, first = np.unique(messages.channel, return_index=True)
+        for number, place in zip(numbers.tolist(), messages.record_places[first].tolist(), strict=True):
+            if defined_at.get(number, place) >= place:
+                raise records.DamagedError("a message of a channel that is not known")
         self.out.schemas.update(schemas)
-        for number, (topic, whole) in channels.items():
+        for number, (topic, record) in channels.items():
             self.topics[number] = topic
-            self.out.channels[number] = whole
+            self.out.channels[number] = record
             self.out.message_counts.setdefault(number, 0)
-        return index.build_indexes()
-
-
-def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
-    """Return an MCAP file's profile and the offset behind its head. Raise `SinkError` where it is no MCAP file."""
-    where = Where(str(path))
-    file.seek(0)
-    magic = file.read(len(records.MAGIC))
-    if magic != records.MAGIC:
-        other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise SinkError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
-    head = next(records.read_records(file, len(records.MAGIC), end), None)
-    if head is None or head.kind != records.HEADER:
-        raise SinkError("the file ends inside its head; it holds nothing", where=where)
-    try:
-        name = records.FieldReader(head.body).read_string()
-    except records.DamagedError as error:
-        raise SinkError(f"the file's head is damaged: {error}", where=where) from error
-    return name, head.offset + records.PREFIX.size + len(head.body)
+        offsets = (messages.starts - records.MESSAGE_HEAD.size).astype(np.uint64)
+        places = [np.flatnonzero(messages.channel == number) for number in numbers[np.argsort(first)].tolist()]
+        return [
+            build_message_index(int(messages.channel[own[0]]), messages.log_time[own], offsets[own]) for own in places
+        ]
 
 
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
     """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
 
-    Raise `SinkError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or is
+    Raise `RecordingError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or
+    is
     `path` itself, or where a live process writes to `path`.
     """
     path, out = to_path(path), to_path(out)
@@ -191,14 +176,22 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
     counts: dict[str, int] = {}
     for number, topic in rescue.topics.items():
         counts[topic] = counts.get(topic, 0) + rescue.out.message_counts[number]
-    return RecoveryResult(str(out), sum(counts.values()), rescue.chunks, rescue.damaged, rescue.complete, counts)
+    return RecoveryResult(
+        str(out),
+        sum(counts.values()),
+        rescue.chunks,
+        rescue.damaged,
+        rescue.complete,
+        counts,
+        notes=notes_about(rescue.world),
+    )
 
 
 def _check_output(out: Path) -> None:
-    """Raise `SinkError` if the recovered recording cannot be written to `out`."""
+    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
     check_target(out)
     if out.suffix.lower() != SUFFIX:
-        raise SinkError(
+        raise RecordingError(
             "what is recovered is an MCAP file",
             out.suffix or out.name,
             allowed=f"its name must end in {SUFFIX}",

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from navsense import inputs
-from navsense.recordings.records import DamagedError
+from navsense.recordings.mcap.records import DamagedError
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
     from rosbags.rosbag1 import Reader, Writer
+
 
 METADATA_TOPIC = "/navsense/recording"
 """Where the message is."""

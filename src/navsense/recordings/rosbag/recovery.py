@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from navsense import inputs
-from navsense.errors import SinkError, Where
+from navsense.errors import RecordingError, Where
 from navsense.inputs import expansion_problem
-from navsense.recordings import records
-from navsense.recordings.message_reader import (
-    BAG,
+from navsense.recordings.channels import (
     CDR,
     DEFAULT_WORLD_NAME,
     LATCHED_DURABILITIES,
@@ -25,8 +23,10 @@ from navsense.recordings.message_reader import (
     RawMessage,
     batch_messages,
 )
-from navsense.recordings.ros1_metadata import METADATA_TOPIC, parse_metadata
-from navsense.recordings.rosbag import PENDING_METADATA_FILE, map_sqlite_errors
+from navsense.recordings.mcap import records
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
+from navsense.recordings.rosbag.reader import BAG
+from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
 
 MAGIC = b"#ROSBAG V2.0\n"
 """First bytes of a ROS 1 bag."""
@@ -119,13 +119,13 @@ class TruncatedBagReader:
     damaged_count: int = 0
 
     def __post_init__(self) -> None:
-        """Find the topics. Raises `SinkError` for another file than a ROS 1 bag."""
+        """Find the topics. Raises `RecordingError` for another file than a ROS 1 bag."""
         self.where = Where(str(self.path))
         self._connections: dict[int, MessageChannel] = {}
         self._end = self.file.seek(0, io.SEEK_END)
         self.file.seek(0)
         if self.file.read(len(MAGIC)) != MAGIC:
-            raise SinkError("is not a ROS 1 bag", where=self.where)
+            raise RecordingError("is not a ROS 1 bag", where=self.where)
         for record in self._records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
                 self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}

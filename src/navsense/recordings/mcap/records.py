@@ -20,7 +20,11 @@ from navsense.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
 MAGIC = b"\x89MCAP0\r\n"
 
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = range(1, 9)
+
 ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
+
+WORLD_METADATA = "navsense.world"
+"""Name of the metadata record with the world's JSON, see `world_json`."""
 
 PREFIX = struct.Struct("<BQ")
 """Kind and length of every record."""

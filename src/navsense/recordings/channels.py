@@ -1,0 +1,250 @@
+"""Channels of a recording, their messages and batches of these: what all readers of messages have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from navsense.errors import RecordingError, Where
+from navsense.recordings.rosbag.definitions import TypeDefinition, parse_definition
+from navsense.typing import ByteArray, IntArray
+
+CDR, ROS1 = "cdr", "ros1"
+"""Encodings of ROS 2 and of ROS 1."""
+
+DEFAULT_WORLD_NAME = "recording"
+"""The world of a recording that does not name it."""
+
+DEFINITION_LANGUAGES: Mapping[str, str] = {
+    "ros2msg": "msg",
+    "ros1msg": "msg",
+    "ros2idl": "idl",
+    "omgidl": "idl",
+    "": "none",
+}
+"""What MCAP calls the language of a definition -> what `definitions` does."""
+
+QOS_KEY, LATCHED_DURABILITIES = "offered_qos_profiles", ("durability: 1", "durability: transient_local")
+"""How the channel of an MCAP file says that its messages are for those who come late."""
+
+BATCH_BYTES = 4_000_000
+"""Messages are handed on when there are as many bytes of them."""
+
+SMALL_BATCH_BYTES = 50_000
+"""Messages of one topic that are fewer bytes than this are handed on with others; each time takes time."""
+
+SizeGroup = tuple[IntArray, ByteArray]
+"""Messages of one size: which of some they are (k,), and their bytes (k, size)."""
+
+
+class ChannelKey(NamedTuple):
+    """A topic, and how its messages are to be read."""
+
+    topic: str
+    type: str
+    encoding: str
+    schema_encoding: str
+    definition: bytes
+
+
+@dataclass(frozen=True)
+class MessageChannel:
+    """One topic: message type, encoding, its definition and the language of that (as MCAP calls it).
+
+    `latched` where the messages are for those who come late; `quality` is what ROS 2 notes of the service.
+    """
+
+    topic: str
+    type: str
+    encoding: str
+    definition: bytes
+    schema_encoding: str
+    latched: bool = False
+    qos_profiles: str = ""
+
+    @cached_property
+    def key(self) -> ChannelKey:
+        """Return what its messages have in common, whoever sends them."""
+        return ChannelKey(self.topic, self.type, self.encoding, self.schema_encoding, self.definition)
+
+    @property
+    def is_ros(self) -> bool:
+        """Return whether a program of ROS sent it."""
+        return self.encoding in (CDR, ROS1) and self.schema_encoding in DEFINITION_LANGUAGES
+
+    def parse_type(self) -> TypeDefinition:
+        """Return the type. Raises `RecordingError` where its definition is missing or is none."""
+        try:
+            return parse_definition(
+                self.type, self.definition.decode(errors="replace"), DEFINITION_LANGUAGES[self.schema_encoding]
+            )
+        except ValueError as error:
+            raise RecordingError(f"topic {self.topic}: {error}") from error
+
+
+class RawMessage(NamedTuple):
+    """One message: its topic, when it arrived and the instant that it is about (ns), its bytes."""
+
+    channel: MessageChannel
+    log_time: int
+    publish_time: int
+    data: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class MessageBatch:
+    """Messages of one topic in order: their bytes by size, when each arrived, the instant that it is about (n,) ns."""
+
+    channel: MessageChannel
+    log_time: IntArray
+    publish_time: IntArray
+    size_groups: list[SizeGroup]
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes the messages are."""
+        return sum(rows.size for _, rows in self.size_groups)
+
+
+def group_by_size(messages: Iterable[bytes]) -> list[SizeGroup]:
+    """Return messages by size."""
+    every_one = list(messages)
+    sizes = np.array([len(one) for one in every_one], dtype=np.int64)
+    found = []
+    for size in np.unique(sizes).tolist():
+        places = np.flatnonzero(sizes == size)
+        data = b"".join([every_one[i] for i in places.tolist()])
+        found.append((places, np.frombuffer(data, dtype=np.uint8).reshape(places.size, size)))
+    return found
+
+
+def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup]:
+    """Return messages of several parts, of which each begins at a place among all, by size."""
+    if len(parts) == 1:
+        return parts[0][1]
+    groups: dict[int, list[SizeGroup]] = {}
+    for first, part in parts:
+        for places, rows in part:
+            groups.setdefault(rows.shape[1], []).append((places + first, rows))
+    return [
+        (np.concatenate([places for places, _ in group]), np.concatenate([rows for _, rows in group]))
+        for _, group in sorted(groups.items())
+    ]
+
+
+def join_batches(batches: list[MessageBatch]) -> MessageBatch:
+    """Return messages of one topic that follow one another as one."""
+    if len(batches) == 1:
+        return batches[0]
+    log, time = np.concatenate([lot.log_time for lot in batches]), np.concatenate([lot.publish_time for lot in batches])
+    firsts = np.cumsum([0, *(lot.log_time.size for lot in batches)]).tolist()
+    sized = join_size_groups([(first, lot.size_groups) for first, lot in zip(firsts, batches, strict=False)])
+    return MessageBatch(batches[0].channel, log, time, sized)
+
+
+def sort_batch(batch: MessageBatch) -> MessageBatch:
+    """Return messages in order of arrival."""
+    if (batch.log_time[1:] >= batch.log_time[:-1]).all():
+        return batch
+    order = np.argsort(batch.log_time, kind="stable")
+    to = np.empty_like(order)
+    to[order] = np.arange(order.size)
+    sized = []
+    for places, rows in batch.size_groups:
+        inner = np.argsort(to[places])
+        sized.append((to[places][inner], rows[inner]))
+    return MessageBatch(batch.channel, batch.log_time[order], batch.publish_time[order], sized)
+
+
+def sort_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
+    """Return messages of one topic in order of arrival, as they come where that is so already."""
+    each = [sort_batch(lot) for lot in batches]
+    follow = all(int(after.log_time[0]) >= int(before.log_time[-1]) for before, after in pairwise(each))
+    return each if follow else [sort_batch(join_batches(batches))]
+
+
+def join_small_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
+    """Return messages of one topic that follow one another with those joined that come in few bytes."""
+    found: list[MessageBatch] = []
+    for are_few, group in groupby(batches, lambda lot: lot.size < SMALL_BATCH_BYTES):
+        own = list(group)
+        found += [join_batches(own)] if are_few else own
+    return found
+
+
+def batch_messages(messages: Iterable[RawMessage], topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+    """Yield messages of some topics that come one by one, in batches of bounded size."""
+    groups: dict[ChannelKey, list[RawMessage]] = {}
+    size = 0
+
+    def build_batches() -> list[MessageBatch]:
+        found = []
+        for own in groups.values():
+            log, time = (np.array([one[k] for one in own], dtype=np.int64) for k in (1, 2))
+            found.append(MessageBatch(own[0].channel, log, time, group_by_size(one.data for one in own)))
+        return found
+
+    for item in messages:
+        size += len(item.data) + 64
+        if item.channel.topic in topics:
+            groups.setdefault(item.channel.key, []).append(item)
+        if size >= BATCH_BYTES:
+            yield build_batches()
+            groups, size = {}, 0
+    yield build_batches()
+
+
+@dataclass(frozen=True)
+class MessageCounts:
+    """Number of messages by topic and type, and the log times (ns) of the first and the last, None without messages."""
+
+    by_topic: Mapping[tuple[str, str], int]
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of messages."""
+        return sum(self.by_topic.values())
+
+
+def join_counts(parts: Iterable[MessageCounts]) -> MessageCounts:
+    """Return the counts of several files as one."""
+    by_topic: dict[tuple[str, str], int] = {}
+    firsts, lasts = list[int](), list[int]()
+    for part in parts:
+        for key, count in part.by_topic.items():
+            by_topic[key] = by_topic.get(key, 0) + count
+        firsts += [] if part.first is None else [part.first]
+        lasts += [] if part.last is None else [part.last]
+    return MessageCounts(by_topic, min(firsts, default=None), max(lasts, default=None))
+
+
+class MessageReader(Protocol):
+    """An open recording of messages. `metadata` is the recording's own, `is_navsense` true if navsense wrote it."""
+
+    where: Where
+    channels: list[MessageChannel]
+    metadata: dict[str, str]
+    is_navsense: bool
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        """Yield the messages in order of arrival, as far as the recording has them so."""
+        ...
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        """Yield the messages of some topics in the same order, in batches of bounded size."""
+        ...
+
+
+class CompleteReader(MessageReader, Protocol):
+    """A reader of a complete recording, which has an index of its messages."""
+
+    def count_messages(self) -> MessageCounts:
+        """Return the counts in the index; without an index all messages are read."""
+        ...

@@ -1,0 +1,207 @@
+"""ROS bags as rosbags reads them: bags of ROS 1 and of ROS 2; of MCAP files in a ROS 2 bag the own reader."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from navsense import atomic, inputs
+from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.recordings.base import open_for_reading
+from navsense.recordings.channels import (
+    DEFAULT_WORLD_NAME,
+    ROS1,
+    CompleteReader,
+    MessageBatch,
+    MessageChannel,
+    MessageCounts,
+    RawMessage,
+    batch_messages,
+    join_counts,
+)
+from navsense.recordings.format import storage_path
+from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.rosbag.limits import limit_rosbags
+from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
+from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
+
+BAG = inputs.FileKind("bag", RecordingError, "must be a bag of ROS")
+
+
+@contextmanager
+def open_bag(path: Path) -> Iterator[CompleteReader]:
+    """Yield a bag. Errors of rosbags become a `RecordingError`."""
+    from rosbags.rosbag1 import Reader as Ros1Reader
+    from rosbags.rosbag2 import Reader
+
+    is_ros1 = path.suffix.lower() == ".bag" and not path.is_dir()
+    folder = path if is_ros1 else ros2_bag_folder(path)
+    if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
+        remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
+        raise RecordingError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
+    inputs.add_input(folder)
+    if not folder.is_dir():
+        open_for_reading(folder).close()
+    inputs.check_bag(folder, BAG)
+    remedy = atomic.recovery_remedy(path) if is_ros1 else ""
+    with limit_rosbags():
+        with map_bag_errors(path, remedy):
+            reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)
+            reader.open()
+        try:
+            parts = [] if is_ros1 else _list_mcap_files(reader)
+            if parts:
+                with ExitStack() as stack:
+                    files = [stack.enter_context(open_for_reading(part)) for part in parts]
+                    readers = [McapReader(part, file) for part, file in zip(parts, files, strict=True)]
+                    yield SplitBagReader(folder, readers, _read_custom_data(reader))
+            else:
+                yield RosbagsReader(path, folder, reader, is_ros1, remedy)
+        finally:
+            reader.close()
+
+
+def _read_custom_data(reader: Any) -> dict[str, str]:
+    """Return the metadata that navsense wrote into the metadata file of a ROS 2 bag; empty without."""
+    custom: Mapping[str, Any] = reader.storage.metadata.custom or {}
+    return {key: str(value) for key, value in custom.items()} if "world" in custom else {}
+
+
+@dataclass(eq=False)
+class RosbagsReader:
+    """A bag that rosbags reads. `path` is the name in errors, `folder` the bag, `remedy` what an error recommends."""
+
+    path: Path
+    folder: Path
+    reader: Any
+    is_ros1: bool
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        """Read the connections and the metadata."""
+        self.where = Where(str(self.folder))
+        connections = list(self.reader.connections)
+        self.metadata = {} if self.is_ros1 else _read_custom_data(self.reader)
+        if self.is_ros1 and {one.ext.callerid for one in connections} == {CALLER_ID}:
+            with map_bag_errors(self.folder):
+                self.metadata = read_ros1_metadata(self.reader) or {"world": DEFAULT_WORLD_NAME}
+            connections = [one for one in connections if not is_metadata(one)]
+        self._connections = connections
+        self._channels = {connection.id: self._make_channel(connection) for connection in connections}
+        self.channels = list(dict.fromkeys(self._channels.values()))
+        self.is_navsense = bool(self.metadata)
+
+    def _make_channel(self, connection: Any) -> MessageChannel:
+        """Return the channel of a connection."""
+        schema_encoding = {"MSG": "ros2msg", "IDL": "ros2idl"}.get(connection.msgdef.format.name, "")
+        text = connection.msgdef.data.encode()
+        if self.is_ros1:
+            return MessageChannel(
+                connection.topic, connection.msgtype, ROS1, text, "ros1msg", bool(connection.ext.latching)
+            )
+        profiles = connection.ext.offered_qos_profiles
+        latched = any(one.durability.name == "TRANSIENT_LOCAL" for one in profiles)
+        encoding = connection.ext.serialization_format
+        return MessageChannel(
+            connection.topic, connection.msgtype, encoding, text, schema_encoding, latched, _format_qos(profiles)
+        )
+
+    def count_messages(self) -> MessageCounts:
+        """Return the counts in the index of the bag."""
+        counts: dict[tuple[str, str], int] = {}
+        with map_bag_errors(self.path, self.remedy):
+            for connection in self._connections:
+                key = connection.topic, connection.msgtype
+                counts[key] = counts.get(key, 0) + connection.msgcount
+            if self.reader.message_count:
+                return MessageCounts(counts, self.reader.start_time, self.reader.end_time - 1)
+        return MessageCounts(counts)
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        """Yield the messages in order of arrival."""
+        return self._read(self._connections)
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        """Yield the messages of some topics in order of arrival, in batches of bounded size."""
+        return batch_messages(self._read([one for one in self._connections if one.topic in topics]), topics)
+
+    def _read(self, connections: list[Any]) -> Iterator[RawMessage]:
+        """Yield the messages of some connections."""
+        if connections:
+            with map_bag_errors(self.path, self.remedy):
+                for connection, time, data in self.reader.messages(connections=connections):
+                    yield RawMessage(self._channels[connection.id], time, time, bytes(data))
+
+
+def _format_qos(profiles: list[Any]) -> str:
+    """Return qualities of service as ROS 2 notes them."""
+    from rosbags.rosbag2.metadata import dump_qos_v8
+
+    return str(dump_qos_v8(profiles)) if profiles else ""
+
+
+@dataclass(eq=False)
+class SplitBagReader:
+    """The MCAP files of one bag of ROS 2, one after the other."""
+
+    path: Path
+    readers: list[McapReader]
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Join the channels and the metadata of the files."""
+        self.where = Where(str(self.path))
+        self.channels = list(dict.fromkeys(chain.from_iterable(part.channels for part in self.readers)))
+        if not self.metadata:
+            self.metadata = {key: value for part in self.readers for key, value in part.metadata.items()}
+        self.is_navsense = bool(self.metadata)
+
+    def count_messages(self) -> MessageCounts:
+        """Return the counts in the summaries of the files."""
+        return join_counts(part.count_messages() for part in self.readers)
+
+    def read_messages(self) -> Iterator[RawMessage]:
+        """Yield the messages of all files."""
+        return chain.from_iterable(part.read_messages() for part in self.readers)
+
+    def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
+        """Yield the messages of some topics, file by file, in batches of bounded size."""
+        return chain.from_iterable(part.read_batches(topics) for part in self.readers)
+
+
+@contextmanager
+def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
+    """Make whatever rosbags says of a damaged bag a `RecordingError`."""
+    try:
+        yield
+    except NavsenseError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise
+        raise RecordingError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+
+
+def _list_mcap_files(reader: Any) -> list[Path]:
+    """Return the MCAP files of a bag of ROS 2 that are as they were written; none where it has others."""
+    from rosbags.rosbag2.reader import DirectoryReader
+
+    if not isinstance(reader.storage, DirectoryReader) or reader.storage.metadata.compression_mode:
+        return []
+    parts: list[Any] = list(reader.storage.storages)
+    paths = [Path(part.path) for part in parts]
+    return paths if all(path.suffix == ".mcap" for path in paths) else []
+
+
+def ros2_bag_folder(path: Path) -> Path:
+    """Return the folder of a bag of ROS 2 that may be named by a file; the path itself where there is none."""
+    if path.suffix.lower() == ".db3":
+        if path.stem == path.absolute().parent.name and (path.parent / BAG_METADATA_FILE).is_file():
+            return path.parent
+        if not path.exists() and (storage_path(path) / BAG_METADATA_FILE).is_file():
+            return storage_path(path)
+    return path

@@ -1,0 +1,653 @@
+"""Writers of ROS bags, by rosbags: a `.bag` of ROS 1, and a folder with a `.db3` or `.mcap`, which is a ROS 2 bag.
+
+Topics and messages are those of an MCAP recording. A bag stores one time per message, the log time. The definitions are
+in the bag, and so is the metadata, in ROS 1 as a message (see `metadata`). An incomplete bag is in a hidden folder
+beside the target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from navsense import atomic
+from navsense.atomic import HiddenFolder
+from navsense.errors import RecordingError, Where
+from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import encode
+from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
+from navsense.messages.schemas import HEADER_TYPE, HUMBLE
+from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
+from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.format import storage_path
+from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, check_header, format_world, run_metadata
+from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
+from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
+from navsense.series import TimeSlice
+from navsense.typing import ByteArray
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rosbags.interfaces import Connection
+
+BAG_METADATA_FILE = "metadata.yaml"
+"""File that makes a folder a ROS 2 bag."""
+
+PENDING_METADATA_FILE = "about.json"
+"""File in the hidden folder with the metadata of a ROS 2 bag; the database has it only at the end."""
+
+BAG_VERSION: Literal[8] = 8
+"""Version of a ROS 2 bag: the newest in which QoS policies are numbers, as in all versions before."""
+
+UNSUPPORTED_CHARACTERS = "?#%"
+"""Characters that rosbags passes to SQLite unquoted; SQLite gives them another meaning in a file name."""
+
+ROS1_TIME_LIMIT = 2**32 * NANOSECONDS_PER_SECOND
+"""ns; times in a ROS 1 bag are below."""
+
+ROS2_TIME_LIMIT = 2**63
+"""ns; times in a ROS 2 bag are below."""
+
+
+@cache
+def type_hash(kind: str, definition: str, ros_version: int) -> str:
+    """Return the hash that identifies a type: the MD5 sum in ROS 1, the RIHS01 hash in ROS 2."""
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.EMPTY)
+    store.register(get_types_from_msg(definition, kind))
+    return store.generate_msgdef(kind, ros_version=1)[1] if ros_version == 1 else store.hash_rihs01(kind)
+
+
+def bag_metadata(recording: RecordingHeader) -> dict[str, str]:
+    """Return the metadata of a bag: the metadata of an MCAP recording and the world in one mapping."""
+    return {**run_metadata(recording), WORLD_KEY: format_world(recording)}
+
+
+def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
+    """Return the error of a stamp (ns) below 0."""
+    remedy = "choose a later --epoch"
+    return RecordingError(
+        f"stamp of clock {clock!r}, in seconds",
+        stamp / NANOSECONDS_PER_SECOND,
+        allowed="must not be below 0 in a bag of ROS 1",
+        where=Where(str(path)),
+        remedy=remedy if clock == GLOBAL_TIME else "choose a later --epoch, or a smaller clock error",
+    )
+
+
+@contextlib.contextmanager
+def map_sqlite_errors() -> Iterator[None]:
+    """Raise errors of SQLite about the disk as errors of the operating system."""
+    import sqlite3
+
+    causes = {
+        sqlite3.SQLITE_FULL: errno.ENOSPC,
+        sqlite3.SQLITE_READONLY: errno.EROFS,
+        sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+        sqlite3.SQLITE_IOERR: errno.EIO,
+    }
+    try:
+        yield
+    except sqlite3.Error as error:
+        cause = causes.get(vars(error).get("sqlite_errorcode", 0) & 0xFF)
+        raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
+
+
+class BagFile(Protocol):
+    """A bag that rosbags writes."""
+
+    path: Path
+
+    def open(self) -> None:
+        """Create the bag."""
+        ...
+
+    def add_connection(
+        self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
+    ) -> Connection:
+        """Return a new connection."""
+        ...
+
+    def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
+        """Write messages: log times (ns), connections, bytes."""
+        ...
+
+    def close(self) -> None:
+        """Finish the bag."""
+        ...
+
+    def abort(self) -> None:
+        """Close the file without finishing the bag."""
+        ...
+
+
+class Ros1Bag:
+    """A ROS 1 bag, format 2.0. `start` (ns) is the time of the metadata in a bag without messages."""
+
+    def __init__(
+        self, path: Path, metadata: Mapping[str, str], *, start: int, caller_id: str | None = CALLER_ID
+    ) -> None:
+        """Plan the bag."""
+        from rosbags.rosbag1 import Writer
+
+        self.path = path
+        self._metadata, self._start, self._caller_id = metadata, start, caller_id
+        self._writer = Writer(path)
+        self._first_open_chunk = 0
+
+    def open(self) -> None:
+        """Create the file."""
+        self._writer.open()
+        self._metadata_writer = MetadataWriter(self._writer, self._metadata)
+
+    def add_connection(
+        self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
+    ) -> Connection:
+        """Return a new connection; ROS 1 has no `qos_profiles`."""
+        latching = 1 if latched else None
+        return self._writer.add_connection(
+            topic, message_type, msgdef=definition, md5sum=type_hash, callerid=self._caller_id, latching=latching
+        )
+
+    def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
+        """Write messages; readers reject the log time 0, so 0 becomes 1 ns."""
+        for time, connection, data in messages:
+            self._metadata_writer.write(max(time, 1))
+            self._writer.write(connection, max(time, 1), data)
+        if self._writer.bio is not None:
+            self._writer.bio.flush()
+        # rosbags keeps each message of each chunk in memory; the index of a written chunk needs only their number.
+        for chunk in self._writer.chunks[self._first_open_chunk : -1]:
+            for number, entries in chunk.connections.items():
+                chunk.connections[number] = cast("Any", range(len(entries)))
+        self._first_open_chunk = len(self._writer.chunks) - 1
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._metadata_writer.write(max(self._start, 1))
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Close the file."""
+        self._writer.abort()
+
+
+class Ros2Bag:
+    """A ROS 2 bag: a folder with the messages in one `.db3`.
+
+    With `is_recoverable` each `write` is a transaction, and the metadata is also in a file beside the bag, so a bag can
+    be recovered after a crash.
+    """
+
+    def __init__(self, path: Path, metadata: Mapping[str, str], *, is_recoverable: bool = False) -> None:
+        """Plan the bag."""
+        import sqlite3
+
+        from rosbags.rosbag2 import StoragePlugin, Writer
+        from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+
+        class ClosingSqlite3Writer(Sqlite3Writer):
+            """Closes the database if its tables cannot be made; the base class leaves it open."""
+
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                try:
+                    super().__init__(*args, **kwargs)
+                except sqlite3.Error:
+                    with contextlib.suppress(AttributeError):
+                        self.conn.close()
+                    raise
+
+        self.path, self._is_recoverable = path, is_recoverable
+        self._writer = Writer(path, version=BAG_VERSION, storage_plugin=StoragePlugin.SQLITE3)
+        self._writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosingSqlite3Writer}
+        for key, value in metadata.items():
+            self._writer.set_custom_data(key, value)
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """The open database."""
+        return cast("sqlite3.Connection", cast("Any", self._writer.storage).conn)
+
+    def open(self) -> None:
+        """Create the folder and the database."""
+        with map_sqlite_errors():
+            self._writer.open()
+            if self._is_recoverable:
+                # A transaction survives a crash of the process. This does not wait for the disk.
+                self._database.execute("PRAGMA synchronous=OFF")
+        if self._is_recoverable:
+            atomic.save_text(self.path.parent / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
+
+    def add_connection(
+        self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
+    ) -> Connection:
+        """Return a new connection; without `qos_profiles` those of a latched topic if `latched`."""
+        from rosbags.rosbag2.metadata import parse_qos
+
+        profiles = qos_profiles or (LATCHED_QOS_PROFILE if latched else "")
+        with map_sqlite_errors():
+            return self._writer.add_connection(
+                topic,
+                message_type,
+                msgdef=definition,
+                rihs01=type_hash,
+                offered_qos_profiles=parse_qos(profiles) if profiles else (),
+            )
+
+    def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
+        """Write messages."""
+        with map_sqlite_errors():
+            for time, connection, data in messages:
+                self._writer.write(connection, time, data)
+            if self._is_recoverable:
+                self._database.commit()
+
+    def close(self) -> None:
+        """Finish the database and write the metadata file."""
+        with map_sqlite_errors():
+            self._writer.close()
+
+    def abort(self) -> None:
+        """Close the database."""
+        self._writer.abort()
+
+
+def bag_database(path: Path) -> Path:
+    """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
+    folder = storage_path(path)
+    return folder / f"{folder.name}.db3"
+
+
+def check_bag_folder(path: Path) -> None:
+    """Raise `RecordingError` where `NAME.db3` cannot be the folder NAME: something else is there."""
+    folder = storage_path(path)
+    if any(letter in str(path) for letter in UNSUPPORTED_CHARACTERS):
+        allowed = f"must be without {' '.join(UNSUPPORTED_CHARACTERS)}, in which SQLite sees no name"
+        raise RecordingError(
+            "name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place"
+        )
+    try:
+        if not folder.exists() and not folder.is_symlink():
+            return
+        if folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {
+            BAG_METADATA_FILE,
+            bag_database(path).name,
+        }:
+            return
+    except OSError as error:
+        raise os_error(path, error) from error
+    raise RecordingError(
+        "the bag is the folder of this name, which is something else",
+        str(folder),
+        where=Where(str(path)),
+        remedy="choose another name, or move away what is there",
+    )
+
+
+class BlockEncoder(Protocol):
+    """Encodes the messages of a run for one kind of bag."""
+
+    ros_version: int
+
+    def get_definition(self, channel: OutputChannel) -> str:
+        """Return the definition of the messages of a channel."""
+        ...
+
+    def encode(self, block: MessageBlock, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block, numbered from `first` on."""
+        ...
+
+
+class Ros1Encoder:
+    """Messages as ROS 1 encodes them."""
+
+    ros_version = 1
+
+    def __init__(self, path: Path) -> None:
+        """Take the path of the recording for errors."""
+        self._path = path
+        self._packings: dict[OutputChannel, Ros1Packing] = {}
+
+    def _get_packing(self, channel: OutputChannel) -> Ros1Packing:
+        if channel not in self._packings:
+            self._packings[channel] = make_ros1_packing(channel.message_layout)
+        return self._packings[channel]
+
+    def get_definition(self, channel: OutputChannel) -> str:
+        """Return the ROS 1 definition."""
+        return self._get_packing(channel).definition
+
+    def encode(self, block: MessageBlock, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block. Raises `RecordingError` for a stamp below 0."""
+        earliest = int(block.stamp.min())
+        if earliest < 0:
+            raise negative_stamp_error(self._path, block.channel.clock, earliest)
+        messages = encode(block.channel.message_layout, block.stamp, block.arrays)
+        return self._get_packing(block.channel).pack(messages, first)
+
+
+class Ros2Encoder:
+    """Messages in CDR."""
+
+    ros_version = 2
+
+    def get_definition(self, channel: OutputChannel) -> str:
+        """Return the `ros2msg` schema."""
+        return channel.message_layout.schema
+
+    def encode(self, block: MessageBlock, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block; ROS 2 does not number them."""
+        return encode(block.channel.message_layout, block.stamp, block.arrays)
+
+
+class PendingBag:
+    """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
+
+    def __init__(self, path: Path, recording: RecordingHeader, *, is_ros1: bool) -> None:
+        """Create the hidden folder and the bag in it, with the static transforms."""
+        self._path, self._is_ros1 = path, is_ros1
+        self._builder = MessageBuilder(recording)
+        self._connections: dict[str, Connection] = {}
+        self._counts: dict[str, int] = {}
+        self._has_slices = False
+        self._work = HiddenFolder(storage_path(path), is_recording=True)
+        self.is_open = True
+        try:
+            metadata, file = bag_metadata(recording), self._work.folder / storage_path(path).name
+            start = recording.epoch * NANOSECONDS_PER_SECOND
+            self._encoder: BlockEncoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
+            self._bag: BagFile = (
+                Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
+            )
+            self._bag.open()
+            for channel in self._builder.list_reading_channels():
+                self._get_connection(channel)
+            self._write(self._builder.build_static_transforms())
+        except BaseException:
+            self.discard()
+            raise
+
+    def _get_connection(self, channel: OutputChannel) -> Connection:
+        """Return the connection of a topic, made at its first use."""
+        if channel.topic not in self._connections:
+            kind, definition = channel.message_layout.type, self._encoder.get_definition(channel)
+            known_by = type_hash(kind, definition, self._encoder.ros_version)
+            self._connections[channel.topic] = self._bag.add_connection(
+                channel.topic, kind, definition, known_by, latched=channel.latched
+            )
+        return self._connections[channel.topic]
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Write a time slice, or nothing of it if a stamp does not fit into a message."""
+        self._write(self._builder.build_blocks(time_slice))
+        self._has_slices = True
+
+    def _write(self, blocks: list[MessageBlock]) -> None:
+        """Write blocks, their messages in order of arrival. After a failure of the disk the bag is removed."""
+        made: list[tuple[int, OutputChannel, bytes]] = []
+        counts = dict(self._counts)
+        for block in blocks:
+            if not block.publish_time.size:
+                continue
+            first = counts.setdefault(block.channel.topic, 0)
+            rows = self._encoder.encode(block, first)
+            counts[block.channel.topic] += rows.shape[0]
+            data, width = rows.tobytes(), rows.shape[1]
+            parts = (data[at : at + width] for at in range(0, len(data), width))
+            made += zip(block.log_time.tolist(), [block.channel] * rows.shape[0], parts, strict=True)
+        made.sort(key=itemgetter(0))
+        try:
+            for block in blocks:
+                self._get_connection(block.channel)
+            self._bag.write([(time, self._connections[channel.topic], data) for time, channel, data in made])
+        except BaseException:
+            self.discard()
+            raise
+        self._counts = counts
+
+    def finish(self, *, empty: bool = True) -> None:
+        """Finish the bag and move it to its path; with `empty` false only if it has time slices."""
+        if not self.is_open:
+            raise closed_error(self._path)
+        try:
+            if empty or self._has_slices:
+                self._bag.close()
+                if not self._is_ros1:
+                    check_bag_folder(self._path)
+                self._work.commit(self._bag.path)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove an unfinished bag. Never raises."""
+        self.is_open = False
+        with contextlib.suppress(Exception):
+            self._bag.abort()
+        self._work.release()
+
+
+def check_clocks(path: Path, recording: RecordingHeader) -> None:
+    """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
+    clocks = {clock.name: clock for clock in recording.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
+        noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
+        error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
+        is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
+        if is_known and recording.epoch + error < 0.0:
+            raise negative_stamp_error(path, clock.name, round((recording.epoch + error) * NANOSECONDS_PER_SECOND))
+
+
+class Ros1BagWriter(AtomicWriter):
+    """Writes time slices to one `.bag` of ROS 1."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
+        check_target(path)
+        check_header(path, recording, "a ROS bag")
+        check_clocks(path, recording)
+        older = replace(recording, ros=HUMBLE)  # ROS 1 has the same definitions
+        super().__init__(path, lambda: PendingBag(path, older, is_ros1=True))
+
+
+class Ros2BagWriter(AtomicWriter):
+    """Writes time slices to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
+        check_target(path)
+        check_bag_folder(path)
+        check_header(path, recording, "a ROS bag")
+        super().__init__(path, lambda: PendingBag(path, recording, is_ros1=False))
+
+
+class BagTarget:
+    """The bag that messages of another recording are copied to, of ROS 1 or of ROS 2 in SQLite."""
+
+    def __init__(self, folder: Path, target: Path, reader: MessageReader, *, is_ros1: bool) -> None:
+        """Create the bag in the hidden folder, with the name of the target."""
+        self.encoding = ROS1 if is_ros1 else CDR
+        self.output = folder / storage_path(target).name
+        self._is_ros1, self._target = is_ros1, target
+        self._connections: dict[MessageChannel, Connection] = {}
+        self._known: dict[tuple[str, str], Connection] = {}
+        metadata = reader.metadata
+        if is_ros1 and ROS_KEY in metadata:
+            metadata = {**metadata, ROS_KEY: HUMBLE}
+        caller_id = CALLER_ID if reader.is_navsense else None
+        self._bag: BagFile = (
+            Ros1Bag(self.output, metadata, start=NANOSECONDS_PER_SECOND, caller_id=caller_id)
+            if is_ros1
+            else Ros2Bag(self.output, metadata)
+        )
+        self._bag.open()
+
+    def add_channel(self, channel: MessageChannel) -> None:
+        """Add a connection; topics that differ only in their sender share one."""
+        if channel in self._connections:
+            return
+        if not channel.is_ros:
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone"
+            )
+        kind = channel.parse_type()
+        known_by = kind.md5 if self._is_ros1 else kind.rihs01
+        key = (channel.topic, known_by)
+        if key not in self._known:
+            text = kind.ros1_text if self._is_ros1 else kind.ros2_text
+            if channel.encoding == ROS1 if self._is_ros1 else channel.schema_encoding == "ros2msg":
+                text = channel.definition.decode(errors="replace")
+            self._known[key] = self._bag.add_connection(
+                channel.topic, channel.type, text, known_by, latched=channel.latched, qos_profiles=channel.qos_profiles
+            )
+        self._connections[channel] = self._known[key]
+
+    def write(self, batch: Sequence[RawMessage]) -> None:
+        """Write messages."""
+        self._bag.write(self._check(batch))
+
+    def _check(self, batch: Sequence[RawMessage]) -> Iterator[tuple[int, Connection, bytes]]:
+        """Yield messages with times that the bag supports."""
+        for one in batch:
+            check_time(self._target, one, ROS1_TIME_LIMIT if self._is_ros1 else ROS2_TIME_LIMIT)
+            if self._is_ros1:
+                self._check_stamp(one)
+            yield one.log_time, self._connections[one.channel], one.data
+
+    def _check_stamp(self, message: RawMessage) -> None:
+        """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
+        line, log, _, data = message
+        if log < 0:
+            raise negative_stamp_error(self._target, GLOBAL_TIME, log)
+        parts = line.parse_type().definitions[line.type]
+        if line.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
+            raise negative_stamp_error(
+                self._target,
+                f"of {line.topic}",
+                int.from_bytes(data[4:8], "little", signed=True) * NANOSECONDS_PER_SECOND,
+            )
+
+    def close(self) -> None:
+        """Finish the bag."""
+        self._bag.close()
+        if not self._is_ros1:
+            check_bag_folder(self._target)
+
+    def abort(self) -> None:
+        """Close the bag; never raises."""
+        with contextlib.suppress(Exception):
+            self._bag.abort()
+
+
+class McapBagTarget:
+    """A folder that is a bag of ROS 2, its messages in one MCAP file, as `ros2 bag record -o NAME` makes it."""
+
+    encoding = CDR
+
+    def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
+        """Make the folder in the hidden one."""
+        self.output, self._target = folder / target.name, target
+        self.output.mkdir()
+        self._file = bag_mcap_path(target).name
+        self._mcap = McapTarget(self.output, self.output / self._file, reader)
+        self._counts: dict[MessageChannel, int] = {}
+        self._span: tuple[int, int] | None = None
+
+    def add_channel(self, channel: MessageChannel) -> None:
+        """Add a channel."""
+        if not channel.is_ros:
+            raise RecordingError(
+                f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR"
+            )
+        self._mcap.add_channel(channel)
+        self._counts.setdefault(channel, 0)
+
+    def write(self, batch: Sequence[RawMessage]) -> None:
+        """Write messages, and note how many and from when to when."""
+        for one in batch:
+            check_time(self._target, one)
+            self._counts[one.channel] += 1
+            first, last = self._span or (one.log_time, one.log_time)
+            self._span = (min(first, one.log_time), max(last, one.log_time))
+        self._mcap.write(batch)
+
+    def close(self) -> None:
+        """Write the metadata."""
+        self._mcap.close()
+        first, last = self._span or (0, 0)
+        text = format_bag_metadata(self._file, self._counts, first, last)
+        (self.output / BAG_METADATA_FILE).write_text(text, encoding="utf-8")
+        check_mcap_folder(self._target)
+
+    def abort(self) -> None:
+        """Let go of the file."""
+        self._mcap.abort()
+
+
+def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) -> None:
+    """Raise `RecordingError` for a message of a time (ns) that a bag does not take: from `last` on."""
+    if message.log_time >= limit:
+        whose = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
+        seconds, rest = divmod(limit, NANOSECONDS_PER_SECOND)
+        allowed = f"must be below {seconds}{f'.{rest:09d}' if rest else ''} in a bag of {whose}"
+        what = f"time of a message on topic {message.channel.topic}, in seconds"
+        raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
+
+
+def bag_mcap_path(folder: Path) -> Path:
+    """Return the file of messages of a bag of ROS 2 of MCAP."""
+    return folder / f"{folder.name}_0.mcap"
+
+
+def check_mcap_folder(path: Path) -> None:
+    """Raise `RecordingError` where a folder cannot be made or replaced: something else is there."""
+    try:
+        ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
+        if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
+            remedy = "choose another name, or move away what is there"
+            raise RecordingError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
+    except OSError as error:
+        raise os_error(path, error) from error
+
+
+def format_bag_metadata(file: str, counts: dict[MessageChannel, int], first: int, last: int) -> str:
+    """Return the metadata of a bag of one MCAP file: topics with their counts, from when to when (ns)."""
+    topics = [
+        {
+            "topic_metadata": {
+                "name": line.topic,
+                "type": line.type,
+                "serialization_format": CDR,
+                "offered_qos_profiles": line.qos_profiles or (LATCHED_QOS_PROFILE if line.latched else ""),
+                "type_description_hash": line.parse_type().rihs01,
+            },
+            "message_count": count,
+        }
+        for line, count in counts.items()
+    ]
+    span = {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
+    total = sum(counts.values())
+    found = {
+        "version": 8,
+        "storage_identifier": "mcap",
+        **span,
+        "message_count": total,
+        "topics_with_message_count": topics,
+        "compression_format": "",
+        "compression_mode": "",
+        "relative_file_paths": [file],
+        "files": [{"path": file, **span, "message_count": total}],
+        "custom_data": None,
+        "ros_distro": "navsense",
+    }
+    # JSON is YAML; a reader of one reads it.
+    return json.dumps({"rosbag2_bagfile_information": found}, indent=1) + "\n"
