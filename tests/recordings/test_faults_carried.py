@@ -77,7 +77,7 @@ def check(path: Path) -> None:
     assert list_faults(loaded.make_header().world) == known
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
-    assert f", {len(known)} faults on purpose" in read_summary(path).headline
+    assert f", {len(known)} injected faults" in read_summary(path).headline
     assert list(recording_of(str(path)).planned) == known
 
 
@@ -94,7 +94,7 @@ def test_every_kind_goes_along(folder: Path, tmp_path: Path, source: str) -> Non
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None:
-    line = "the list of faults on purpose"
+    line = "the list of injected faults"
     for name in ("e.euroc", "a.dvl.pd0", "a.dvl.nmea"):
         assert line in convert(folder / MADE[".npz"], tmp_path / name).losses
     ns.record(example_world(("imu", Imu.example_spec())), [tmp_path / "well.npz"], 0.5, seed=5)
@@ -126,7 +126,7 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     assert dropped > 1
     assert silent > 0
     lines = convert(folder / name, tmp_path / "b.mcap").losses
-    nothing = "1 row that told nothing" if silent == 1 else f"{silent} rows that told nothing"
+    nothing = "1 row that had no output" if silent == 1 else f"{silent} rows that had no output"
     rows = [line for line in lines if line.startswith(DVL) and " row" in line]
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
     loaded = ns.open(folder / name)
@@ -134,5 +134,5 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     bare = {one: dataclasses.replace(loaded[one], bias={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent
-    assert f"{DVL}: {count} rows that were dropped or told nothing" in lost.format_lines(), "nothing says which"
+    assert f"{DVL}: {count} rows that were dropped or had no output" in lost.format_lines(), "nothing says which"
     assert not any(" row" in line for line in (*lines, *lost.format_lines()) if line.startswith(MAG))

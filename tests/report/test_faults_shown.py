@@ -92,8 +92,8 @@ def test_messages_tell_which_act(folder: Path, name: str) -> None:
 
 def test_info_counts_them(folder: Path) -> None:
     """Their list is long, and is read by what reads recordings."""
-    assert ", 7 faults on purpose" in read_summary(folder / "r.mcap").headline
-    assert format_metadata_item("faults", "[]") == "0 faults on purpose"
+    assert ", 7 injected faults" in read_summary(folder / "r.mcap").headline
+    assert format_metadata_item("faults", "[]") == "0 injected faults"
     assert format_metadata_item("faults", '{"a": 1}') == 'faults {"a": 1}'
 
 
