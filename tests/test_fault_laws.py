@@ -1,4 +1,4 @@
-"""The laws with faults on purpose: every kind of fault over every registered sensor."""
+"""The laws with scheduled faults: every kind of fault over every registered sensor."""
 
 from __future__ import annotations
 

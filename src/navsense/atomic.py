@@ -65,9 +65,9 @@ def hidden_path(target: Path) -> Path:
 
 
 def check_not_input(target: Path) -> None:
-    """Raise `RecordingError` if writing `place` would change an input of the same command.
+    """Raise `RecordingError` if writing `target` would change an input of the same command.
 
-    Files are compared by identity, so links and relative names count. `place` must not contain an input, and must not
+    Files are compared by identity, so links and relative names count. `target` must not contain an input, and must not
     be in a folder that is an input.
     """
     real = Path(os.path.realpath(target))
@@ -179,9 +179,8 @@ def recovery_remedy(path: Path) -> str:
 def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_unfinished` is kept under the name `crashed_path`.
-    Raises `RecordingError` if the file is an input or
-    has another writer, and `OSError` if it cannot be opened.
+    A file that `is_unfinished` is kept under the name `crashed_path`. Raises `RecordingError` if the file is an input
+    or has another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
     if is_being_written(hidden_path(path)):
@@ -264,7 +263,7 @@ def lock_leftover(target: Path) -> Iterator[Path]:
 
 
 def crashed_path(target: Path) -> Path:
-    """Return the name under which the unfinished recording of `place` is kept when `place` is recorded again."""
+    """Return the name under which the unfinished recording of `target` is kept when `target` is recorded again."""
     return target.with_name(f"{target.stem}-crashed{target.suffix}")
 
 
@@ -274,7 +273,7 @@ def _folder_size(folder: Path) -> int:
 
 
 def _keep_recording(folder: Path, target: Path) -> None:
-    """Rename the hidden folder of an unfinished recording, so that `place` can be recorded again.
+    """Rename the hidden folder of an unfinished recording, so that `target` can be recorded again.
 
     One is kept for each name, the largest.
     """
@@ -303,17 +302,17 @@ def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
     """
     if not _is_unfinished_file(path, is_unfinished):
         return False
-    place = resolve_link(path)
-    kept = crashed_path(place)
+    target = resolve_link(path)
+    kept = crashed_path(target)
     if inputs.path_exists(kept) and (
         not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
         raise RecordingError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
-    if kept.exists() and kept.stat().st_size > place.stat().st_size:
+    if kept.exists() and kept.stat().st_size > target.stat().st_size:
         LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", path, kept)
         return False
-    place.replace(kept)
+    target.replace(kept)
     LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", path, kept)
     return True
 
@@ -325,7 +324,7 @@ class HiddenFolder:
         """Create the folder, lock it and remove the files that a crash left in it.
 
         `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
-        name `crashed_path`. A symbolic link is followed. Raises `RecordingError` if `place` is an input or has another
+        name `crashed_path`. A symbolic link is followed. Raises `RecordingError` if `target` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
         check_not_input(target)
@@ -389,7 +388,7 @@ class HiddenFolder:
         return self.folder / BACKUP_NAME
 
     def commit(self, path: Path) -> None:
-        """Rename `made` to the target. If this fails, restore the folder that was there."""
+        """Rename `path` to the target. If this fails, restore the folder that was there."""
         if not path.is_dir():
             path.replace(self.target)
             return

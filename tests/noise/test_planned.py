@@ -29,7 +29,7 @@ def spike(start: float, end: float = np.inf, period: float = 0.0, value: float =
 def through(
     planned: tuple[ScheduledFault, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
 ) -> tuple[dict[str, Any], Any]:
-    """A ramp that is told `here` through faults on purpose, cut into pieces, and the state at its end."""
+    """A ramp that is told `here` through scheduled faults, cut into pieces, and the state at its end."""
     faults, parts = Faults(planned=planned), []
     state, ramp = init_faults(faults, EMPTY), np.arange(here.size, dtype=np.float64)
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):

@@ -122,7 +122,7 @@ def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",
         f"{ADCP}: all of it",
         f"{IMU}: all of it",
-        f"{DVL}: 1 row that told nothing" if gone == 1 else f"{DVL}: {gone} rows that told nothing",
+        f"{DVL}: 1 row that had no output" if gone == 1 else f"{DVL}: {gone} rows that had no output",
         "truth of links",
         "the water's velocity",
     ]
@@ -240,7 +240,7 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
     for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
-        with pytest.raises(RecordingError, match=r"is what an instrument sends, and no recording; read it with"):
+        with pytest.raises(RecordingError, match=r"is the output of an instrument, not a recording; read it with"):
             read(folder / name)
     assert not list(tmp_path.iterdir())
 

@@ -126,7 +126,7 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     assert dropped > 1
     assert silent > 0
     lines = convert(folder / name, tmp_path / "b.mcap").losses
-    nothing = "1 row that told nothing" if silent == 1 else f"{silent} rows that told nothing"
+    nothing = "1 row that had no output" if silent == 1 else f"{silent} rows that had no output"
     rows = [line for line in lines if line.startswith(DVL) and " row" in line]
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
     loaded = ns.open(folder / name)
@@ -134,5 +134,5 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     bare = {one: dataclasses.replace(loaded[one], fault={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent
-    assert f"{DVL}: {count} rows that were dropped or told nothing" in lost.format_lines(), "nothing says which"
+    assert f"{DVL}: {count} rows that were dropped or had no output" in lost.format_lines(), "nothing says which"
     assert not any(" row" in line for line in (*lines, *lost.format_lines()) if line.startswith(MAG))

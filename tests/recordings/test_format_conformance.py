@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import resource
+import runpy
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import navsense as ns
 from navsense import cli, recordings
+from navsense.calibration import files as calibration_files
 from navsense.environment.base import UniformField
 from navsense.errors import RecordingError, UnknownNameError
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import Capability, Format, dataset
+from navsense.recordings import format as format_module
 from navsense.recordings.convert import ConversionResult, convert
 from navsense.recordings.leftovers import recover
+from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Dvl, Imu, Magnetometer
 from navsense.series import Reading, TimeSlice
@@ -144,9 +152,9 @@ def list_reported(made: ConversionResult) -> set[Capability]:
     """Return the content that a conversion reports as lost."""
     phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
     reported = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
-    if any("told nothing" in line or "dropped" in line for line in made.losses):
+    if any("had no output" in line or "dropped" in line for line in made.losses):
         reported.add(Capability.UNPUBLISHED)
-    if any("without a number" in line for line in made.losses):
+    if any("invalid" in line for line in made.losses):
         reported.add(Capability.INVALID)
     return reported
 
@@ -251,32 +259,37 @@ def write(path: Path, header: recordings.RecordingHeader, slices: list[TimeSlice
             writer.write(time_slice)
 
 
-@pytest.mark.parametrize("limit", [100, 3000])
 @pytest.mark.parametrize("form", WRITTEN)
 def test_a_full_disk_is_an_error_with_a_remedy(
-    form: Format, archive: Path, tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch
+    form: Format, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit on the size of files stands for a disk without space."""
     path = tmp_path / name_of(form)
     monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
     recording = ns.open(archive)
     header, slices = recording.make_header(), list(recording.iter_slices())
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-        with pytest.raises(RecordingError) as caught:
-            write(path, header, slices * 20 if form.unit == "records" else slices)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert str(caught.value).startswith(str(path))
-    assert "cannot be written" in str(caught.value)
-    if form.name != "ROS 2 bag":  # SQLite does not tell the cause
-        assert "; raise the limit" in str(caught.value)
-    if ".mcap" not in path.name and form.unit != "records":
-        place = recordings.output_path(path)
-        assert not place.exists() or read_summary(path).entries
+    write(path, header, slices)
+    place = recordings.output_path(path)
+    size = max(file.stat().st_size for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file())
+    for limit in (0, 2000, size // 2, size - 100):
+        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, size - 1), limits[1]))
+            with pytest.raises(RecordingError) as caught:
+                write(path, header, slices)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert str(caught.value).startswith(str(path))
+        assert "cannot be written" in str(caught.value)
+        if form.name != "ROS 2 bag":  # SQLite does not tell the cause
+            assert "file too large; raise the limit" in str(caught.value)
+        assert not [entry for entry in tmp_path.iterdir() if entry.name.startswith(".")]
+        if ".mcap" not in path.name and form.unit != "records" and place.exists():
+            assert read_summary(path).entries
+    gc.collect()
 
 
 @pytest.mark.parametrize("content", [b"", b"text of another program\n" * 50, bytes(range(256)) * 20])
@@ -302,3 +315,58 @@ def test_a_file_of_another_program_is_an_error(
     with pytest.raises(RecordingError):
         convert(path, tmp_path / "made.npz")
     assert not (tmp_path / "made.npz").exists()
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_lines.py"
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the entry points of installed packages; formats that are registered in a test are forgotten."""
+    found: list[Any] = []
+    monkeypatch.setattr(format_module, "_FORMATS", dict(format_module._FORMATS))
+    monkeypatch.setattr(format_module, "entry_points", lambda group: found if group == "navsense.formats" else [])
+    return found
+
+
+def test_a_format_of_another_package_is_found_by_its_suffix(
+    run: Run, tmp_path: Path, entries: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(RecordingError, match="no recording has this suffix"):
+        run.save(path)
+    form = runpy.run_path(str(EXAMPLE))["FORMAT"]
+    entries.append(SimpleNamespace(name="jsonl", load=lambda: form, dist=None, value="json_lines:FORMAT"))
+    run.save(path)
+    found = ns.open(path)
+    assert list_contents(found, run) == form.capabilities
+    assert read_summary(path).headline.startswith(f"{path}: JSON Lines, ")
+    assert list_reported(convert(path, tmp_path / "made.jsonl")) == set()
+    made = convert(path, tmp_path / "made.mcap")
+    assert Capability.UNPUBLISHED in list_reported(made)
+    assert Capability.TRUTH in list_reported(convert(made.path, tmp_path / "made.jsonl")) or not found.truth
+    monkeypatch.setattr(sys, "argv", ["navsense", "report", str(path), "-o", str(tmp_path / "page.html")])
+    cli.main()
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    with pytest.raises(ns.NavsenseError, match="no poses that a motion could be"):
+        load_motion(path)
+    samples = calibration_files.read(path)
+    assert samples.field.shape[1] == 3
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["made.jsonl", "made.mcap", "page.html", "run.jsonl"]
+
+
+@pytest.mark.parametrize("value", ["text", ImportError("no module named lines")])
+def test_a_package_without_its_format_is_an_error_that_names_it(
+    run: Run, tmp_path: Path, entries: list[Any], value: object
+) -> None:
+    def load() -> object:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    entries.append(SimpleNamespace(name="jsonl", load=load, dist=SimpleNamespace(name="lines"), value="x:y"))
+    with pytest.raises(
+        RecordingError, match=r"format 'jsonl' of package lines.*must be a Format; repair or remove lines"
+    ):
+        run.save(tmp_path / "run.jsonl")
+    run.save(tmp_path / "run.npz")  # other suffixes do not import it

@@ -83,5 +83,6 @@ def test_what_is_no_recording_is_refused_as_load_does(
         cli.main()
     assert capsys.readouterr().err == f"error: {expected.value}\n"
     assert "suffix" not in str(expected.value)
-    with pytest.raises(RecordingError, match=r"known are \.mcap, \.npz, \.parquet, \.bag, \.db3, \.csv, \.euroc, "):
+    known = r"known are \.mcap, \.gz\.mcap, \.npz, \.parquet, \.bag, \.db3, \.euroc, \.csv, "
+    with pytest.raises(RecordingError, match=known):
         read_summary(tmp_path / "other.txt")

@@ -19,7 +19,7 @@ from navsense import cli, recordings
 from navsense.cli.application import print_library_messages
 from navsense.errors import RecordingError
 from navsense.recordings.device_writers import DevicePortWriter, format_url
-from navsense.recordings.mcap.writer import McapWriter
+from navsense.recordings.mcap import McapWriter
 from navsense.sensors import Dvl
 from navsense.testing import example_world
 from navsense.text import format_size
@@ -73,13 +73,13 @@ def test_the_port_that_was_free_is_told_where_nobody_comes(
     file = world.with_name("a.nmea")
     assert run(monkeypatch, world, "nmea+tcp://127.0.0.1:0?wait=0.05", str(file)) == 0
     out, err = capsys.readouterr()
-    found = re.search(r"^(nmea\+tcp://127\.0\.0\.1:(\d+)\?wait=0\.05): sends to whoever connects$", err, re.MULTILINE)
+    found = re.search(r"^(nmea\+tcp://127\.0\.0\.1:(\d+)\?wait=0\.05): serves all clients$", err, re.MULTILINE)
     assert found is not None
     assert int(found[2]) > 0
     told = [line for line in err.splitlines() if found[1] in line]
     assert told[1:] == [
-        f"warning: {found[1]}: nobody connected within 0.05 s; goes on without",
-        f"{found[1]}: sent nothing: nobody came",
+        f"warning: {found[1]}: no client connected within 0.05 s; the run continues",
+        f"{found[1]}: sent nothing: no client connected",
     ]
     assert "RuntimeWarning" not in err
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
@@ -97,7 +97,7 @@ def test_what_was_sent_is_told(
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found = re.match(r"pd0\+tcp://localhost:(\d+): sends to whoever", record.getMessage())
+            found = re.match(r"pd0\+tcp://localhost:(\d+): serves all", record.getMessage())
             if found:
                 where.append(int(found[1]))
                 served.set()
@@ -141,7 +141,7 @@ def test_two_clients_and_a_second_end(caplog: pytest.LogCaptureFixture) -> None:
         writer.close()
         writer.close()
     name = f"nmea+tcp://127.0.0.1:{writer.port}?wait=0"
-    assert caplog.messages == [f"{name}: sends to whoever connects", f"{name}: sent 10 bytes to 2 clients"]
+    assert caplog.messages == [f"{name}: serves all clients", f"{name}: sent 10 bytes to 2 clients"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
 
 def test_warnings_in_python_stay_warnings(world: Path) -> None:
     with pytest.warns(
-        RuntimeWarning, match=r"pd0\+tcp://127\.0\.0\.1:\d+\?wait=0\.01: nobody connected within 0\.01 s"
+        RuntimeWarning, match=r"pd0\+tcp://127\.0\.0\.1:\d+\?wait=0\.01: no client connected within 0\.01 s"
     ):
         ns.record(ns.load(world), "pd0+tcp://127.0.0.1:0?wait=0.01", 0.5)
     before = warnings.showwarning, logging.getLogger("navsense").handlers[:]
@@ -226,7 +226,7 @@ def test_a_second_port_that_cannot_be_is_refused_before_the_first_is_served(
     second = "nmea+tcp://127.0.0.1:0?sensor=nobody"
     assert run(monkeypatch, world, "pd0+tcp://127.0.0.1:0?wait=1000", second) == 2
     err = capsys.readouterr().err
-    assert "sends to whoever connects" not in err
+    assert "serves all clients" not in err
     assert "sensor: nobody; they are auv::base::dvl" in err
 
 

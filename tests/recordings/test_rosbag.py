@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import json
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -447,31 +445,6 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
     for thread in set(threading.enumerate()) - threads:
         thread.join(60.0)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.requirement("REC-1:bag")
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"run{suffix}"
-    whole = write(made, path, 20).stat().st_size
-    recordings.data_path(path).unlink()
-    words = {".bag": "file too large; raise the limit", ".db3": "input/output error|file too large"}[suffix]
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for limit in (0, 2000, whole // 2, whole - 5000):
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-            with (  # noqa: PT012 - which write fails is open
-                pytest.raises(RecordingError, match=rf"run\{suffix} cannot be written: ({words})"),
-                recordings.open_writer(
-                    path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=20.0)
-                ) as writer,
-            ):
-                for second in range(20):
-                    writer.write(made.slab(second, EPOCH))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert not [part for part in tmp_path.iterdir() if part.name.startswith(".")]
-    gc.collect()
 
 
 @pytest.mark.requirement("REC-1:bag")

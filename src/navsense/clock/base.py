@@ -48,7 +48,7 @@ class Clock:
     """One clock: its full name `model::link::clock`, its noise in seconds, its oscillator, and who corrects it.
 
     With `monotonic`, the stamps of each sensor on it rise by at least a nanosecond: one that would not is set to a
-    nanosecond above the one before. `where` is the place of its declaration, `steps` are faults on purpose.
+    nanosecond above the one before. `where` is the place of its declaration, `steps` are scheduled faults.
 
     Raises `ClockError` for a drift that is gone before its next node, and for noise in terms that a clock has not.
     """

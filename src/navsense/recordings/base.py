@@ -1,4 +1,4 @@
-"""What a writer is, what it must know before the first reading, and the errors of files."""
+"""Base classes of the writers of recordings, paths of recordings, and errors of files."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ from navsense.series import TimeSlice
 
 
 class WriterBase(ABC):
-    """How a writer that is a context ends: closed, or after an error elsewhere with what the format can keep."""
+    """A writer as a context: it is closed at the end. After an error elsewhere it keeps the time slices so far."""
 
     def __enter__(self) -> Self:
         """Return this writer."""
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or keep what can be kept."""
+        """Close the recording. After an error, keep what can be kept."""
         if kind is None:
             self.close()
         else:
-            # The error that ended the run is the one to be seen.
+            # The caller gets the error that ended the run.
             with contextlib.suppress(Exception):
                 self.salvage()
 
     @abstractmethod
     def close(self) -> None:
-        """Finish the recording."""
+        """Complete the recording."""
 
     @abstractmethod
     def salvage(self) -> None:
-        """End with what can be kept of the slabs that came before an error."""
+        """Keep what can be kept of the time slices before an error."""
 
 
 def closed_error(path: Path | str) -> RecordingError:
-    """Return the error of a recording that takes nothing more."""
+    """Return the error of writing to a recording that is closed."""
     return RecordingError("the recording is closed, or has already failed", where=Where(str(path)))
 
 
 @contextlib.contextmanager
 def add_path_to_errors(path: Path) -> Iterator[None]:
-    """Add the name of a recording to an error that names no file."""
+    """Add the path of a recording to errors without a path."""
     try:
         yield
     except NavsenseError as error:
@@ -69,14 +69,14 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 
 def write_all(file: FileIO, data: bytes | memoryview) -> None:
-    """Write all of some bytes to a file without a buffer, which may take a part of them at a time."""
+    """Write bytes to an unbuffered file, which may accept a part of them at a time."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
 
 
 def os_error(path: Path, error: OSError, doing: str = "write") -> RecordingError:
-    """Return an operating-system error as one of ours, with its remedy."""
+    """Return a `RecordingError` with a remedy for an error of the operating system."""
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
         errno.EDQUOT: "free some of the quota or choose another disk",
@@ -118,10 +118,7 @@ def recovery_command(path: Path) -> str:
 
 
 def to_path(path: object) -> Path:
-    """Return a path.
-
-    Raises `RecordingError` for another type, an empty path (the current folder), and a null character.
-    """
+    """Return a path. Raises `RecordingError` for another type, an empty path, and a null character."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
@@ -204,38 +201,41 @@ Arguments = ParamSpec("Arguments")
 
 
 class PendingFile(Protocol):
-    """A file being written under another name; all of it is called from one thread. `open` until it is done for."""
+    """A file that is written under another name. All methods are called from one thread.
+
+    `is_open` is true until the file is complete or discarded.
+    """
 
     is_open: bool
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take a slab."""
+        """Write a time slice."""
         ...
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write the rest, and give the file its name; with `empty` false only where there are slabs."""
+        """Complete the file and give it its name; with `empty` false only if it has a time slice."""
         ...
 
     def discard(self) -> None:
-        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        """Close the file, and remove it if it is not complete. Never raises."""
         ...
 
 
 class AtomicWriter(WriterBase):
-    """Writes slabs to one file by somebody's work."""
+    """Writes time slices by a `PendingFile` in a thread of its own, which an interrupt cannot stop halfway."""
 
     def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
-        """Begin the work. Raise `RecordingError` where the system does not allow it."""
+        """Create the file in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
         self._path = path
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-writer")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-recording")
         self._closed = False
         files: list[PendingFile] = []
 
         def discard() -> None:
-            for work in files:
-                work.discard()
+            for file in files:
+                file.discard()
 
-        # An interrupt while the first work starts the thread would let the next start another, which waits for nobody.
+        # Start the thread now: an interrupt during the first real call could start a second thread.
         try:
             self._thread.submit(int).result()
         except RuntimeError as error:
@@ -243,50 +243,45 @@ class AtomicWriter(WriterBase):
         try:
             self._run(lambda: files.append(make_file()))
         except BaseException:
-            # The thread goes on after an interrupt, and what it has begun is nobody's.
+            # The thread continues after an interrupt: discard the file that it creates.
             self._thread.submit(discard)
             self._thread.shutdown(wait=False)
             raise
         self._file = files[0]
 
-    def _run(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Do something in the thread and wait for it: an interrupt, which comes to this one, cannot cut it in two."""
+    def _run(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
-            # The work runs in this context, because it must not write to the inputs of the command.
+            # In this context the call knows the inputs of the command, which it must not overwrite.
             context = copy_context()
-            self._thread.submit(lambda: context.run(work, *args, **kwargs)).result()
+            self._thread.submit(lambda: context.run(call, *args, **kwargs)).result()
         except OSError as error:
-            said = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
-            raise os_error(self._path, said) from error
+            plain = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
+            raise os_error(self._path, plain) from error
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take a slab; one that is interrupted is taken whole."""
+        """Write a time slice. If it is interrupted, it is complete."""
         if self._closed or not self._file.is_open:
             raise closed_error(self._path)
         with add_path_to_errors(self._path):
             self._run(self._file.write, time_slice)
 
-    def _finish(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Do the last thing, once."""
+    def _finish(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         if not self._closed:
             self._closed = True
             try:
-                self._run(work, *args, **kwargs)
+                self._run(call, *args, **kwargs)
             finally:
                 self._thread.shutdown(wait=False)
 
     def close(self) -> None:
-        """Write what is left, and give the file its name.
-
-        Raise `RecordingError` where that cannot be, or failed before.
-        """
+        """Complete the file and give it its name. Raises `RecordingError` if this fails, or an earlier write failed."""
         self._finish(self._file.finish)
 
     def salvage(self) -> None:
-        """Keep the slabs that came before an error elsewhere, if there are any."""
+        """Keep the time slices before an error elsewhere, if there are any."""
         self._finish(self._file.finish, empty=False)
 
     def abort(self) -> None:
-        """Throw the unfinished file away; never raises."""
+        """Remove the unfinished file. Never raises."""
         with contextlib.suppress(Exception):
             self._finish(self._file.discard)

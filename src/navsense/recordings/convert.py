@@ -1,7 +1,7 @@
-"""A recording in another format: messages as they are between recordings of messages, else what they say.
+"""Conversion of a recording to another format.
 
-The result appears under its name when it is whole; until then it lies in a hidden folder beside it, and the recording
-that is read is never written over.
+Messages are copied between formats of messages. All other conversions go through readings and truth. The result is in a
+hidden folder until it is complete. The recording that is read is never overwritten.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ from navsense.recordings.world_json import has_place, notes_about
 from navsense.series import TimeSlice
 
 INFO_HINT = "see what it holds with: navsense info"
-"""What to do about a recording of which nothing is read."""
+"""Remedy for a recording without readings and truth."""
 
 
 @dataclass
 class ConversionResult:
-    """What was written: where, how many messages, rows or readings, and what could not be carried, a line each.
+    """The result of a conversion.
 
-    `notes` are about what this version of navsense cannot read of the recording's world.
+    path: the recording that was written.
+    count: the number of messages, rows or readings; `unit` is which of them.
+    losses: what the format does not hold, a line each.
+    notes: what this version of navsense cannot read of the world.
     """
 
     path: Path
@@ -60,11 +63,14 @@ def convert(
 ) -> ConversionResult:
     """Write the recording `path` to `out` in the format of its suffix.
 
-    Between `.mcap`, `.bag`, `.db3` and the folder of a bag of ROS 2 (no suffix: with MCAP in it) messages go over as
-    they are, of unknown types too. `run` chooses one of several; with `epoch`, the integer second at which `out` begins
-    in place of that of `path`, the conversion uses readings and truth. So it does with `ros`, the ROS 2 distribution of
-    the definitions in `out`: "jazzy" (also for later distributions) or "humble". Raises `RecordingError` for what
-    cannot be read or written, and where `out` is `path`.
+    Messages of any type are copied between `.mcap`, `.bag`, `.db3` and the folder of a ROS 2 bag (a name without a
+    suffix: with one MCAP file), unless `epoch` or `ros` is given.
+
+    run: the number of one of several runs.
+    epoch: the integer second at which `out` begins, in place of that of `path`.
+    ros: the ROS 2 distribution of the definitions in `out`: "jazzy" (also for later distributions) or "humble".
+
+    Raises `RecordingError` if a recording cannot be read or written, and if `out` is `path`.
     """
     source, target = to_path(path), to_path(out)
     try:
@@ -104,11 +110,10 @@ def _find_target_format(target: Path) -> Format:
 
 
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
-    """Carry messages."""
     with message_reader.open_messages(source) as found:
         notes = notes_about(found.metadata.get(WORLD_KEY))
         if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
-            count = found.count_messages(from_data=True).total  # all are read: a damaged one is not handed on
+            count = found.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
@@ -119,16 +124,15 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
 
 
 def _replace_epoch(
-    recording: RecordingHeader, slabs: Iterator[TimeSlice], epoch: int | None
+    recording: RecordingHeader, slices: Iterator[TimeSlice], epoch: int | None
 ) -> tuple[RecordingHeader, Iterator[TimeSlice]]:
-    """Return a recording and its slabs as if it had begun at an epoch (s); as they are without one."""
+    """Return a header and time slices with another epoch (s), unchanged for None."""
     if epoch is None:
-        return recording, slabs
-    return replace(recording, epoch=epoch), (_replace_slice_epoch(slab, epoch) for slab in slabs)
+        return recording, slices
+    return replace(recording, epoch=epoch), (_replace_slice_epoch(time_slice, epoch) for time_slice in slices)
 
 
 def _replace_slice_epoch(time_slice: TimeSlice, epoch: int) -> TimeSlice:
-    """Return a slab of another epoch (s)."""
     return replace(
         time_slice,
         readings={name: replace(reading, epoch=epoch) for name, reading in time_slice.readings.items()},
@@ -174,31 +178,28 @@ def _convert_readings(
 
 
 def _no_readings_error(source: Path) -> RecordingError:
-    """Return the error of a recording of which nothing is read."""
     what = "holds no message that is read as a reading or as truth"
     return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
 
 
 def _write_slices(
-    recording: RecordingHeader, slabs: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
+    recording: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
 ) -> ConversionResult:
-    """Write slabs to a recording; a folder with MCAP in it by way of its file."""
+    """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
     suffix, found = find_suffix(target), False
-    place = recordings.output_path(target)
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
         with recordings.open_writer(part, recording) as writer:
-            for slab in slabs:
-                lost.add(slab)
-                found = found or bool(slab.readings or slab.truth or slab.current)
-                writer.write(slab)
+            for time_slice in slices:
+                lost.add(time_slice)
+                found = found or bool(time_slice.readings or time_slice.truth or time_slice.current)
+                writer.write(time_slice)
             if not found:
                 raise _no_readings_error(source)
-        made = recordings.output_path(part)
         if not suffix:
-            with message_reader.open_messages(part) as messages_of:
-                copy_messages(messages_of, target)
+            with message_reader.open_messages(part) as messages:
+                copy_messages(messages, target)
         else:
-            work.commit(made)
-    return ConversionResult(place, lost.count, lost.unit, lost.format_lines())
+            work.commit(recordings.output_path(part))
+    return ConversionResult(recordings.output_path(target), lost.count, lost.unit, lost.format_lines())

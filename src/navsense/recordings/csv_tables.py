@@ -4,10 +4,10 @@
     NAME/truth.LINK.csv          time,x,y,z,qw,qx,qy,qz            a motion log, as `--motion` reads it
     NAME/truth.LINK.rates.csv    time,velocity.x,...,angular_velocity.x,...,acceleration.x,...
     NAME/current.csv             time,x,y,z                        a record of a current, as a world reads it
-    NAME/navsense.json           what the recording says of itself: the text of `meta`
+    NAME/navsense.json           the metadata, as in an archive of NumPy
 
-Columns are called as in a Parquet table, `::` in names is `.`. Numbers are the shortest decimals that give the same
-bits. The folder appears under its name when it is whole, after an error elsewhere with the slabs before it.
+Columns have the names of a Parquet table; `::` in names becomes `.`. Numbers are the shortest decimals that give the
+same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it.
 """
 
 from __future__ import annotations
@@ -29,29 +29,42 @@ from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import RecordingError, Where
 from navsense.motion._log import HEADER as POSES
 from navsense.recordings import metadata
+from navsense.recordings.array_columns import (
+    TRUTH_COMPONENTS,
+    ArrayComponent,
+    SeriesHeaders,
+    join_components,
+    make_current,
+    make_reading,
+    make_truth,
+    select_component,
+    sensor_components,
+)
 from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
+from navsense.series import Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
 METADATA_FILE = "navsense.json"
-"""The file with what the recording says of itself."""
+"""File with the metadata of the recording."""
 
 FILES = "files"
 """Key in that file: the names of all files of a complete recording. A new recording replaces only these."""
 
 CONTENT_FOLDER = "made"
-"""The folder inside the hidden folder that becomes the recording."""
+"""Folder in the hidden folder that becomes the recording."""
 
 COMMON_COLUMNS = ("time [s]", "stamp [ns]", "clock_error [s]", "arrival [s]", "valid", "emitted")
-"""The columns that every sensor's table has."""
+"""First columns of the table of each sensor."""
 
-RATE_COLUMNS = tuple(f"{name}.{axis}" for name in TRUTH_ARRAYS[2:] for axis in "xyz")
-"""Columns of a link's rates, behind the time."""
+POSE_COUNT = len(POSES) - 1
+"""Number of components of a pose, the first components of the truth of a link."""
+
+RATE_COLUMNS = ("time", *(part.column for part in TRUTH_COMPONENTS[POSE_COUNT:]))
+"""Columns of the velocities and accelerations of a link."""
 
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
@@ -59,23 +72,23 @@ _FILE = inputs.FileKind("table", RecordingError, "must be a CSV table in UTF-8")
 
 
 def find_folder(path: Path) -> Path:
-    """Return the folder of an existing recording that is a folder. Raises `RecordingError` if there is none."""
+    """Return the folder of a recording, given the folder or NAME.csv. Raises `RecordingError` if it is missing."""
     folder = path if path.is_dir() else storage_path(path)
     if folder.is_dir():
         return folder
     if recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(
-        "is no recording",
+        "is not a recording",
         path.suffix,
-        allowed="of CSV a recording is a folder: that of our own tables, or that of EuRoC",
+        allowed="a recording in CSV is a folder: of tables of navsense, or of EuRoC",
         where=Where(str(path)),
-        remedy="name the folder; a single table is read by what asks for it, as --motion or calibrate",
+        remedy="name the folder; --motion and calibrate read a single table",
     )
 
 
 def check_table_folder(path: Path) -> None:
-    """Raise `RecordingError` if the folder of `NAME.csv` or `NAME.euroc` exists and is something else."""
+    """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
     folder = storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
@@ -97,9 +110,8 @@ def _foreign_file(folder: Path) -> Path | None:
     written: set[str] = set()
     if (folder / METADATA_FILE).is_file():
         try:
-            text = Context().run(
-                inputs.read_bytes, str(folder / METADATA_FILE), _FILE
-            )  # in this context it is no input
+            # In an empty context the file is not an input of the command, so the recording can be replaced.
+            text = Context().run(inputs.read_bytes, str(folder / METADATA_FILE), _FILE)
             written = {METADATA_FILE, *inputs.parse_json(text)[FILES]}
         except (RecordingError, ValueError, KeyError, TypeError):
             return folder / METADATA_FILE
@@ -108,26 +120,26 @@ def _foreign_file(folder: Path) -> Path | None:
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file for a full name."""
+    """Return the file name of a sensor or link."""
     return name.replace("::", ".").replace("/", "_")
 
 
 @dataclass(eq=False)
 class TableFolder:
-    """A hidden folder beside its place: files of lines, that are appended to."""
+    """A hidden folder next to its target, with tables to which rows are appended."""
 
     path: Path
     row_counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the folder."""
+        """Create the folder."""
         self._work = HiddenFolder(storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
 
     def append(self, name: str, header: Sequence[str], columns: Sequence[AnyArray]) -> None:
-        """Add rows to a table, whose first rows bring its header; floats are written as the shortest same decimals."""
+        """Append rows to a table. The first rows write its header."""
         file = self.content / name
         if name not in self.row_counts:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +153,7 @@ class TableFolder:
         self.row_counts[name] += len(lists[0])
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of text."""
+        """Write a text file."""
         if name == METADATA_FILE:
             self._metadata = text
         file = self.content / name
@@ -156,28 +168,26 @@ class TableFolder:
         self._work.commit(self.content)
 
     def discard(self) -> None:
-        """Take the hidden folder away. Never raises."""
+        """Remove the hidden folder. Never raises."""
         self._work.release()
 
 
 class PendingCsv:
-    """The tables being written. Its methods are called from one thread, one after the other."""
+    """A folder of tables that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder."""
+        """Create the hidden folder."""
         self._path, self._recording = path, recording
         self._folder = TableFolder(path)
-        self._headers: dict[str, dict[str, Any]] = {}
+        self._headers = SeriesHeaders(path, recording)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
-        self._links: list[str] = []
-        self._current: dict[str, Any] | None = None
-        self._metadata_state: tuple[int, int, bool] | None = None
+        self._described_count = -1
         self._has_slices = False
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take all of a slab; after an error nothing is left."""
+        """Append a time slice. An error removes the folder."""
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
@@ -193,28 +203,21 @@ class PendingCsv:
         self._has_slices = True
 
     def _write_metadata(self) -> None:
-        """Write the metadata of the recording if it changed, so that the tables can be read after a crash."""
-        series = len(self._headers), len(self._links), self._current is not None
-        if series != self._metadata_state:
-            self._metadata_state = series
-            self._folder.write(
-                METADATA_FILE, metadata.format_metadata(self._recording, self._headers, self._links, self._current)
-            )
+        # The metadata is written early, so that the tables can be read after a crash.
+        if self._headers.count() != self._described_count:
+            self._described_count = self._headers.count()
+            self._folder.write(METADATA_FILE, self._headers.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
-        """Return the file of a sensor or link. Raises `RecordingError` where it is another's."""
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
             raise RecordingError(what, name, where=Where(str(self._path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
-        """Add one sensor's rows."""
-        head = metadata.sensor_header(self._recording, name, reading)
-        if self._headers.setdefault(name, head) != head:
-            raise RecordingError(f"sensor {name!r} changed its arrays or their shapes", where=Where(str(self._path)))
+        head = self._headers.add_reading(name, reading)
         if name not in self._components:
-            self._components[name] = tuple(sensor_components(head))
+            self._components[name] = sensor_components(head)
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
         columns += [
             select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
@@ -223,20 +226,15 @@ class PendingCsv:
         self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
-        """Add the rows of a link's truth."""
-        if name not in self._links:
-            self._links.append(name)
+        self._headers.add_truth(name)
         file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
-        pose = [truth.time, *truth.position.T, *truth.orientation.T]
-        self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, pose)
-        rates = [column for array in TRUTH_ARRAYS[2:] for column in getattr(truth, array).T]
-        self._folder.append(
-            self._reserve_name(f"{file}.rates.csv", owner), ("time", *RATE_COLUMNS), [truth.time, *rates]
-        )
+        columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
+        pose, rates = columns[:POSE_COUNT], columns[POSE_COUNT:]
+        self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, [truth.time, *pose])
+        self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
     def _write_current(self, current: Current) -> None:
-        """Add the rows of the water's velocity."""
-        self._current = metadata.current_header(current)
+        self._headers.add_current(current)
         owner = "the current of the water"
         self._folder.append(
             self._reserve_name("current.csv", owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
@@ -248,7 +246,7 @@ class PendingCsv:
             self._folder.append(name, ("time", *header), [current.time, *deep.T])
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write what the recording says of itself, and give the folder its name."""
+        """Write the metadata, and give the folder its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
@@ -259,29 +257,29 @@ class PendingCsv:
             self.discard()
 
     def discard(self) -> None:
-        """Let go of the folder. Never raises."""
+        """Remove the hidden folder. Never raises."""
         self.is_open = False
         self._folder.discard()
 
 
 def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
-    """Return the header of a column; a hidden error may have another unit than its array, or none that is known."""
+    # A bias can have another unit than its array, or an unknown one.
     units = header.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else header["unit"]
     unit = units.get(part.name, "")
     return f"{part.column} [{unit}]" if unit else part.column
 
 
 class CsvWriter(AtomicWriter):
-    """Writes slabs to a folder of CSV tables: `NAME` for the path `NAME.csv`."""
+    """Writes time slices to a folder of CSV tables: NAME for the path NAME.csv."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
+        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
         super().__init__(path, lambda: PendingCsv(path, recording))
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Return what a folder says of itself. Raises `RecordingError` where it is none of ours."""
+    """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
         remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
         raise RecordingError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
@@ -296,11 +294,12 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 def read(path: Path) -> Dataset:
     """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
     folder = find_folder(path)
-    about = {key: value for key, value in read_metadata(folder).items() if key != FILES}
+    meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
-        readings = {name: _read_reading(folder, name, head) for name, head in about["sensors"].items()}
-        truth = {name: _read_truth(folder, name, about["epoch"]) for name in about["links"]}
-        return Dataset(readings, truth, about, _read_current(folder, about.get("current")))
+        readings = {name: _read_reading(folder, name, head) for name, head in meta["sensors"].items()}
+        truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
+        current = _read_current(folder, meta["current"]) if meta.get("current") else None
+        return Dataset(readings, truth, meta, current)
     except RecordingError:
         raise
     except Exception as error:
@@ -325,7 +324,7 @@ def read_table(file: Path, header: Sequence[str]) -> FloatArray:
 
 
 def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]:
-    """Yield the rows of a table. Raises `RecordingError` with file and line for one of another number of columns."""
+    """Yield the rows of a table. Raises `RecordingError` for a row with another number of columns."""
     for number, line in enumerate(lines, 2):
         if line.count(",") != columns - 1:
             what = "number of columns"
@@ -336,65 +335,35 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
 
 
 def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading:
-    """Return the readings of one sensor."""
-    plan = tuple(sensor_components(header))
-    table = read_table(
-        folder / f"{file_name(name)}.csv", [*COMMON_COLUMNS, *(_column_header(part, header) for part in plan)]
-    )
-    groups: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
-    for column, part in enumerate(plan, len(COMMON_COLUMNS)):
-        shape = (table.shape[0], *header[part.group][part.name])
-        whole = groups[part.group].setdefault(part.name, np.empty(shape))
-        select_component(whole, part.indices)[...] = table[:, column]
-    time, _, clock_error, arrival, valid, emitted = (
-        np.ascontiguousarray(table[:, i]) for i in range(len(COMMON_COLUMNS))
-    )
-    return Reading(
-        name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
-        time=time,
-        clock_error=clock_error,
-        arrays=groups["arrays"],
-        ideal=groups["ideal"],
-        bias=groups["bias"],
-        turn_on_bias=groups["turn_on_bias"],
-        fault={kind: rows != 0.0 for kind, rows in groups["fault"].items()},
-        valid=valid != 0.0,
-        emitted=emitted != 0.0,
-        epoch=header["epoch"],
-        arrivals=arrival if header["latency"] else None,
-    )
+    components = sensor_components(header)
+    names = [*COMMON_COLUMNS, *(_column_header(part, header) for part in components)]
+    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
+    time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
+    own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
+    by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
+    groups = join_components(components, by_component.__getitem__)
+    groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
+    return make_reading(name, header, time, own, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
-    """Return the truth of one link."""
     file = f"truth.{file_name(name)}"
-    pose = read_table(folder / f"{file}.csv", POSES)
-    rates = read_table(folder / f"{file}.rates.csv", ("time", *RATE_COLUMNS))
+    pose, rates = read_table(folder / f"{file}.csv", POSES), read_table(folder / f"{file}.rates.csv", RATE_COLUMNS)
     if pose.shape[0] != rates.shape[0]:
         raise DamagedError(f"damaged: the tables of link {name!r} are of different lengths")
-    columns = np.concatenate((pose[:, 1:], rates[:, 1:]), axis=1)
-    ends = np.cumsum([4 if array == "orientation" else 3 for array in TRUTH_ARRAYS])
-    parts = dict(zip(TRUTH_ARRAYS, map(np.ascontiguousarray, np.split(columns, ends[:-1], axis=1)), strict=True))
-    return Truth(name, np.ascontiguousarray(pose[:, 0]), **parts, epoch=epoch)
+    by_component = dict(zip(TRUTH_COMPONENTS, (*pose.T[1:], *rates.T[1:]), strict=True))
+    arrays = join_components(TRUTH_COMPONENTS, by_component.__getitem__)["truth"]
+    return make_truth(name, np.ascontiguousarray(pose[:, 0]), arrays, epoch)
 
 
-def _read_current(folder: Path, header: Mapping[str, Any] | None) -> Current | None:
-    """Return the water's velocity, None where there is none."""
-    if not header:
-        return None
+def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
     table = read_table(folder / "current.csv", CURRENT_COLUMNS)
-    layers: Layers | None = metadata.make_layers(header)
-    if layers is not None:
-        names = [f"layers.{i}.{axis}" for i in range(len(layers.depths)) for axis in "xyz"]
+    arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
+    if "layers" in header:
+        names = [f"layers.{i}.{axis}" for i in range(len(header["layers"]["depths"])) for axis in "xyz"]
         deep = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
-        layers = Layers(layers.topic, layers.depths, deep.reshape(table.shape[0], -1, 3))
-    velocity = np.ascontiguousarray(table[:, 1:])
-    return Current(
-        header["topic"], tuple(header["position"]), np.ascontiguousarray(table[:, 0]), velocity, header["epoch"], layers
-    )
+        arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
+    return make_current(header, np.ascontiguousarray(table[:, 0]), arrays)
 
 
 FORMAT = Format(

@@ -1,4 +1,4 @@
-"""A recording that is in memory, or comes in slabs, as the other: what conversions hand to the writers."""
+"""A recording in memory, and its conversion from and to time slices."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ from navsense.typing import AnyArray
 from navsense.world import Link, Model, MountedSensor, World
 
 SLICE_ROWS = 100_000
-"""Rows of all sensors in one slab, about."""
+"""Approximate number of rows of all sensors in one time slice."""
 
 SPEC_CLASSES: Mapping[str, type[Any]] = {
     kind.type: kind for kind in (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat)
 }
-"""Sensors that are known well enough by their type alone."""
+"""Sensors whose specification can be made from their type alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset(Mapping[str, Reading]):
-    """A recording in memory: full sensor name -> Reading, `truth` link name -> Truth, the water's `current`, `meta`.
+    """A recording in memory: full sensor name -> `Reading`.
+
+    truth: link name -> `Truth`.
+    metadata: what the recording stores about its run, sensors and links.
+    current: the water's velocity, or None.
 
     A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
     """
@@ -50,7 +54,7 @@ class Dataset(Mapping[str, Reading]):
         object.__setattr__(self, "truth", NameDict(self.truth, "link"))
 
     def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
+        """Return the name of the world and the sensors in one line."""
         return f"<Dataset {self.metadata['world']}: {', '.join(self.readings) or 'no sensor'}>"
 
     def __getitem__(self, name: str) -> Reading:
@@ -62,12 +66,12 @@ class Dataset(Mapping[str, Reading]):
         return iter(self.readings)
 
     def __len__(self) -> int:
-        """Return how many sensors there are."""
+        """Return the number of sensors."""
         return len(self.readings)
 
     @property
     def runs(self) -> Sequence[int]:
-        """Return the numbers of the runs."""
+        """The numbers of the runs."""
         return [int(run) for run in self.metadata["runs"]]
 
     @property
@@ -76,7 +80,7 @@ class Dataset(Mapping[str, Reading]):
         return self.stored.world
 
     def make_header(self) -> RecordingHeader:
-        """Return the head. Raises `DamagedError` where what the recording says of itself is damaged."""
+        """Return the header of the recording. Raises `DamagedError` if its metadata is damaged."""
         asked = self.metadata.get("duration_asked")
         duration = float("inf") if asked is None else float(asked)
         head = int(self.metadata["epoch"]), int(self.metadata["seed"]), duration, tuple(self.runs)
@@ -90,7 +94,7 @@ class Dataset(Mapping[str, Reading]):
         return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
 
     def select_run(self, number: int) -> Dataset:
-        """Return one of several runs. Raises `RecordingError` where there is no such run."""
+        """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
         if number not in self.runs:
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
             raise RecordingError("run", number, allowed=f"must be one of {shown}")
@@ -102,7 +106,7 @@ class Dataset(Mapping[str, Reading]):
         return Dataset(readings, self.truth, {**self.metadata, "runs": [number]}, flow)
 
     def iter_slices(self) -> Iterator[TimeSlice]:
-        """Yield all of it in windows of time."""
+        """Yield the recording in time slices."""
         parts: list[Reading | Truth | Current] = [*self.readings.values(), *self.truth.values()]
         parts += [self.current] if self.current is not None else []
         times = [part.time for part in parts if part.time.size]
@@ -120,13 +124,12 @@ class Dataset(Mapping[str, Reading]):
 
 
 def _find_rows(part: Reading | Truth | Current, start: float, end: float) -> tuple[int, int]:
-    """Return which rows have start <= t < end (s)."""
     first, stop = np.searchsorted(part.time, (start, end))
     return int(first), int(stop)
 
 
 def select_run(reading: Reading, index: int) -> Reading:
-    """Return the readings of one run; those without a run axis are it."""
+    """Return the readings of one run; readings without a run axis are returned as they are."""
     if reading.clock_error.ndim == 1:
         return reading
 
@@ -149,11 +152,11 @@ def select_run(reading: Reading, index: int) -> Reading:
 
 
 def infer_world(loaded: Dataset) -> World:
-    """Return as much of the world as the sensors' metadata holds."""
+    """Return the world as far as the metadata of the sensors describes it."""
     heads = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
     owners = {name: str(head.get("link") or name.rpartition("::")[0] or "base") for name, head in heads.items()}
     links = list(dict.fromkeys([*loaded.truth, *owners.values()]))
-    # Nothing says how links stand on one another: each is a model of its own.
+    # The metadata does not have the poses of links: each link becomes a model.
     models = tuple(
         Model(link, (Link(link),), link, motion=Stationary() if link in loaded.truth else None) for link in links
     )
@@ -175,13 +178,13 @@ def infer_world(loaded: Dataset) -> World:
 
 
 def _estimate_rate(reading: Reading) -> float:
-    """Return the rate (Hz) of a reading's first two rows, 1 where there are none."""
+    """Return the rate (Hz) from the first two rows; 1 without them."""
     step = float(reading.time[1] - reading.time[0]) if reading.time.size > 1 else 1.0
     return float(f"{1.0 / step:.9g}") if step > 0.0 else 1.0
 
 
 def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
-    """Return a sheet of the white noise that a head tells; a sensor known by its outputs where that is not enough."""
+    """Return a specification with the white noise in the header, or an opaque sensor with the arrays of the reading."""
     noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in header.get("noise", {}).items()}
     if reading.type in ("imu", "magnetometer"):
         words = {"field": ""} if reading.type == "magnetometer" else {key: f"{key}_" for key in noise}
@@ -199,7 +202,7 @@ def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
 
 
 def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[str, Truth], Current | None]:
-    """Return slabs that follow one another as whole readings, truths and current."""
+    """Join consecutive time slices. Return readings by sensor, truth by link, and the current."""
     readings: dict[str, list[Reading]] = {}
     truths: dict[str, list[Truth]] = {}
     flows: list[Current] = []
@@ -209,7 +212,7 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
         for name, truth in slab.truth.items():
             truths.setdefault(name, []).append(truth)
         flows += [slab.current] if slab.current is not None else []
-    # What is joined is let go of in parts: all of it is never there twice.
+    # Remove the parts of each series when they are joined, so that memory holds only one series twice.
     return (
         {name: join_readings(readings.pop(name)) for name in list(readings)},
         {name: _join_truths(truths.pop(name)) for name in list(truths)},
@@ -218,7 +221,7 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
 
 
 def join_readings(parts: Sequence[Reading]) -> Reading:
-    """Return readings of one sensor and run that follow one another as one."""
+    """Join consecutive readings of one sensor."""
     if len(parts) == 1:
         return parts[0]
 
@@ -242,7 +245,6 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
 
 
 def _join_truths(parts: Sequence[Truth]) -> Truth:
-    """Return truths of one link that follow one another as one."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in ("time", *TRUTH_ARRAYS)
     }
@@ -250,7 +252,6 @@ def _join_truths(parts: Sequence[Truth]) -> Truth:
 
 
 def _join_currents(parts: Sequence[Current]) -> Current | None:
-    """Return currents that follow one another as one."""
     if not parts:
         return None
     layers = parts[0].layers

@@ -3,11 +3,11 @@
     NAME/mav0/imu0/data.csv                           timestamp, angular velocity, specific force; and imu1, ...
     NAME/mav0/imu0/sensor.yaml                        pose T_BS of the sensor on the body, rate, noise
     NAME/mav0/state_groundtruth_estimate0/data.csv    timestamp, pose, velocity, biases of imu0
-    NAME/navsense.json                                names, epoch: readers of EuRoC pass over it
+    NAME/navsense.json                                names, epoch; readers of EuRoC ignore it
 
-The body B is the frame S of imu0. Timestamps are integer nanoseconds: of an IMU what its clock showed, of the state
-true time. Orientation w x y z takes S to the reference R, the world; the velocity is along R. Biases are the hidden
-slow errors, straight between the samples of imu0. A reading without a number is left out: there is no word for it.
+The body B is the frame S of imu0. Timestamps are integer nanoseconds: the stamp of an IMU's clock, and true time of the
+state. Orientation w x y z takes S to the reference R, the world. The velocity is along R. Biases are interpolated
+linearly between the samples of imu0. Invalid readings are omitted, because EuRoC cannot represent them.
 
 Sources: M. Burri et al., "The EuRoC micro aerial vehicle datasets", IJRR 2016, and the headers of its files.
 """
@@ -33,7 +33,7 @@ from navsense.pose import Pose, normalize
 from navsense.recordings.base import AtomicWriter, closed_error
 from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format
+from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
 from navsense.recordings.reading_assembler import transform_truth
 from navsense.recordings.summary import summarize_dataset
@@ -48,7 +48,7 @@ IMU_HEADER = (
     *(f"w_RS_S_{axis} [rad s^-1]" for axis in "xyz"),
     *(f"a_RS_S_{axis} [m s^-2]" for axis in "xyz"),
 )
-"""Columns of an IMU's table."""
+"""Columns of the table of an IMU."""
 
 STATE_HEADER = (
     "#timestamp",
@@ -61,7 +61,7 @@ STATE_HEADER = (
 """Columns of the true state."""
 
 MAV_FOLDER, STATE_FOLDER = "mav0", "state_groundtruth_estimate0"
-"""Folders: of the vehicle, and in it of the true state."""
+"""Folder of the vehicle, and in it the folder of the true state."""
 
 IMU_ARRAYS = ("angular_velocity", "linear_acceleration")
 
@@ -71,9 +71,9 @@ _RATE_PATTERN = re.compile(r"^rate_hz\s*:\s*([0-9.eE+-]+)", re.MULTILINE)
 
 
 def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
-    """Return what EuRoC says of an IMU: its pose on the body, its rate (Hz), its noise densities and random walks.
+    """Return the metadata of an IMU: its pose on the body, rate (Hz), noise densities and random walks.
 
-    A bias instability, for which EuRoC has no word, is told in a comment.
+    EuRoC has no field for a bias instability, so it is a comment.
     """
     lines = [
         "sensor_type: imu",
@@ -91,7 +91,7 @@ def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
 
 
 def format_state_yaml() -> str:
-    """Return what EuRoC says of the true state."""
+    """Return the metadata of the true state."""
     return (
         "\n".join(("sensor_type: visual-inertial", "comment: ground truth of a simulation", *_format_pose(Pose())))
         + "\n"
@@ -113,22 +113,22 @@ def _format_pose(pose: Pose) -> list[str]:
 
 @dataclass(eq=False)
 class BiasInterpolator:
-    """The hidden errors of imu0 (n, 6) at its own instants, and truth that waits for them."""
+    """The bias of imu0 (n, 6) at its sample times, and truth that waits for later samples."""
 
     time: Times = field(default_factory=lambda: np.empty(0))
     values: FloatArray = field(default_factory=lambda: np.empty((0, 6)))
     pending_truth: list[Truth] = field(default_factory=list)
 
     def add(self, reading: Reading) -> None:
-        """Take the errors of a window; those of an IMU of which none are recorded are NaN."""
+        """Append the biases of a time slice; NaN if they are not recorded."""
         blank = np.full((reading.time.size, 3), np.nan)
         parts = [reading.bias.get(name, blank) for name in IMU_ARRAYS]
         self.time = np.concatenate((self.time[-1:], reading.time))
         self.values = np.concatenate((self.values[-1:], np.concatenate(parts, axis=1)))
 
     def pop_known(self, *, last: bool) -> list[tuple[Truth, FloatArray]]:
-        """Return the truth whose errors are known, with them (n, 6); with `last` all that waits, the ends held."""
-        found, later = [], []
+        """Remove and return truth with its biases (n, 6). With `last` return all, with constant biases at the ends."""
+        found, waiting = [], []
         for truth in self.pending_truth:
             known = self.time[-1] if self.time.size else -math.inf
             count = truth.time.size if last else int(np.searchsorted(truth.time, known, side="right"))
@@ -136,25 +136,21 @@ class BiasInterpolator:
                 now = truth.between(0, count)
                 found.append((now, self._interpolate(now.time)))
             if count < truth.time.size:
-                later.append(truth.between(count, truth.time.size))
-        self.pending_truth = later
+                waiting.append(truth.between(count, truth.time.size))
+        self.pending_truth = waiting
         return found
 
     def _interpolate(self, time: Times) -> FloatArray:
-        """Return the errors at instants, NaN where there are none."""
         if not self.time.size:
             return np.full((time.size, 6), np.nan)
         return np.stack([np.interp(time, self.time, column) for column in self.values.T], axis=1)
 
 
 class PendingEuroc:
-    """The folder being written. Its methods are called from one thread, one after the other."""
+    """A folder that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder.
-
-        Raises `RecordingError` where there is no IMU, which is all that EuRoC has a place for.
-        """
+        """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
         self._path, self._recording = path, recording
         self._imus = [sensor for sensor in recording.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
@@ -166,7 +162,7 @@ class PendingEuroc:
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take all of a slab; after an error nothing is left."""
+        """Append a time slice. An error removes the folder."""
         try:
             for number, sensor in enumerate(self._imus):
                 if sensor.name in time_slice.readings:
@@ -183,7 +179,7 @@ class PendingEuroc:
         self._has_rows = True
 
     def _write_metadata(self) -> None:
-        """Write the metadata of each sensor and of the recording, so that the tables can be read after a crash."""
+        # The metadata is written early, so that the tables can be read after a crash.
         base = self._imus[0].pose.inverse()
         for number, sensor in enumerate(self._imus):
             pose = base @ self._pose_on_first_link(sensor) if number else Pose()
@@ -191,23 +187,21 @@ class PendingEuroc:
         self._folder.write(METADATA_FILE, self._format_metadata())
 
     def _write_imu(self, number: int, reading: Reading) -> None:
-        """Add the rows of one IMU."""
         if number == 0:
             self._biases.add(reading)
         columns = [reading.arrays[name][:, axis] for name in IMU_ARRAYS for axis in range(3)]
-        sound = reading.emitted & np.isfinite(columns).all(axis=0)
+        valid = reading.emitted & np.isfinite(columns).all(axis=0)
         self._append_rows(
-            f"{MAV_FOLDER}/imu{number}/data.csv", IMU_HEADER, reading.stamp[sound], [one[sound] for one in columns]
+            f"{MAV_FOLDER}/imu{number}/data.csv", IMU_HEADER, reading.stamp[valid], [one[valid] for one in columns]
         )
 
     def _write_states(self, *, last: bool) -> None:
-        """Add the true states that are known."""
         for truth, biases in self._biases.pop_known(last=last):
             columns = [*truth.position.T, *truth.orientation.T, *truth.velocity.T, *biases.T]
             self._append_rows(f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv", STATE_HEADER, truth.stamp, columns)
 
     def _append_rows(self, name: str, header: Sequence[str], stamp: IntArray, columns: Sequence[AnyArray]) -> None:
-        """Add rows to a table. Raises `RecordingError` for a stamp before 1970, which no reader takes."""
+        """Append rows to a table. Raises `RecordingError` for a stamp before 1970."""
         if stamp.size and stamp.min() < 0:
             what, remedy = "timestamp (ns)", "choose a later --epoch"
             raise RecordingError(
@@ -216,7 +210,7 @@ class PendingEuroc:
         self._folder.append(name, header, [stamp, *columns])
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write what is left and what is said of each, and give the folder its name."""
+        """Write the remaining rows and the metadata, and give the folder its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
@@ -238,7 +232,6 @@ class PendingEuroc:
         return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
 
     def _format_metadata(self) -> str:
-        """Return what the recording says of itself."""
         recording = self._recording
         return json.dumps(
             {
@@ -255,37 +248,37 @@ class PendingEuroc:
         )
 
     def discard(self) -> None:
-        """Let go of the folder. Never raises."""
+        """Remove the hidden folder. Never raises."""
         self.is_open = False
         self._folder.discard()
 
 
 class EurocWriter(AtomicWriter):
-    """Writes slabs to a folder in the layout of EuRoC: `NAME` for the path `NAME.euroc`."""
+    """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden folder beside `path`. Raise `RecordingError` where that cannot be."""
+        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
         super().__init__(path, lambda: PendingEuroc(path, recording))
 
 
 def find_root(folder: Path) -> Path | None:
-    """Return where the folders of the sensors are, in a folder of EuRoC or in its `mav0`; None where it is none."""
+    """Return the folder with the folders of the sensors; None if `folder` is not of EuRoC."""
     return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
 
 
 def read(path: Path) -> Dataset:
-    """Return the IMUs and the true state in a folder of EuRoC, of whoever wrote it. Raises `RecordingError`.
+    """Return the IMUs and the true state in a folder of EuRoC, of any program. Raises `RecordingError`.
 
-    Times count from the second of the first timestamp, or from the epoch that navsense noted; the clocks' errors are
-    not known, and 0.
+    Times count from the epoch in the metadata of navsense, or else from the second of the first timestamp. Clock errors
+    are unknown, and 0.
     """
     folder = find_folder(path)
     root = find_root(folder)
     if root is None:
         allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
         raise RecordingError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
-    told = _read_metadata(folder)
+    meta = _read_metadata(folder)
     tables: dict[str, tuple[IntArray, FloatArray]] = {}
     while (root / f"imu{len(tables)}" / "data.csv").is_file():
         name = f"imu{len(tables)}"
@@ -293,21 +286,20 @@ def read(path: Path) -> Dataset:
     state = root / STATE_FOLDER / "data.csv"
     states = _read_table(state, len(STATE_HEADER)) if state.is_file() else None
     stamps = [stamp for stamp, _ in tables.values()] + ([states[0]] if states else [])
-    epoch = int(told.get("epoch", min(int(stamp[0]) for stamp in stamps if stamp.size) // 10**9))
-    world = _make_world(root, list(tables), str(told.get("world", folder.name)))
+    epoch = int(meta.get("epoch", min(int(stamp[0]) for stamp in stamps if stamp.size) // 10**9))
+    world = _make_world(root, list(tables), str(meta.get("world", folder.name)))
     names = [f"{BODY_LINK}::{name}" for name in tables]
     readings = {name: _make_reading(name, *table, epoch) for name, table in zip(names, tables.values(), strict=True)}
     truth = {BODY_LINK: _make_truth(states[0], states[1], epoch)} if states else {}
-    about = {"world": world.name, "seed": int(told.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
+    about = {"world": world.name, "seed": int(meta.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
     return Dataset(readings, truth, {**about, "links": list(truth), WORLD_KEY: world_to_json(world)})
 
 
 BODY_LINK = "mav0::body"
-"""Full name of the link that the state is of: the frame of imu0."""
+"""Full name of the link of the state: the frame of imu0."""
 
 
 def _read_metadata(folder: Path) -> Mapping[str, Any]:
-    """Return what navsense noted beside a folder, nothing where another wrote it."""
     if not (folder / METADATA_FILE).is_file():
         return {}
     try:
@@ -419,9 +411,10 @@ def summarize(path: Path) -> RecordingSummary:
 def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
     first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
-    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias if sensor.name != first else {}}
-    lost: list[str] = [group for group, arrays in groups.items() if arrays]
-    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *lost]
+    groups = [
+        one for one in missing_groups(FORMAT.capabilities, reading) if one != Capability.BIAS or sensor.name != first
+    ]
+    return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *groups]
 
 
 FORMAT = Format(

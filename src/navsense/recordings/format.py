@@ -27,7 +27,7 @@ class Capability(StrEnum):
     TURN_ON_BIAS = "turn-on biases"
     TRUTH = "truth of links"
     CURRENT = "the water's velocity"
-    FAULTS = "the list of faults on purpose"
+    FAULTS = "the list of scheduled faults"
     UNPUBLISHED = "samples that were not published"
     INVALID = "readings with invalid numbers"
     RUNS = "several runs"
@@ -37,6 +37,14 @@ class Capability(StrEnum):
 
 LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capability.MESSAGES}
 """Everything that one simulated run has."""
+
+
+def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
+    """Return the groups of arrays of a reading without a capability: ideal values, biases, turn-on biases."""
+    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
+    if Capability.BIAS in capabilities:
+        groups[Capability.TURN_ON_BIAS] = reading.turn_on_bias
+    return [group for group, arrays in groups.items() if arrays and group not in capabilities]
 
 
 @dataclass(frozen=True, eq=False)

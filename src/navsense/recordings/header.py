@@ -21,11 +21,11 @@ ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
 
 WORLD_KEY = "layout"
-"""Key of the world's JSON, see `world_json`, beside what a recording says of itself."""
+"""Metadata key of the world as JSON (`world_json`)."""
 
 
 def get_version() -> str:
-    """Return the version of navsense, "0" where it is not installed."""
+    """Return the version of navsense; "0" if it is not installed."""
     try:
         return metadata.version("navsense")
     except metadata.PackageNotFoundError:
@@ -33,7 +33,7 @@ def get_version() -> str:
 
 
 def requested_duration(recording: RecordingHeader) -> float | None:
-    """Return the duration (s) that was asked for; None for a run without an end of its own."""
+    """Return the requested duration (s); None for a live run."""
     return recording.duration if math.isfinite(recording.duration) else None
 
 
@@ -44,12 +44,14 @@ def format_runs(recording: RecordingHeader) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RecordingHeader:
-    """The head of a recording: the world, the run, and what to keep.
+    """The world and the run of a recording.
 
-    `epoch` is the integer second of t = 0, `duration` the seconds that were asked for: a run may end before. `runs` are
-    the numbers of the runs, one or those along the leading axis of the readings. `truth` false leaves out ideal values,
-    hidden errors and the truth of links. `ros` is the ROS 2 distribution of the message definitions. `topics` are those
-    of the recording that this one is made from, if there is one. Raises `RecordingError` for an unknown distribution.
+    epoch: the integer second of t = 0.
+    duration: the requested duration (s). A run may end earlier.
+    runs: the numbers of the runs along the leading axis of the readings; one number without that axis.
+    truth: false leaves out ideal values, biases, faults, the truth of links and the current.
+    ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
+    topics: the topics of the recording from which this one is converted.
     """
 
     world: World
@@ -73,63 +75,60 @@ class RecordingHeader:
 
 
 class HasRunSettings(Protocol):
-    """What `recording` reads of a run that is about to be made."""
+    """The settings of a run that `build_header` reads."""
 
     @property
     def world(self) -> World:
-        """Return the world."""
+        """The world."""
         ...
 
     @property
     def epoch(self) -> int:
-        """Return the integer second of t = 0."""
+        """The integer second of t = 0."""
         ...
 
     @property
     def seed(self) -> int:
-        """Return the seed."""
+        """The seed."""
         ...
 
     @property
     def duration(self) -> float:
-        """Return the duration in s, infinite for a live run."""
+        """The duration (s); infinite for a live run."""
         ...
 
     @property
     def runs(self) -> Sequence[int]:
-        """Return the numbers of the runs."""
+        """The numbers of the runs."""
         ...
 
 
 def build_header(run: HasRunSettings, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
-    """Return the head of the recording of a run; `truth` false leaves out what no robot could know."""
+    """Return the header of the recording of a run; `truth` as in `RecordingHeader`."""
     return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
 
 
 class RecordingWriter(Protocol):
-    """Where slabs go, in order of time; a context that closes it, or ends it after an error."""
+    """Writes time slices in order of time. As a context it is closed at the end, also after an error."""
 
     def __enter__(self) -> Self:
         """Return this writer."""
         ...
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close, or end after an error."""
+        """Close the recording. After an error, keep what can be kept."""
         ...
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take one slab. Raise `RecordingError` where it cannot be kept."""
+        """Write a time slice. Raises `RecordingError` if it cannot be written."""
         ...
 
     def close(self) -> None:
-        """Finish the recording; nothing may be written afterwards.
-
-        Raise `RecordingError` where it cannot be finished.
-        """
+        """Complete the recording; nothing can be written afterwards. Raises `RecordingError` if this fails."""
         ...
 
     def abort(self) -> None:
-        """Give up: of a format that cannot be read unfinished nothing is left; never raises."""
+        """Stop writing, and remove a file that cannot be read unfinished. Never raises."""
         ...
 
 
@@ -144,10 +143,12 @@ class SummaryEntry:
 
 @dataclass(frozen=True)
 class RecordingSummary:
-    """What a recording holds. `start` and `end` are true time in integer nanoseconds, None where there is no message.
+    """The content of a recording.
 
-    `meta` is what the recording says of its run: texts, `runs` a JSON list, `duration_asked` in s. `notes` are about
-    what this version of navsense cannot read of its world.
+    start, end: true time of the first and last message or row in integer nanoseconds; None without any.
+    metadata: texts about the run: `world`, `seed`, `runs` as a JSON list, `duration_asked` in s, ...
+    notes: what this version of navsense cannot read of the world.
+    unit: what the counts of the entries are of: "messages", "rows" or "records".
     """
 
     path: str
@@ -162,24 +163,25 @@ class RecordingSummary:
 
     @property
     def headline(self) -> str:
-        """Return the whole in one line."""
+        """The content in one line."""
         count = sum(entry.count for entry in self.entries)
         span = ""
         if self.start is not None and self.end is not None:
             span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
         made = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
-        return f"{self.path}: {self.format}, {format_count(self.size, 'byte')}, {format_count(count, self.unit)}{span}{made}"
+        sizes = f"{format_count(self.size, 'byte')}, {format_count(count, self.unit)}"
+        return f"{self.path}: {self.format}, {sizes}{span}{made}"
 
 
 def format_seconds(stamp: int) -> str:
-    """Return integer nanoseconds as exact seconds, without zeros at the end."""
+    """Return integer nanoseconds as exact seconds without trailing zeros."""
     whole, part = divmod(abs(stamp), 1_000_000_000)
     text = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
     return f"-{text}" if stamp < 0 else text
 
 
 def format_metadata_item(key: str, value: str) -> str:
-    """Return one item of a recording's metadata as the headline has it; what is not understood stays as it is."""
+    """Return an item of the metadata as `headline` shows it; a value of another form is shown as it is."""
     if key == "duration_asked":
         return f"asked for {value.removesuffix('.0')} s"
     if key == "runs":

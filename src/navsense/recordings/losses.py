@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense.faults import list_faults
-from navsense.recordings.format import Capability, Format
+from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import RecordingHeader
 from navsense.series import Reading, TimeSlice
 from navsense.typing import BoolArray
@@ -20,9 +20,9 @@ from navsense.world import MountedSensor
 
 DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
     "was dropped",
-    "told nothing",
-    "was dropped or told nothing",
-    "was without a number",
+    "had no output",
+    "was dropped or had no output",
+    "was invalid",
 )
 """Why a row is lost; `DROPPED_OR_NO_OUTPUT` where the recording does not distinguish the two."""
 
@@ -70,7 +70,7 @@ class ConversionLosses:
         if name not in self._lost_arrays and reading.time.size:
             list_lost = self._format.list_lost
             self._lost_arrays[name] = (
-                missing_groups(self._format, reading)
+                missing_groups(self._format.capabilities, reading)
                 if list_lost is None
                 else list_lost(self._recording, sensor, reading)
             )
@@ -105,12 +105,6 @@ class ConversionLosses:
         if self._format.needs_origin and not self._has_origin:
             lines.append("the heading of the world's axes and its water, which the recording does not say: 0 and none")
         return lines
-
-
-def missing_groups(recording_format: Format, reading: Reading) -> list[str]:
-    """Return the groups of arrays of a reading that a format does not hold."""
-    groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
-    return [group for group, arrays in groups.items() if arrays and group not in recording_format.capabilities]
 
 
 def _format_rows(count: int, reason: str) -> str:

@@ -11,7 +11,7 @@ from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.recordings import metadata
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.format import Capability, Format
+from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.writer import McapWriter
@@ -43,8 +43,7 @@ def read(path: Path) -> Dataset:
 def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and the constant part of its bias."""
     encoded = encoded_arrays(sensor, reading)
-    lost: list[str] = [Capability.TURN_ON_BIAS] if reading.turn_on_bias else []
-    return [*(name for name in reading.arrays if name not in encoded), *lost]
+    return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
 
 
 def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:

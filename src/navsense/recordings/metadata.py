@@ -1,10 +1,10 @@
-"""What a recording that is read back says of itself: one JSON text, the same in every such format.
+"""Metadata of recordings of arrays: one JSON text, the same in npz, Parquet and CSV.
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
-`sensors` has a head for each sensor: its link and how it stands on it, white noise, type, frame, units, those of its
-hidden errors, the shape of its run axes, and of one row of each array. Where the water moves there is `current`, with
-topic, position, epoch and the shape of its run axes.
+`sensors` has a header for each sensor: its link and mounting, white noise, type, frame, units of arrays and biases, the
+shape of its run axes and of one row of each array. `current` exists if the water moves. It has the topic, position,
+epoch and the shape of the run axes of the current.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from navsense import inputs
 from navsense.errors import RecordingError, Where
 from navsense.faults import list_faults
@@ -25,13 +23,13 @@ from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, 
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
-from navsense.series import ARRAY_GROUPS, Current, Layers, Reading
+from navsense.series import ARRAY_GROUPS, Current, Reading
 from navsense.typing import AnyArray
 from navsense.world import MountedSensor
 
 
 def sensor_header(recording: RecordingHeader, name: str, reading: Reading) -> dict[str, Any]:
-    """Return the head of one sensor; what its recording leaves out is not in it."""
+    """Return the header of one sensor. Groups of arrays that are not recorded are empty."""
     lead = reading.clock_error.shape[:-1]
     groups = ARRAY_GROUPS if recording.truth else ARRAY_GROUPS[:1]
     mounted = [sensor for sensor in recording.world.sensors if sensor.name == name]
@@ -63,21 +61,21 @@ def _row_shape(reading: Reading, group: str, array: AnyArray) -> list[int]:
 
 
 def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
-    """Return the units of hidden errors, where the sheet tells: those of what the noise acts on, metres for angles."""
+    """Return the units of biases: those of the quantities on which the noise acts, for example metres for angles."""
     spec = sensor.spec
     if isinstance(spec, OpaqueSensor):
         return {}
-    elsewhere = (
+    indirect = (
         {name: output.unit for name, output in spec.noise_quantities.items()}
         if isinstance(spec, HasIndirectNoise)
         else {}
     )
-    units = {**reading.unit, **elsewhere}
+    units = {**reading.unit, **indirect}
     return {name: units[name] for name in reading.bias if name in units}
 
 
 def _mounting_header(sensor: MountedSensor) -> dict[str, Any]:
-    """Return how a sensor stands on its link, w x y z, and the white noise of one sample of each noisy array."""
+    """Return the mounting of a sensor on its link (w x y z), and the white noise of one sample of each noisy array."""
     return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise_to_json(sensor)}
 
 
@@ -87,9 +85,11 @@ def format_metadata(
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the whole text: the run, its sensors' heads, the links whose truth is there, and where the current is.
+    """Return the metadata of a recording.
 
-    Faults on purpose are in it as `navsense.faults` has them.
+    sensors: the header of each sensor (`sensor_header`).
+    links: the names of the links with recorded truth.
+    current: the header of the current (`current_header`).
     """
     faults = list_faults(recording.world)
     return json.dumps(
@@ -112,7 +112,7 @@ def format_metadata(
 
 
 def parse_metadata(text: str | bytes) -> dict[str, Any]:
-    """Return what the text says. Raise `DamagedError` where it is not ours."""
+    """Return the metadata in a text. Raises `DamagedError` if another program or a later version wrote it."""
     meta = inputs.parse_json(text)
     if not isinstance(meta, dict) or meta.get("program") != "navsense":
         raise DamagedError("its meta is of another program")
@@ -124,25 +124,16 @@ def parse_metadata(text: str | bytes) -> dict[str, Any]:
 
 
 def current_header(current: Current) -> dict[str, Any]:
-    """Return the head of the water's velocity."""
-    place, runs = list(current.position), list(current.velocity.shape[:-2])
-    head: dict[str, Any] = {"topic": current.topic, "position": place, "epoch": current.epoch, "runs": runs}
+    """Return the header of the current."""
+    runs, position = list(current.velocity.shape[:-2]), list(current.position)
+    head: dict[str, Any] = {"topic": current.topic, "position": position, "epoch": current.epoch, "runs": runs}
     if current.layers is not None:
         head["layers"] = {"topic": current.layers.topic, "depths": list(current.layers.depths)}
     return head
 
 
-def make_layers(header: Mapping[str, Any]) -> Layers | None:
-    """Return the layers that the head of a current has, their velocities not yet there; None where it has none."""
-    layers = header.get("layers")
-    if layers is None:
-        return None
-    depths = tuple(float(depth) for depth in layers["depths"])
-    return Layers(layers["topic"], depths, np.empty((*header["runs"], 0, len(depths), 3)))
-
-
 def damaged_error(path: Path, error: Exception) -> RecordingError:
-    """Return what is wrong with a recording in our words: those of the libraries are for other files."""
+    """Return the error of a damaged recording. The texts of libraries do not name the problem of the user."""
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         return os_error(path, error, "read")
     if isinstance(error, DamagedError):
@@ -150,7 +141,7 @@ def damaged_error(path: Path, error: Exception) -> RecordingError:
     elif isinstance(error, KeyError) and error.args:
         why = f"something is missing: {error.args[0]}"
     elif isinstance(error, MemoryError | OverflowError):
-        why = "damaged: an array says that it is larger than the memory"
+        why = "damaged: an array is larger than the memory"
     else:
         why = f"damaged: its contents cannot be read ({type(error).__name__})"
     return not_recording_error(path, why)
@@ -163,5 +154,5 @@ def check_expansion(path: Path, problem: str) -> None:
 
 
 def not_recording_error(path: Path, why: str, remedy: str = "") -> RecordingError:
-    """Return the error of a file that is none of ours, or no longer."""
+    """Return the error of a file that is not a recording of navsense."""
     return RecordingError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -25,6 +26,7 @@ from navsense import inputs
 from navsense.atomic import HiddenFolder, save_text
 from navsense.errors import RecordingError, Where
 from navsense.recordings import metadata
+from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth
 from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
@@ -43,7 +45,12 @@ BLOCK_BYTES = 1 << 22
 
 @dataclass(eq=False)
 class DiskArray:
-    """One array on disk, time first: whose it is, element type, shape of a row, number of leading run axes, rows."""
+    """One array in a file, with time as its first axis.
+
+    owner: the sensor, link or current of the array.
+    row_shape: the shape of one row, with `run_axes` axes of runs first.
+    count: the number of rows.
+    """
 
     owner: str
     path: Path
@@ -53,22 +60,22 @@ class DiskArray:
     count: int = 0
 
     def append(self, array: AnyArray) -> None:
-        """Add rows; `array` has its run axes in front."""
+        """Append rows; `array` begins with its run axes."""
         moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
         if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
             raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
-        # Opened anew each time: a world may have more arrays than a process may have files.
+        # The file is opened for each append: a world can have more arrays than a process can have open files.
         with self.path.open("ab") as file:
             file.write(np.ascontiguousarray(moved).data)
         self.count += moved.shape[0]
 
     def truncate(self, count: int) -> None:
-        """Take away all rows behind the first `count`."""
+        """Remove all rows after the first `count`."""
         os.truncate(self.path, count * self.dtype.itemsize * int(np.prod(self.row_shape)))
         self.count = count
 
     def write(self, target: IO[bytes]) -> None:
-        """Write the whole array in NumPy's own format, run axes in front again."""
+        """Write the array in the format of NumPy, with the run axes first."""
         shape = (*self.row_shape[: self.run_axes], self.count, *self.row_shape[self.run_axes :])
         header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(target, header)
@@ -86,18 +93,16 @@ class DiskArray:
 
 
 class NpzWriter(WriterBase):
-    """Writes slabs to one NumPy archive."""
+    """Writes time slices to one NumPy archive."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the working directory beside `path`. Raise `RecordingError` where that cannot be."""
+        """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
         check_target(path)
         check_keys(path, recording)
         self._path = path
         self._recording = recording
         self._arrays: dict[str, DiskArray] = {}
-        self._sensors: dict[str, dict[str, Any]] = {}
-        self._links: list[str] = []
-        self._current: dict[str, Any] | None = None
+        self._headers = SeriesHeaders(path, recording)
         self._files = 0
         self._closed = False
         try:
@@ -106,11 +111,11 @@ class NpzWriter(WriterBase):
             raise os_error(path, error) from error
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Append a slab to the arrays; one that is interrupted leaves the slabs before it."""
+        """Append a time slice to the arrays. An interrupted time slice is removed."""
         if self._closed:
             raise closed_error(self._path)
         counts = {key: column.count for key, column in self._arrays.items()}
-        sensors, links = dict(self._sensors), list(self._links)
+        sensors, links = dict(self._headers.sensors), list(self._headers.links)
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
@@ -126,14 +131,14 @@ class NpzWriter(WriterBase):
             self.abort()
             raise
         except BaseException:
-            self._sensors, self._links = sensors, links
+            self._headers.sensors, self._headers.links = sensors, links
             self._truncate(counts)
             raise
         if len(self._arrays) > len(counts):
             self._save_state()
 
     def _save_state(self) -> None:
-        """Store the file name of each array, so that the arrays can be read after a crash."""
+        """Write the list of arrays, so that they can be read after a crash."""
         columns = [
             {
                 "key": key,
@@ -146,17 +151,12 @@ class NpzWriter(WriterBase):
             for key, one in self._arrays.items()
         ]
         try:
-            save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._format_metadata(), "columns": columns}))
+            save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._headers.format(), "columns": columns}))
         except OSError as error:
             self.abort()
             raise os_error(self._path, error) from error
 
-    def _format_metadata(self) -> str:
-        """Return the metadata of the recording."""
-        return metadata.format_metadata(self._recording, self._sensors, self._links, self._current)
-
     def _truncate(self, counts: Mapping[str, int]) -> None:
-        """Take the arrays back to these numbers of rows."""
         self._arrays = {key: column for key, column in self._arrays.items() if key in counts}
         try:
             for key, column in self._arrays.items():
@@ -165,7 +165,6 @@ class NpzWriter(WriterBase):
             self.abort()
 
     def _write_reading(self, name: str, reading: Reading) -> None:
-        """Append one sensor's rows."""
         runs = reading.clock_error.ndim - 1
         owner = f"sensor {name!r}"
         self._append(f"{name}/time", owner, reading.time, 0)
@@ -182,26 +181,22 @@ class NpzWriter(WriterBase):
             axes = len(reading.ideal_lead) if group == "ideal" else runs
             for key, array in getattr(reading, group).items():
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
-        self._sensors.setdefault(name, metadata.sensor_header(self._recording, name, reading))
+        self._headers.add_reading(name, reading)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
-        """Append one link's rows."""
         for key in ("time", *TRUTH_ARRAYS):
             self._append(f"truth/{name}/{key}", f"the truth of link {name!r}", getattr(truth, key), 0)
-        if name not in self._links:
-            self._links.append(name)
+        self._headers.add_truth(name)
 
     def _write_current(self, current: Current) -> None:
-        """Append the water's velocity."""
         self._append("current/time", CURRENT_OWNER, current.time, 0)
         runs = current.velocity.ndim - 2
         self._append("current/velocity", CURRENT_OWNER, current.velocity, runs)
         if current.layers is not None:
             self._append("current/layers", CURRENT_OWNER, current.layers.velocity, runs)
-        self._current = metadata.current_header(current)
+        self._headers.add_current(current)
 
     def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
-        """Append rows to one array, which its first rows define."""
         column = self._arrays.get(key)
         if column is None:
             path = self._work.folder / f"{self._files}.raw"
@@ -213,27 +208,27 @@ class NpzWriter(WriterBase):
         column.append(array)
 
     def close(self) -> None:
-        """Put the archive together and give it its name."""
+        """Write the archive and give it its name. Raises `RecordingError` if this fails."""
         if self._closed:
             return
-        whole = self._work.folder / "whole.npz"
+        archive = self._work.folder / "whole.npz"
         try:
-            write_archive(whole, self._arrays, self._format_metadata())
-            self._work.commit(whole)
+            write_archive(archive, self._arrays, self._headers.format())
+            self._work.commit(archive)
         except OSError as error:
             raise os_error(self._path, error) from error
         finally:
             self.abort()
 
     def salvage(self) -> None:
-        """Keep the slabs that came before an error elsewhere, if there are any."""
+        """Keep the time slices before an error elsewhere, if there are any."""
         if self._arrays:
             self.close()
         else:
             self.abort()
 
     def abort(self) -> None:
-        """Throw the unfinished archive away; never raises."""
+        """Remove the unfinished archive. Never raises."""
         self._closed = True
         self._work.release()
 
@@ -251,38 +246,38 @@ def write_archive(path: Path, columns: Mapping[str, DiskArray], text: str) -> No
 def read_unfinished_columns(folder: Path) -> tuple[dict[str, DiskArray], str]:
     """Return the arrays in the hidden folder of a crashed recording, and its metadata.
 
-    The arrays of a sensor, a link or the current are truncated to one length: the last slab may be incomplete.
+    The arrays of a sensor, a link or the current are truncated to one length: the last time slice may be incomplete.
     """
     state = inputs.parse_json(inputs.read_bytes(str(folder / STATE_FILE), _STATE_KIND, inputs.MAX_METADATA))
     columns: dict[str, DiskArray] = {}
-    groups: dict[str, list[DiskArray]] = {}
+    columns_of: dict[str, list[DiskArray]] = {}
     for one in state["columns"]:
         dtype, row = np.dtype(one["dtype"]), tuple(one["row"])
         column = DiskArray(one["owner"], folder / Path(one["file"]).name, dtype, row, one["runs"])
         size = dtype.itemsize * int(np.prod(row))
         column.count = column.path.stat().st_size // size if size and column.path.exists() else 0
         columns[one["key"]] = column
-        group = column.owner.removeprefix("the errors of ").removeprefix("the truth of ")
-        groups.setdefault(group, []).append(column)
-    for together in groups.values():
-        least = min(column.count for column in together)
-        for column in together:
-            column.truncate(least)
+        series = re.sub(f"^({'|'.join(ARRAY_GROUPS)}) of ", "", column.owner)
+        columns_of.setdefault(series, []).append(column)
+    for own in columns_of.values():
+        count = min(column.count for column in own)
+        for column in own:
+            column.truncate(count)
     return columns, str(state["meta"])
 
 
 STATE_FILE = "state.json"
-"""The file in a hidden folder that lists the file of each array."""
+"""File in the hidden folder that lists the arrays and their files."""
 
 CURRENT_OWNER = "the current of the water"
-"""Whose the arrays `current/...` are."""
+"""Owner of the arrays `current/...`."""
 
 RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted", *ARRAY_GROUPS))
-"""Names that a sensor's own array cannot have in an archive."""
+"""Names that an output of a sensor cannot have in an archive."""
 
 
 def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
-    """Yield the key of each array that a recording's world will have, and whose it is."""
+    """Yield the key and the owner of each array of the recording of a world."""
     world = recording.world
     for sensor in world.sensors:
         owner = f"sensor {sensor.name!r}"
@@ -301,7 +296,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
 
 
 def check_keys(path: Path, recording: RecordingHeader) -> None:
-    """Raise `RecordingError` where two arrays of a recording would have one key: a name may hold a slash."""
+    """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recording):
         other = owners.setdefault(key, owner)
@@ -310,7 +305,7 @@ def check_keys(path: Path, recording: RecordingHeader) -> None:
 
 
 def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
-    """Return the error of a key that two arrays would have."""
+    """Return the error of two arrays with one key."""
     return RecordingError(
         f"{owner} and {other} would have one key",
         key,
@@ -320,13 +315,13 @@ def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingEr
 
 
 def make_entry(key: str) -> zipfile.ZipInfo:
-    """Return the archive's entry of a key; its date is fixed, so that the same run gives the same bytes."""
+    """Return the entry of a key in the archive. Its date is constant: the same run gives the same bytes."""
     return zipfile.ZipInfo(key + ".npy")
 
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
-    """Yield the arrays of an archive; whatever a damaged one makes NumPy raise becomes a `RecordingError`."""
+    """Yield the arrays of an archive. Any error of a damaged archive becomes a `RecordingError`."""
     with open_for_reading(path) as file:
         try:
             _check_archive(file)
@@ -345,19 +340,17 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
 
 
 def _check_archive(file: BinaryIO) -> None:
-    """Raise where a file does not begin as an archive does: NumPy would take it for something else."""
+    # NumPy reads a file without this signature as another format.
     if file.read(4) != b"PK\x03\x04":
         raise zipfile.BadZipFile
     file.seek(0)
 
 
 def _read_metadata(archive: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """Return what an archive says of itself."""
     return metadata.parse_metadata(str(archive["meta"]))
 
 
 def _read_times(archive: Mapping[str, AnyArray], name: str) -> FloatArray:
-    """Return the times of a sensor or of a link's truth."""
     time = archive[f"{name}/time"]
     _check_array(f"{name}/time", time, (time.size,), "f")
     if time.ndim != 1:
@@ -366,7 +359,7 @@ def _read_times(archive: Mapping[str, AnyArray], name: str) -> FloatArray:
 
 
 def _check_array(key: str, array: AnyArray, shape: tuple[int, ...], kinds: str = "fiub") -> None:
-    """Raise where an array's first axes are not those of `shape`, or its numbers of another kind."""
+    """Raise `DamagedError` if the first axes of an array are not `shape`, or its element type is of another kind."""
     if array.shape[: len(shape)] != shape or array.dtype.kind not in kinds:
         raise DamagedError(f"damaged: array {key} is {array.dtype} {array.shape}, which does not fit its times")
 
@@ -374,7 +367,6 @@ def _check_array(key: str, array: AnyArray, shape: tuple[int, ...], kinds: str =
 def _read_arrays(
     archive: Mapping[str, AnyArray], prefix: str, keys: Any, shape: tuple[int, ...]
 ) -> dict[str, AnyArray]:
-    """Return arrays by their keys behind `prefix`; their first axes must be `shape`."""
     out = {}
     for key in keys:
         out[key] = archive[prefix + key]
@@ -383,71 +375,46 @@ def _read_arrays(
 
 
 def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[str, Any]) -> Reading:
-    """Return what an archive holds of one sensor."""
     time = _read_times(archive, name)
-    clock_error = archive[f"{name}/clock_error"]
-    shape = (*clock_error.shape[:-1], time.size)
-    _check_array(f"{name}/clock_error", clock_error, shape, "f")
-    flags = {key: archive[f"{name}/{key}"] for key in ("valid", "emitted")}
-    for key, flag in flags.items():
-        _check_array(f"{name}/{key}", flag, shape, "b")
-        if flag.ndim != len(shape):
+    keys = ("clock_error", "valid", "emitted", *(("arrival",) if header["latency"] else ()))
+    columns = {key: archive[f"{name}/{key}"] for key in keys}
+    shape = (*columns["clock_error"].shape[:-1], time.size)
+    for key, column in columns.items():
+        _check_array(f"{name}/{key}", column, shape, "b" if key in ("valid", "emitted") else "f")
+        if column.ndim != len(shape):
             raise DamagedError(f"damaged: array {name}/{key} has too many axes")
-    arrivals = archive[f"{name}/arrival"] if header.get("latency") else None
-    if arrivals is not None:
-        _check_array(f"{name}/arrival", arrivals, shape, "f")
-    varied = bool(header["ideal_in_runs"])
     groups = {
         group: _read_arrays(
             archive,
             f"{name}/" if group == "arrays" else f"{name}/{group}/",
             header[group],
-            time.shape if group == "ideal" and not varied else shape,
+            time.shape if group == "ideal" and not header["ideal_in_runs"] else shape,
         )
         for group in ARRAY_GROUPS
     }
-    return Reading(
-        name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
-        time=time,
-        clock_error=clock_error,
-        epoch=header["epoch"],
-        arrivals=arrivals,
-        arrays=groups["arrays"],
-        ideal=groups["ideal"],
-        bias=groups["bias"],
-        turn_on_bias=groups["turn_on_bias"],
-        fault=groups["fault"],
-        ideal_in_runs=varied,
-        **flags,
-    )
+    return make_reading(name, header, time, columns, groups)
 
 
 def _read_truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
-    """Return what an archive holds of one link."""
     time = _read_times(archive, f"truth/{name}")
     arrays = _read_arrays(archive, f"truth/{name}/", TRUTH_ARRAYS, time.shape)
     for key, array in arrays.items():
         if array.ndim != 2 or array.shape[1] != (4 if key == "orientation" else 3):
             raise DamagedError(f"damaged: array truth/{name}/{key} is {array.shape}")
-    return Truth(name=name, time=time, epoch=epoch, **arrays)
+    return make_truth(name, time, arrays, epoch)
 
 
-def _read_current(archive: Mapping[str, AnyArray], about: Mapping[str, Any]) -> Current | None:
-    """Return the water's velocity, None where the archive has none."""
-    if "current" not in about:
-        return None
-    time, velocity, head = _read_times(archive, "current"), archive["current/velocity"], about["current"]
+def _read_current(archive: Mapping[str, AnyArray], header: Mapping[str, Any]) -> Current:
+    time, velocity = _read_times(archive, "current"), archive["current/velocity"]
     if velocity.ndim not in (2, 3) or velocity.shape[-2:] != (time.size, 3) or velocity.dtype.kind != "f":
         raise DamagedError(f"damaged: array current/velocity is {velocity.dtype} {velocity.shape}")
-    layers = metadata.make_layers(head)
-    if layers is not None:
-        layers = replace(layers, velocity=archive["current/layers"])
-        if layers.velocity.shape != (*velocity.shape[:-1], len(layers.depths), 3) or layers.velocity.dtype.kind != "f":
-            raise DamagedError(f"damaged: array current/layers is {layers.velocity.dtype} {layers.velocity.shape}")
-    return Current(head["topic"], tuple(head["position"]), time, velocity, head["epoch"], layers)
+    arrays = {"velocity": velocity}
+    if "layers" in header:
+        layers = arrays["layers"] = archive["current/layers"]
+        shape = (*velocity.shape[:-1], len(header["layers"]["depths"]), 3)
+        if layers.shape != shape or layers.dtype.kind != "f":
+            raise DamagedError(f"damaged: array current/layers is {layers.dtype} {layers.shape}")
+    return make_current(header, time, arrays)
 
 
 def read(path: Path) -> Dataset:
@@ -456,23 +423,19 @@ def read(path: Path) -> Dataset:
         meta = _read_metadata(archive)
         readings = {name: _read_reading(archive, name, head) for name, head in meta["sensors"].items()}
         truth = {name: _read_truth(archive, name, meta["epoch"]) for name in meta["links"]}
-        return Dataset(readings, truth, meta, _read_current(archive, meta))
+        current = _read_current(archive, meta["current"]) if "current" in meta else None
+        return Dataset(readings, truth, meta, current)
 
 
 def summarize(path: Path) -> RecordingSummary:
-    """Return what a NumPy archive holds; only the arrays' heads and the times are read."""
+    """Return what an archive holds. Only the headers of the arrays and the times are read."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
-        entries, spans = [], [np.empty(0)]
-        named = [(name, name, str(head["type"])) for name, head in meta["sensors"].items()]
-        named += [(f"truth/{name}",) * 2 + ("truth",) for name in meta["links"]]
-        named += [("current",) * 3] if meta.get("current") else []
-        for key, name, kind in named:
-            time = _read_times(archive, key)
-            entries.append(SummaryEntry(name, kind, int(time.size)))
-            spans += [time[:1], time[-1:]]
-        times = to_nanoseconds(meta["epoch"], np.concatenate(spans))
-    return make_summary(path, "npz", times, tuple(entries), meta)
+        times = {one: _read_times(archive, one.label) for one in list_series(meta)}
+        ends = [end for time in times.values() for end in (time[:1], time[-1:])]
+        span = to_nanoseconds(meta["epoch"], np.concatenate([np.empty(0), *ends]))
+    entries = tuple(SummaryEntry(one.label, one.type, int(time.size)) for one, time in times.items())
+    return make_summary(path, FORMAT.name, span, entries, meta)
 
 
 FORMAT = Format(

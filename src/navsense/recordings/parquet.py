@@ -1,13 +1,12 @@
-"""Recordings as one Parquet table, a row a sample: pandas, polars, DuckDB and every other reader of Parquet open it.
+"""Recordings as one Parquet table with a row per sample, which pandas, polars and DuckDB read.
 
     series name type run time stamp clock_error arrival valid emitted
     ARRAY.AXIS ...   ideal.ARRAY.AXIS ...   bias.ARRAY.AXIS ...   turn_on_bias.ARRAY.AXIS ...   fault.KIND ...
 
-`series` is "reading", of the sensor `name`, or "truth", of the link `name`, which is the same in every run and stands
-once, under the first, or "current", of the water on the topic `name`. A row is null where what it is of has no such
-array. The metadata `navsense` is the text of `meta`. Slabs are gathered into row groups, so memory is bounded by one of
-these and a slab. They go to a hidden file beside the target, which gets the target's name when it is whole, after an
-error elsewhere with the slabs before it.
+`series` is "reading" of the sensor `name`, "truth" of the link `name`, or "current" on the topic `name`.
+Truth is equal in all runs and stored once, under the first run. A column is null in rows of series without its
+array. The metadata has the key `navsense`, as in an archive of NumPy. Memory stays within one row group and one time
+slice. The file is hidden until it is complete. After an error elsewhere it holds the time slices before it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -27,6 +25,19 @@ from navsense.atomic import HiddenFolder
 from navsense.errors import RecordingError, Where
 from navsense.inputs import expansion_problem
 from navsense.recordings import metadata
+from navsense.recordings.array_columns import (
+    TRUTH_COMPONENTS,
+    ArrayComponent,
+    SeriesHeaders,
+    current_components,
+    join_components,
+    list_series,
+    make_current,
+    make_reading,
+    make_truth,
+    select_component,
+    sensor_components,
+)
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format
@@ -34,14 +45,14 @@ from navsense.recordings.header import RecordingHeader, RecordingSummary, Summar
 from navsense.recordings.mcap.reader import NOT_RECOVERABLE
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 GROUP_ROWS = 100_000
-"""Rows of a row group, at least: fewer than twice as many, unless it is the last."""
+"""Least number of rows of a row group except the last. A row group has fewer than twice as many."""
 
 TEXT_COLUMNS = ("series", "name", "type")
-"""The columns that are texts, from a dictionary."""
+"""Columns of texts, encoded by a dictionary."""
 
 NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
     "run": np.int64,
@@ -52,41 +63,32 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
     "valid": np.bool_,
     "emitted": np.bool_,
 }
-"""The columns of numbers that every row has, and their types."""
+"""Columns of numbers that every row has, and their types."""
 
 RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
-"""Names that a sensor's own array cannot have in a table."""
+"""Names that an output of a sensor cannot have in a table."""
 
 GROUP_ORDER = {group: place for place, group in enumerate(ARRAY_GROUPS)}
 """Columns of readings and links come first, then ideal values, biases and faults, each in order of arrival."""
 
 
 class RowLabels(NamedTuple):
-    """What the rows of one sensor or link have in common: the columns of texts."""
+    """The columns of texts of the rows of one sensor or link."""
 
     series: str
     name: str
     type: str
 
 
-class ArrayComponent(NamedTuple):
-    """One component of an array of a sensor: its column, "arrays", "truth" or "errors", the array's name, its place."""
-
-    column: str
-    group: str
-    name: str
-    indices: tuple[int, ...]
-
-
 class ColumnType(NamedTuple):
-    """What is known of a column of an array: its element type, and who had it first."""
+    """The element type of a column, and the sensor or link that defined it."""
 
     dtype: np.dtype[Any]
     owner: str
 
 
 def import_pyarrow(path: Path) -> Any:
-    """Return pyarrow with `pyarrow.parquet` loaded. Raise `RecordingError` where it is not installed."""
+    """Return pyarrow with `pyarrow.parquet` loaded. Raises `RecordingError` if it is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
@@ -100,62 +102,16 @@ def import_pyarrow(path: Path) -> Any:
     return pa
 
 
-def component_columns(name: str, shape: Sequence[int], *, quaternion: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the column of each component of an array whose rows have this shape, and the component's place."""
-    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
-    for place in np.ndindex(*shape):
-        axis = letters[place[0]] if letters else ".".join(map(str, place))
-        yield f"{name}.{axis}" if place else name, place
-
-
-def sensor_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
-    """Yield each component that a sensor's head has."""
-    for group in ARRAY_GROUPS:
-        prefix = "" if group == "arrays" else f"{group}."
-        for name, shape in header[group].items():
-            quaternion = name in header["quaternions"]
-            for column, place in component_columns(prefix + name, shape, quaternion=quaternion):
-                yield ArrayComponent(column, group, name, place)
-
-
-def select_component(array: AnyArray, place: tuple[int, ...]) -> AnyArray:
-    """Return one component of each row, a view."""
-    index: tuple[Any, ...] = (..., *place)
-    component: AnyArray = array[index]
-    return component
-
-
 def slice_columns(columns: Mapping[str, AnyArray], runs: slice, times: slice) -> dict[str, AnyArray]:
-    """Return a block of columns (runs, time), views; what is the same in all runs, or at all times, is there once."""
+    """Return a block of columns (runs, time) as views. A column that is constant along an axis has length 1 there."""
     return {
         name: array[runs if array.shape[0] > 1 else slice(1), times if array.shape[1] > 1 else slice(1)]
         for name, array in columns.items()
     }
 
 
-TRUTH_COMPONENTS = tuple(
-    ArrayComponent(column, "truth", name, place)
-    for name in TRUTH_ARRAYS
-    for column, place in component_columns(name, (4 if name == "orientation" else 3,), quaternion=name == "orientation")
-)
-"""The components of the truth of a link."""
-
-CURRENT_COMPONENTS = tuple(
-    ArrayComponent(column, "truth", "velocity", place)
-    for column, place in component_columns("velocity", (3,), quaternion=False)
-)
-"""The components of the water's velocity at one place."""
-
-
-def layer_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
-    """Yield each component of the layers that a current's head has."""
-    count = len(header["layers"]["depths"]) if "layers" in header else 0
-    for column, place in component_columns("layers", (count, 3), quaternion=False) if count else ():
-        yield ArrayComponent(column, "truth", "layers", place)
-
-
 def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
-    """Raise `RecordingError` where an array has a name from which no column of its own can be made."""
+    """Raise `RecordingError` if an array has a name that cannot be the name of a column."""
     for name in names:
         if name in RESERVED_NAMES or "." in name:
             why = "a dot divides the names of columns" if "." in name else "is the name of another column"
@@ -169,7 +125,7 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 
 
 def check_lengths(path: Path, reading: Reading) -> None:
-    """Raise `RecordingError` where an array of a reading does not fit its times."""
+    """Raise `RecordingError` if an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_lead, reading.time.size)
@@ -186,7 +142,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
 
 
 def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
-    """Return how the columns of numbers are stored: bytes of like weight together, integers as differences."""
+    """Return the encodings of the columns of numbers: byte stream split for floats, differences for integers."""
     types = {name: np.dtype(kind) for name, kind in NUMBER_COLUMNS.items()}
     types |= {name: column.dtype for name, column in columns.items()}
     split = {name: "BYTE_STREAM_SPLIT" for name, dtype in types.items() if dtype.kind == "f" and dtype.itemsize > 2}
@@ -194,7 +150,7 @@ def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
 
 
 class RowBuffer:
-    """Rows of one sensor or link that wait to be written: an array a column, filled from the front."""
+    """Rows of one sensor or link that are not written yet, with an array per column."""
 
     def __init__(self) -> None:
         """Start without rows."""
@@ -203,7 +159,7 @@ class RowBuffer:
         self._capacity = 0
 
     def add(self, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
-        """Copy rows, those of runs (shape[0]) one after the other; each column fits `shape` when it is broadcast."""
+        """Copy rows of `shape` (runs, time), run after run. Each column can be broadcast to `shape`."""
         first, self.count = self.count, self.count + shape[0] * shape[1]
         if self.count > self._capacity:
             self._capacity = max(self.count, 2 * self._capacity)
@@ -212,7 +168,6 @@ class RowBuffer:
             self.arrays[name][first : self.count].reshape(shape)[...] = values
 
     def _grow(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
-        """Return a column's array with more room."""
         grown = np.empty(self._capacity, dtype=NUMBER_COLUMNS.get(name, dtype))
         if used:
             grown[:used] = self.arrays[name][:used]
@@ -220,10 +175,10 @@ class RowBuffer:
 
 
 class PendingParquet:
-    """One Parquet file being written. Its methods are called from one thread, one after the other."""
+    """A Parquet file that is written by one thread."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`."""
+        """Create the hidden file next to `path`."""
         self._pa = import_pyarrow(path)
         self._path, self._recording = path, recording
         self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
@@ -239,17 +194,15 @@ class PendingParquet:
         self._schema: Any = None
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
-        self._sensors: dict[str, dict[str, Any]] = {}
+        self._headers = SeriesHeaders(path, recording)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
-        self._links: list[str] = []
-        self._current: dict[str, Any] | None = None
         self.is_open = True
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Take all of a slab; after an error nothing is left."""
+        """Append a time slice. An error removes the file."""
         try:
-            # All columns first: the first row group that is written fixes them.
+            # Register all columns first: the first row group fixes them.
             for name, reading in time_slice.readings.items():
                 self._register_sensor(name, reading)
             truths = time_slice.truth if self._recording.truth else {}
@@ -269,14 +222,11 @@ class PendingParquet:
             raise
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
-        """Note a sensor's columns. Raise `RecordingError` where the table cannot hold them."""
         check_lengths(self._path, reading)
-        head, where = metadata.sensor_header(self._recording, name, reading), Where(str(self._path))
+        head, where = self._headers.add_reading(name, reading), Where(str(self._path))
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
-        if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
-            raise RecordingError(
-                f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where
-            )
+        if self._types.setdefault(name, types) != types:
+            raise self._headers.changed_error(name)
         if name in self._components:
             return
         if int(np.prod(head["runs"])) != self._runs.size:
@@ -284,31 +234,26 @@ class PendingParquet:
             raise RecordingError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
         check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
-        self._components[name] = tuple(sensor_components(head))
+        self._components[name] = sensor_components(head)
         for part in self._components[name]:
             self._register_column(part.column, types[part.group, part.name], owner)
 
     def _register_truth(self, name: str, truth: Truth) -> None:
-        """Note the columns of a link's truth."""
-        if name not in self._links:
-            self._links.append(name)
+        self._headers.add_truth(name)
         for part in TRUTH_COMPONENTS:
             self._register_column(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
 
     def _register_current(self, current: Current) -> None:
-        """Note the columns of the water's velocity."""
-        head = metadata.current_header(current)
+        head = self._headers.add_current(current)
         if int(np.prod(head["runs"])) != self._runs.size:
             allowed = f"must have the recording's {self._runs.size}"
             raise RecordingError(
                 "runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path))
             )
-        self._current = head
-        for part in (*CURRENT_COMPONENTS, *layer_components(head)):
+        for part in current_components(head):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
-        """Note one column. Raise `RecordingError` where it is too late for it, or its type is another or none."""
         known, where = self._columns.get(column), Where(str(self._path))
         if known is not None and known.dtype == dtype:
             return
@@ -326,10 +271,9 @@ class PendingParquet:
         self._columns[column] = ColumnType(dtype, owner)
 
     def _append_reading(self, name: str, reading: Reading) -> None:
-        """Take one sensor's rows, by runs and spans of time that do not overfill a row group."""
         count, runs = reading.time.size, self._runs.size
         stamp, arrival = reading.stamp, reading.arrival
-        whole: dict[str, AnyArray] = {
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:, None],
             "time": reading.time[None],
             "stamp": stamp.reshape(runs, count),
@@ -338,51 +282,49 @@ class PendingParquet:
             "valid": reading.valid.reshape(runs, count),
             "emitted": reading.emitted.reshape(runs, count),
         }
-        for column, group, key, place in self._components[name]:
-            component = select_component(getattr(reading, group)[key], place)
-            once = group == "ideal" and not reading.ideal_in_runs
-            whole[column] = component.reshape(1 if once else runs, count)
-        self._append_rows(RowLabels("reading", name, reading.type), whole, (runs, count))
+        for part in self._components[name]:
+            component = select_component(getattr(reading, part.group)[part.name], part.indices)
+            once = part.group == "ideal" and not reading.ideal_in_runs
+            columns[part.column] = component.reshape(1 if once else runs, count)
+        self._append_rows(RowLabels("reading", name, reading.type), columns, (runs, count))
 
     def _append_truth(self, name: str, truth: Truth) -> None:
-        """Take the rows of a link's truth."""
         shape = (1, truth.time.size)
-        everything, time = all_true(shape), truth.time[None]
-        whole: dict[str, AnyArray] = {
+        flags, time = all_true(shape), truth.time[None]
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:1, None],
             "time": time,
             "stamp": truth.stamp[None],
             "clock_error": np.zeros((1, 1)),
             "arrival": time,
-            "valid": everything,
-            "emitted": everything,
+            "valid": flags,
+            "emitted": flags,
         }
         for part in TRUTH_COMPONENTS:
-            whole[part.column] = select_component(getattr(truth, part.name), part.indices)[None]
-        self._append_rows(RowLabels("truth", name, "link"), whole, shape)
+            columns[part.column] = select_component(getattr(truth, part.name), part.indices)[None]
+        self._append_rows(RowLabels("truth", name, "link"), columns, shape)
 
     def _append_current(self, current: Current) -> None:
-        """Take the rows of the water's velocity."""
         shape = (self._runs.size, current.time.size)
-        everything, time = all_true(shape), current.time[None]
-        whole: dict[str, AnyArray] = {
+        flags, time = all_true(shape), current.time[None]
+        columns: dict[str, AnyArray] = {
             "run": self._runs[:, None],
             "time": time,
             "stamp": current.stamp[None],
             "clock_error": np.zeros((1, 1)),
             "arrival": time,
-            "valid": everything,
-            "emitted": everything,
+            "valid": flags,
+            "emitted": flags,
         }
-        for part in CURRENT_COMPONENTS:
-            whole[part.column] = select_component(current.velocity, part.indices).reshape(shape)
+        arrays = {"velocity": current.velocity}
         if current.layers is not None:
-            for part in layer_components(metadata.current_header(current)):
-                whole[part.column] = select_component(current.layers.velocity, part.indices).reshape(shape)
-        self._append_rows(RowLabels("current", current.topic, "current"), whole, shape)
+            arrays["layers"] = current.layers.velocity
+        for part in current_components(metadata.current_header(current)):
+            columns[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
+        self._append_rows(RowLabels("current", current.topic, "current"), columns, shape)
 
     def _append_rows(self, key: RowLabels, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
-        """Take rows (runs, time) of one series, writing row groups as they are full."""
+        """Append rows (runs, time) of one series, and write each row group that is full."""
         runs, count = shape
         rows = self._buffers.setdefault(key, RowBuffer())
         step = max(1, GROUP_ROWS // max(1, count))
@@ -394,7 +336,7 @@ class PendingParquet:
                     self._flush()
 
     def _flush(self) -> None:
-        """Write what waits as one row group: one sensor or link after the other."""
+        """Write the rows in the buffers as one row group, one sensor or link after the other."""
         pa, schema = self._pa, self._open_writer()
         full = {key: rows for key, rows in self._buffers.items() if rows.count}
         if not full:
@@ -421,7 +363,7 @@ class PendingParquet:
             rows.count = 0
 
     def _open_writer(self) -> Any:
-        """Return the schema, fixed at the first call, which opens the writer."""
+        """Return the schema. The first call fixes it and opens the writer."""
         if self._schema is None:
             pa = self._pa
             text = pa.dictionary(pa.int32(), pa.string())
@@ -443,14 +385,13 @@ class PendingParquet:
         return self._schema
 
     def finish(self, *, empty: bool = True) -> None:
-        """Write the rest and the footer, and give the file its name; with `empty` false only where there are slabs."""
+        """Write the remaining rows and the footer, and give the file its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._sensors or self._links:
+            if empty or self._headers.sensors or self._headers.links:
                 self._flush()
-                text = metadata.format_metadata(self._recording, self._sensors, self._links, self._current)
-                self._writer.add_key_value_metadata({"navsense": text})
+                self._writer.add_key_value_metadata({"navsense": self._headers.format()})
                 self._writer.close()
                 self._file.close()
                 self._work.commit(self._part)
@@ -458,7 +399,7 @@ class PendingParquet:
             self.discard()
 
     def discard(self) -> None:
-        """Let go of the file; nothing stays of one that is not whole. Never raises."""
+        """Close the file, and remove it if it is not complete. Never raises."""
         self.is_open = False
         self._buffers.clear()
         with contextlib.suppress(Exception):
@@ -470,10 +411,10 @@ class PendingParquet:
 
 
 class ParquetWriter(AtomicWriter):
-    """Writes slabs to one Parquet file."""
+    """Writes time slices to one Parquet file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Make the hidden file beside `path`. Raise `RecordingError` where that cannot be, or a name is no column's."""
+        """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
         check_target(path)
         for sensor in recording.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
@@ -481,15 +422,15 @@ class ParquetWriter(AtomicWriter):
 
 
 MAGIC = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""First and last bytes of a Parquet file."""
 
-SeriesName: TypeAlias = tuple[str, str]
-"""What a row is of: its series and name."""
+SeriesKey: TypeAlias = tuple[str, str]
+"""Series and name of a row."""
 
 
 @contextmanager
 def open_table(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file; whatever a damaged one makes pyarrow raise becomes a `RecordingError`."""
+    """Yield a Parquet file. Any error of a damaged file becomes a `RecordingError`."""
     pa = import_pyarrow(path)
     with open_for_reading(path) as file:
         try:
@@ -505,7 +446,6 @@ def open_table(path: Path) -> Iterator[Any]:
 
 
 def _check_complete(file: BinaryIO, path: Path) -> None:
-    """Raise where a file does not begin and end as a Parquet file does."""
     begins = file.read(len(MAGIC)) == MAGIC
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(MAGIC)))
@@ -515,15 +455,15 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
 
 
 def read_metadata(table: Any) -> dict[str, Any]:
-    """Return what a table says of itself."""
+    """Return the metadata of a table."""
     text = (table.metadata.metadata or {}).get(b"navsense")
     if text is None:
         raise DamagedError("its metadata is of another program")
     return metadata.parse_metadata(text)
 
 
-def iter_spans(group: Any) -> Iterator[tuple[SeriesName, slice]]:
-    """Yield the rows of a row group that follow one another and are of one sensor or link, and which it is."""
+def iter_spans(group: Any) -> Iterator[tuple[SeriesKey, slice]]:
+    """Yield each span of rows in a row group that belong to one sensor or link."""
     if not group.num_rows:
         return
     (series, series_words), (names, words) = (_encode_texts(group.column(column)) for column in ("series", "name"))
@@ -533,16 +473,16 @@ def iter_spans(group: Any) -> Iterator[tuple[SeriesName, slice]]:
 
 
 def _encode_texts(column: Any) -> tuple[IntArray, list[str]]:
-    """Return a column of texts as codes and what they mean; another program may have written it as plain texts."""
+    """Return the codes and the words of a column of texts, which another program may have written without codes."""
     if column.null_count:
         raise DamagedError("damaged: a row is of no sensor or link")
     texts = column.combine_chunks().dictionary_encode()
     return texts.indices.to_numpy().astype(np.int64), texts.dictionary.to_pylist()
 
 
-def count_rows(table: Any) -> tuple[dict[SeriesName, int], FloatArray]:
-    """Return the rows of each sensor and link, and the earliest and latest time (s), empty where there is no row."""
-    counts: dict[SeriesName, int] = {}
+def count_rows(table: Any) -> tuple[dict[SeriesKey, int], FloatArray]:
+    """Return the number of rows of each sensor and link, and the earliest and latest time (s), empty without rows."""
+    counts: dict[SeriesKey, int] = {}
     times = np.empty(0)
     for i in range(table.num_row_groups):
         group = table.read_row_group(i, columns=["series", "name", "time"])
@@ -554,10 +494,10 @@ def count_rows(table: Any) -> tuple[dict[SeriesName, int], FloatArray]:
 
 
 class SeriesRows:
-    """The rows of one sensor or link, gathered column by column."""
+    """The rows of one sensor or link, by columns."""
 
-    def __init__(self, empty: Any, row: SeriesName, columns: Iterable[str]) -> None:
-        """Start as `empty`, the table without rows. Raise `DamagedError` where a column is not of its type."""
+    def __init__(self, empty: Any, row: SeriesKey, columns: Iterable[str]) -> None:
+        """Start from `empty`, a table without rows. Raises `DamagedError` for a column of another type."""
         self._row = row
         self._types: dict[str, np.dtype[Any]] = {}
         self._parts: dict[str, list[AnyArray]] = {}
@@ -568,24 +508,24 @@ class SeriesRows:
             self._types[name], self._parts[name] = dtype, []
 
     def add(self, group: Any, rows: slice) -> None:
-        """Add rows of one row group."""
+        """Append rows of one row group."""
         for name, parts in self._parts.items():
             column = group.column(name)[rows]
             if column.null_count:
                 raise DamagedError(f"damaged: column {name} is empty in rows of {' of '.join(self._row)}")
-            # Copied: a view would keep the whole column, and most of that is null.
+            # Copy the rows: a view would keep the entire column in memory.
             parts.append(np.array(column.to_numpy()))
 
     def pop(self, name: str, order: IntArray | slice) -> AnyArray:
-        """Return one column, once, in this order."""
+        """Remove and return a column in this order."""
         parts = self._parts.pop(name)
         return (np.concatenate(parts) if parts else np.empty(0, self._types[name]))[order]
 
 
 def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
-    """Return the order that puts rows run after run, in each run as in the file.
+    """Return the order that sorts rows by run and keeps their order in each run.
 
-    Raise `DamagedError` where a row is of no run, or the runs have not the same number of rows.
+    Raises `DamagedError` for a row of an unknown run, and if the runs have different numbers of rows.
     """
     numbers: IntArray = np.array(runs, dtype=np.int64)
     if numbers.size == 1 and (run == numbers[0]).all():
@@ -598,7 +538,6 @@ def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
 
 
 def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: Sequence[int]) -> Reading:
-    """Return what was found of one sensor."""
     lead = tuple(header["runs"])
     if math.prod(lead) != len(runs):
         raise DamagedError(f"damaged: {name} has {math.prod(lead)} runs, its recording {len(runs)}")
@@ -606,98 +545,62 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
     times = rows.pop("time", order).reshape(len(runs), -1)
     if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
         raise DamagedError(f"damaged: the times of {name} are not the same in each run")
-    count, varied = times.shape[1], bool(header["ideal_in_runs"])
-    arrays: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
-    for column, group, key, place in sensor_components(header):
-        shape = (count,) if group == "ideal" and not varied else (*lead, count)
-        values = rows.pop(column, order)[: math.prod(shape)].reshape(shape)
-        if key not in arrays[group]:
-            arrays[group][key] = np.empty((*shape, *header[group][key]), dtype=values.dtype)
-        select_component(arrays[group][key], place)[...] = values
+    count = times.shape[1]
+
+    def read_column(part: ArrayComponent) -> AnyArray:
+        shape = (count,) if part.group == "ideal" and not header["ideal_in_runs"] else (*lead, count)
+        return rows.pop(part.column, order)[: math.prod(shape)].reshape(shape)
+
+    groups = join_components(sensor_components(header), read_column)
     own = {key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
-    return Reading(
-        name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
-        time=times[0],
-        clock_error=own["clock_error"],
-        valid=own["valid"],
-        emitted=own["emitted"],
-        epoch=header["epoch"],
-        arrivals=own["arrival"] if header["latency"] else None,
-        arrays=arrays["arrays"],
-        ideal=arrays["ideal"],
-        bias=arrays["bias"],
-        turn_on_bias=arrays["turn_on_bias"],
-        fault=arrays["fault"],
-        ideal_in_runs=varied,
-    )
+    return make_reading(name, header, times[0], own, groups)
 
 
 def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
-    """Return what was found of one link."""
-    everything = slice(None)
-    time = rows.pop("time", everything)
-    arrays = {key: np.empty((time.size, 4 if key == "orientation" else 3)) for key in TRUTH_ARRAYS}
-    for part in TRUTH_COMPONENTS:
-        select_component(arrays[part.name], part.indices)[...] = rows.pop(part.column, everything)
-    return Truth(name=name, time=time, epoch=epoch, **arrays)
+    time = rows.pop("time", slice(None))
+    groups = join_components(TRUTH_COMPONENTS, lambda part: rows.pop(part.column, slice(None)))
+    return make_truth(name, time, groups["truth"], epoch)
 
 
 def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[int]) -> Current:
-    """Return what was found of the water's velocity."""
     order = run_order(rows.pop("run", slice(None)), runs)
     times = rows.pop("time", order).reshape(len(runs), -1)
-    velocity = np.empty((*header["runs"], times.shape[1], 3))
-    for part in CURRENT_COMPONENTS:
-        select_component(velocity, part.indices)[...] = rows.pop(part.column, order).reshape(velocity.shape[:-1])
-    layers = metadata.make_layers(header)
-    if layers is not None:
-        layers = replace(layers, velocity=np.empty((*velocity.shape[:-1], len(layers.depths), 3)))
-        for part in layer_components(header):
-            select_component(layers.velocity, part.indices)[...] = rows.pop(part.column, order).reshape(
-                velocity.shape[:-1]
-            )
-    return Current(header["topic"], tuple(header["position"]), times[0], velocity, header["epoch"], layers)
+    shape = (*header["runs"], times.shape[1])
+    groups = join_components(current_components(header), lambda part: rows.pop(part.column, order).reshape(shape))
+    return make_current(header, times[0], groups["truth"])
 
 
 def read(path: Path) -> Dataset:
     """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
     with open_table(path) as table:
-        about = read_metadata(table)
-        parts: dict[SeriesName, Iterable[ArrayComponent]]
-        parts = {("reading", name): sensor_components(head) for name, head in about["sensors"].items()}
-        parts |= {("truth", name): TRUTH_COMPONENTS for name in about["links"]}
-        flow = about.get("current")
+        meta = read_metadata(table)
+        sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
+        parts: dict[SeriesKey, Sequence[ArrayComponent]]
+        parts = {("reading", name): sensor_components(header) for name, header in sensors.items()}
+        parts |= {("truth", name): TRUTH_COMPONENTS for name in meta["links"]}
         if flow:
-            parts["current", flow["topic"]] = (*CURRENT_COMPONENTS, *layer_components(flow))
+            parts["current", flow["topic"]] = current_components(flow)
         empty = table.schema_arrow.empty_table()
         found = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):
             group = table.read_row_group(i)
             for row, rows in iter_spans(group):
                 found[row].add(group, rows)
-        sensors, runs, epoch = about["sensors"], about["runs"], about["epoch"]
         readings = {name: _make_reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
-        truth = {name: _make_truth(found["truth", name], name, epoch) for name in about["links"]}
+        truth = {name: _make_truth(found["truth", name], name, epoch) for name in meta["links"]}
         current = _make_current(found["current", flow["topic"]], flow, runs) if flow else None
-        return Dataset(readings, truth, about, current)
+        return Dataset(readings, truth, meta, current)
 
 
 def summarize(path: Path) -> RecordingSummary:
-    """Return what a Parquet table holds; only what its rows are of, and their times, is read."""
+    """Return what a Parquet table holds. Only the names and the times of its rows are read."""
     with open_table(path) as table:
         meta = read_metadata(table)
         counts, span = count_rows(table)
         times = to_nanoseconds(meta["epoch"], span)
-        entries = [
-            SummaryEntry(n, str(head["type"]), counts.get(("reading", n), 0)) for n, head in meta["sensors"].items()
-        ]
-        entries += [SummaryEntry(f"truth/{name}", "truth", counts.get(("truth", name), 0)) for name in meta["links"]]
-        flow = meta.get("current")
-        entries += [SummaryEntry("current", "current", counts.get(("current", flow["topic"]), 0))] if flow else []
-    return make_summary(path, "parquet", times, tuple(entries), meta)
+        series = list(list_series(meta))
+    entries = tuple(SummaryEntry(one.label, one.type, counts.get((one.series, one.name), 0)) for one in series)
+    return make_summary(path, FORMAT.name, times, entries, meta)
 
 
 FORMAT = Format(

@@ -1,10 +1,10 @@
-"""Motions out of recordings: the true poses of a link, or those of a topic, as the log that a replay goes along.
+"""Motion from recordings: the true poses of a link, or the poses of a topic.
 
     FILE    FILE:LINK    FILE:TOPIC
 
-A CSV or TUM file is a log itself. Of all other recordings the truth is taken of the one link that moves, or of the link
-that is named; of a recording of messages also the poses of a topic of `nav_msgs/Odometry`, `geometry_msgs/PoseStamped`
-or `TransformStamped`, which is looked for where there is no truth. Poses are in the topic's own world frame.
+A CSV or TUM file is a motion log. Other recordings give the truth of the only link that moves, or of the named link.
+Recordings of messages also give the poses of a topic of `nav_msgs/Odometry`, `geometry_msgs/PoseStamped` or
+`TransformStamped`, by name or if they have no truth. Poses are in the world frame of the topic.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:
 def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
     """Return the motion of a log or a recording; `bandwidth` (Hz) as in `motion.replay.from_arrays`.
 
-    Raises `MotionError`, with the place, for what cannot be read, or where it is not clear which poses are meant.
+    Raises `MotionError` if the file cannot be read, or if several series of poses match.
     """
     text = os.fspath(path)
     if not text:
@@ -69,7 +69,7 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
 
 
 def _select_name(names: Sequence[str], name: str, file: Path) -> str:
-    """Return the one of the names that is meant. Raises `MotionError` where that is none, or not clear."""
+    """Return the name, or the only one of the names. Raises `MotionError` otherwise."""
     if name in names:
         return name
     if len(names) == 1 and not name:
@@ -81,7 +81,7 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
 
 
 def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
-    """Return the true poses of a link, by its name or that of its model."""
+    """Return the true poses of a link, by the name of the link or of its model."""
     world = loaded.make_header().world
     moving = {
         m.canonical_link: m.name
@@ -96,29 +96,28 @@ def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
 
 
 def _read_messages(file: Path, name: str) -> ColumnBatch:
-    """Return the poses of a topic."""
     with message_reader.open_messages(file) as source:
-        line = _select_channel(source, file, name)
-        column = TopicBuffer(line, partial(_extract_pose, paths=QUANTITIES[line.type]))
-        if not column.is_known:
-            what = f"topic {line.topic}: {line.type} is defined otherwise than by ROS"
+        channel = _select_channel(source, file, name)
+        buffer = TopicBuffer(channel, partial(_extract_pose, paths=QUANTITIES[channel.type]))
+        if not buffer.is_known:
+            what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
-        for lots in source.read_batches((line.topic,)):
-            for lot in lots:
-                column.append(lot)
-    if not column.count:
-        raise MotionError("topic without messages", line.topic, where=Where(str(file)))
-    whole = join_columns(column.batches)
-    whole.stamp = np.where(whole.stamp == 0, whole.log_time, whole.stamp)
-    whole.stamp = whole.stamp - whole.stamp[0]
-    return whole
+        for batches in source.read_batches((channel.topic,)):
+            for batch in batches:
+                buffer.append(batch)
+    if not buffer.count:
+        raise MotionError("topic without messages", channel.topic, where=Where(str(file)))
+    poses = join_columns(buffer.batches)
+    poses.stamp = np.where(poses.stamp == 0, poses.log_time, poses.stamp)
+    poses.stamp = poses.stamp - poses.stamp[0]
+    return poses
 
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
-    """Return the topic of poses that is meant: of a model's truth, else the only one."""
-    fitting = {line.topic: line for line in reader.channels if line.is_ros and line.type in POSE_TYPES}
+    """Return the named topic, the truth of the only model, or the only topic of poses."""
+    fitting = {one.topic: one for one in reader.channels if one.is_ros and one.type in POSE_TYPES}
     if name:
         topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
         return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]
-    moving = [t for t, line in fitting.items() if t.startswith("/truth/") and reader.is_navsense and not line.latched]
+    moving = [t for t, one in fitting.items() if t.startswith("/truth/") and reader.is_navsense and not one.latched]
     return fitting[_select_name(moving or list(fitting), "", file)]

@@ -1,7 +1,7 @@
-"""Bytes to whoever connects to a TCP port, from a thread of its own: the run waits for no client.
+"""A TCP server that sends one stream of bytes to all clients, in its own thread. A run never waits for a client.
 
-What a client has not yet taken waits in a queue; one whose queue is full is let go. A client gets what is sent from
-when it connected on, beginning with a whole block.
+Each client has a queue, and a client with a full queue is disconnected. A client receives all blocks that are sent
+after it connected.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from navsense.errors import RecordingError, Where
 from navsense.recordings.base import no_thread_error
 
 MAX_QUEUE_BYTES = 64 << 20
-"""Bytes that may wait for one client."""
+"""Size of the queue of one client (bytes)."""
 
 STALL_TIMEOUT = 2.0
-"""s without taking anything after which a client is no longer waited for at the end."""
+"""Time (s) without progress after which `close` no longer waits for a client."""
 
 CLOSE_TIMEOUT = 60.0
-"""s that the end waits for all clients together."""
+"""Longest time (s) that `close` waits for all clients."""
 
 SEND_BYTES = 1 << 18
-"""Bytes handed to the system at once."""
+"""Bytes in one call of the operating system."""
 
 
 @dataclass(eq=False)
 class _Client:
-    """One client: who, what waits for it and how many bytes of that, and when it last took some, or had some to take.
+    """A client.
 
-    One that `is_half_closed` has closed its sending half; it may read on.
+    queue, size: the blocks that are not sent yet, and their bytes.
+    last_progress: monotonic time (s) when the client last received bytes, or its queue was last empty.
+    is_half_closed: true if the client has closed its sending direction; it can still receive.
     """
 
     name: str
@@ -48,13 +50,13 @@ class _Client:
 
 
 class TcpServer:
-    """Serves one stream of bytes."""
+    """Sends one stream of bytes to all clients."""
 
     def __init__(self, host: str, port: int, where: Where) -> None:
-        """Listen; `name` is what warnings call it. Raises `RecordingError` for a port in use and an invalid host."""
+        """Listen. Warnings begin with `where`. Raises `RecordingError` for a port in use and an invalid host."""
         self.name = str(where)
         self.client_count = self.sent_bytes = 0
-        """Clients that have come, and bytes that were sent to them, all together."""
+        """Number of clients so far, and of bytes sent to all of them."""
         try:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
             self._listener = socket.create_server((host, port), family=family)
@@ -83,18 +85,18 @@ class TcpServer:
             raise no_thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
-        """Wait for the first client, at most so long (s)."""
+        """Wait for the first client, at most `seconds`."""
         if seconds > 0.0 and not self._connected.wait(seconds):
-            self._warnings.append(f"{self.name}: nobody connected within {seconds:g} s; goes on without")
+            self._warnings.append(f"{self.name}: no client connected within {seconds:g} s; the run continues")
             self._emit_warnings()
 
     def send(self, data: bytes) -> None:
-        """Queue bytes for all clients, and let go of those whose queue is full."""
+        """Queue bytes for all clients, and disconnect clients whose queue is full."""
         if data:
             with self._lock:
                 for one, client in list(self._clients.items()):
                     if client.size + len(data) > MAX_QUEUE_BYTES:
-                        self._warnings.append(f"{self.name}: client {client.name} takes too little, and was let go")
+                        self._warnings.append(f"{self.name}: client {client.name} was too slow and is disconnected")
                         self._disconnect(one)
                         continue
                     if not client.size:
@@ -105,7 +107,7 @@ class TcpServer:
         self._emit_warnings()
 
     def close(self) -> None:
-        """Send what waits, to clients that take some, and end."""
+        """Send the queues of clients that make progress, and stop."""
         end = time.monotonic() + CLOSE_TIMEOUT
         while time.monotonic() < end:
             with self._lock:
@@ -117,29 +119,28 @@ class TcpServer:
             time.sleep(0.005)
         with self._lock:
             late = [client.name for client in self._clients.values() if client.size]
-        self._warnings += [f"{self.name}: client {name} did not take all" for name in late]
+        self._warnings += [f"{self.name}: client {name} did not receive all data" for name in late]
         self.abort()
         self._emit_warnings()
 
     def abort(self) -> None:
-        """End at once; never raises."""
+        """Stop at once. Never raises."""
         if not self._ending.is_set():
             self._ending.set()
             self._wake()
             self._thread.join(5.0)
 
     def _emit_warnings(self) -> None:
-        """Warn of what happened to clients, in the thread of the run."""
+        """Issue the warnings about clients in the thread of the run."""
         while self._warnings:
             warnings.warn(self._warnings.pop(0), RuntimeWarning, stacklevel=4)
 
     def _wake(self) -> None:
-        """Have the thread look again."""
         with contextlib.suppress(OSError):
             self._wake_sender.send(b"\0")
 
     def _disconnect(self, connection: socket.socket) -> None:
-        """Let go of a client; the lock is held."""
+        """Disconnect a client. The caller holds the lock."""
         self._clients.pop(connection, None)
         with contextlib.suppress(OSError, ValueError, KeyError):
             self._selector.unregister(connection)
@@ -147,7 +148,6 @@ class TcpServer:
             connection.close()
 
     def _serve(self) -> None:
-        """Take in clients and send to them until the end."""
         while not self._ending.is_set():
             with self._lock:
                 for one, client in self._clients.items():
@@ -164,7 +164,7 @@ class TcpServer:
             self._selector.close()
 
     def _select_events(self, connection: socket.socket, client: _Client) -> None:
-        """Look for what a client can do next; the lock is held."""
+        """Select the events of a client. The caller holds the lock."""
         wanted = (0 if client.is_half_closed else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.queue else 0)
         if connection not in self._selector.get_map():
             if wanted:
@@ -175,7 +175,7 @@ class TcpServer:
             self._selector.unregister(connection)
 
     def _handle_events(self, ready: object, events: int) -> None:
-        """Do what a socket is ready for; the lock is held."""
+        """Handle the events of a socket. The caller holds the lock."""
         if ready is self._listener:
             self._accept_client()
         elif ready is self._wake_receiver:
@@ -193,7 +193,6 @@ class TcpServer:
                 self._disconnect(ready)
 
     def _accept_client(self) -> None:
-        """Take in a client that connects."""
         with contextlib.suppress(OSError):
             one, name = self._listener.accept()
             one.setblocking(False)
@@ -203,29 +202,27 @@ class TcpServer:
             self._connected.set()
 
     def _send_to(self, connection: socket.socket, client: _Client) -> None:
-        """Hand the system what it takes for a client."""
         while client.queue:
-            part = client.queue.popleft()
+            block = client.queue.popleft()
             try:
-                done = connection.send(part[:SEND_BYTES])
+                count = connection.send(block[:SEND_BYTES])
             except BlockingIOError:
-                client.queue.appendleft(part)
+                client.queue.appendleft(block)
                 raise
-            client.size -= done
-            self.sent_bytes += done
+            client.size -= count
+            self.sent_bytes += count
             client.last_progress = time.monotonic()
-            if done < len(part):
-                client.queue.appendleft(part[done:])
+            if count < len(block):
+                client.queue.appendleft(block[count:])
 
 
 def _server_error(host: str, port: int, where: Where, error: OSError) -> RecordingError:
-    """Return the error of a port that cannot be served."""
     if error.errno == errno.EADDRINUSE:
         return RecordingError(
             "port is in use", port, where=where, remedy="choose another, or end the program that uses it"
         )
     if error.errno == errno.EACCES:
         return RecordingError("port may not be served", port, where=where, remedy="choose one above 1023")
-    said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-    what = f"cannot be served: {said.lower()}"
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    what = f"cannot be served: {reason.lower()}"
     return RecordingError(what, f"{host}:{port}", where=where, remedy="name an address of this machine, as 127.0.0.1")

@@ -105,7 +105,7 @@ def parse_anomalies(context: Context, world: Element) -> tuple[Anomaly, ...]:
 
 
 def _list_faults(context: Context, owner: Element) -> list[Element]:
-    """Return the faults on purpose of a clock or a world."""
+    """Return the scheduled faults of a clock or a world."""
     element = owner.find(FAULTS_TAG)
     if element is None:
         return []

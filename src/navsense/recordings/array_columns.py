@@ -1,0 +1,193 @@
+"""Readings, truth and current as named arrays with one column per component: what npz, Parquet and CSV share.
+
+    time clock_error arrival valid emitted    ARRAY.AXIS    ideal.ARRAY.AXIS    bias.ARRAY.AXIS    ...
+
+An axis is x, y, z of a vector, w, x, y, z of a quaternion, and a number of any other array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from navsense.errors import RecordingError, Where
+from navsense.recordings import metadata
+from navsense.recordings.header import RecordingHeader
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
+from navsense.typing import AnyArray, Times
+
+
+class ArrayComponent(NamedTuple):
+    """One component of an array.
+
+    column: its name in a table.
+    group: the attribute of `Reading` that holds the array; "truth" of a link or the current.
+    name: the name of the array.
+    indices: the place of the component in one row of the array.
+    shape: the shape of one row of the array.
+    """
+
+    column: str
+    group: str
+    name: str
+    indices: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def list_components(group: str, name: str, shape: Sequence[int], *, quaternion: bool = False) -> list[ArrayComponent]:
+    """Return the components of an array whose rows have this shape."""
+    prefix = name if group in ("arrays", "truth") else f"{group}.{name}"
+    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
+    components = []
+    for indices in np.ndindex(*shape):
+        axis = letters[indices[0]] if letters else ".".join(map(str, indices))
+        column = f"{prefix}.{axis}" if indices else prefix
+        components.append(ArrayComponent(column, group, name, indices, tuple(shape)))
+    return components
+
+
+def sensor_components(header: Mapping[str, Any]) -> tuple[ArrayComponent, ...]:
+    """Return the components of all arrays in the header of a sensor."""
+    return tuple(
+        component
+        for group in ARRAY_GROUPS
+        for name, shape in header[group].items()
+        for component in list_components(group, name, shape, quaternion=name in header["quaternions"])
+    )
+
+
+TRUTH_COMPONENTS = tuple(
+    component
+    for name in TRUTH_ARRAYS
+    for component in list_components(
+        "truth", name, (4 if name == "orientation" else 3,), quaternion=name == "orientation"
+    )
+)
+"""The components of the truth of a link."""
+
+
+def current_components(header: Mapping[str, Any]) -> list[ArrayComponent]:
+    """Return the components of the water's velocity, and of its layers where the header of the current has them."""
+    layers = list_components("truth", "layers", (len(header["layers"]["depths"]), 3)) if "layers" in header else []
+    return [*list_components("truth", "velocity", (3,)), *layers]
+
+
+def select_component(array: AnyArray, indices: tuple[int, ...]) -> AnyArray:
+    """Return one component of each row, a view."""
+    index: tuple[Any, ...] = (..., *indices)
+    component: AnyArray = array[index]
+    return component
+
+
+def join_components(
+    components: Iterable[ArrayComponent], read_column: Callable[[ArrayComponent], AnyArray]
+) -> dict[str, dict[str, AnyArray]]:
+    """Return group -> name -> array of columns, each of the shape of the rows (*runs, time)."""
+    groups: dict[str, dict[str, AnyArray]] = {}
+    for component in components:
+        values, arrays = read_column(component), groups.setdefault(component.group, {})
+        if component.name not in arrays:
+            arrays[component.name] = np.empty((*values.shape, *component.shape), dtype=values.dtype)
+        select_component(arrays[component.name], component.indices)[...] = values
+    return groups
+
+
+def make_reading(
+    name: str,
+    header: Mapping[str, Any],
+    time: Times,
+    columns: Mapping[str, AnyArray],
+    groups: Mapping[str, Mapping[str, AnyArray]],
+) -> Reading:
+    """Return a reading from its columns clock_error, valid, emitted and arrival, and its groups of arrays."""
+    return Reading(
+        name=name,
+        type=header["type"],
+        frame=header["frame"],
+        unit=header["unit"],
+        time=time,
+        clock_error=columns["clock_error"],
+        valid=columns["valid"],
+        emitted=columns["emitted"],
+        epoch=header["epoch"],
+        arrivals=columns["arrival"] if header["latency"] else None,
+        ideal_in_runs=header["ideal_in_runs"],
+        **{group: groups.get(group, {}) for group in ARRAY_GROUPS},
+    )
+
+
+def make_truth(name: str, time: Times, arrays: Mapping[str, AnyArray], epoch: int) -> Truth:
+    """Return the truth of a link from its arrays."""
+    return Truth(name=name, time=time, epoch=epoch, **arrays)
+
+
+def make_current(header: Mapping[str, Any], time: Times, arrays: Mapping[str, AnyArray]) -> Current:
+    """Return the water's velocity from its arrays `velocity` and `layers`."""
+    layers = None
+    if "layers" in header:
+        depths = tuple(float(depth) for depth in header["layers"]["depths"])
+        layers = Layers(header["layers"]["topic"], depths, arrays["layers"])
+    return Current(header["topic"], tuple(header["position"]), time, arrays["velocity"], header["epoch"], layers)
+
+
+class SeriesHeaders:
+    """The headers of the sensors, links and current that a writer has met."""
+
+    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+        """Start without any."""
+        self._path, self._recording = path, recording
+        self.sensors: dict[str, dict[str, Any]] = {}
+        self.links: list[str] = []
+        self.current: dict[str, Any] | None = None
+
+    def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
+        """Add a sensor, and return its header. Raises `RecordingError` if its arrays, shapes or runs changed."""
+        header = metadata.sensor_header(self._recording, name, reading)
+        if self.sensors.setdefault(name, header) != header:
+            raise self.changed_error(name)
+        return header
+
+    def changed_error(self, name: str) -> RecordingError:
+        """Return the error of a sensor whose arrays are not those of its first rows."""
+        what = f"sensor {name!r} changed its arrays, their types, their shapes or its runs"
+        return RecordingError(what, where=Where(str(self._path)))
+
+    def add_truth(self, name: str) -> None:
+        """Add a link."""
+        if name not in self.links:
+            self.links.append(name)
+
+    def add_current(self, current: Current) -> dict[str, Any]:
+        """Add the current, and return its header."""
+        self.current = metadata.current_header(current)
+        return self.current
+
+    def count(self) -> int:
+        """Return the number of series."""
+        return len(self.sensors) + len(self.links) + (self.current is not None)
+
+    def format(self) -> str:
+        """Return the metadata of the recording so far."""
+        return metadata.format_metadata(self._recording, self.sensors, self.links, self.current)
+
+
+class SeriesName(NamedTuple):
+    """A sensor, a link or the current: "reading", "truth" or "current"; its name; its label and type in `info`."""
+
+    series: str
+    name: str
+    label: str
+    type: str
+
+
+def list_series(meta: Mapping[str, Any]) -> Iterator[SeriesName]:
+    """Yield the sensors, links and current in the metadata of a recording."""
+    for name, header in meta["sensors"].items():
+        yield SeriesName("reading", name, name, str(header["type"]))
+    for name in meta["links"]:
+        yield SeriesName("truth", name, f"truth/{name}", "truth")
+    if meta.get("current"):
+        yield SeriesName("current", meta["current"]["topic"], "current", "current")
