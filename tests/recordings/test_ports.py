@@ -19,7 +19,7 @@ from navsense import cli, recordings
 from navsense.cli.application import print_library_messages
 from navsense.errors import RecordingError
 from navsense.recordings.device_writers import DevicePortWriter, format_url
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.sensors import Dvl
 from navsense.testing import example_world
 from navsense.text import format_size
