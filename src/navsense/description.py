@@ -97,8 +97,8 @@ def format_sensor(sensor: MountedSensor) -> Iterator[str]:
     if sensor.latency is not None:
         yield f"    latency (s): {format_spec(sensor.latency, Latency())}"
     if sensor.faults.random_kinds:
-        yield f"    faults: {format_spec(replace(sensor.faults, planned=()), Faults())}"
-    for one in sensor.faults.planned:
+        yield f"    faults: {format_spec(replace(sensor.faults, scheduled=()), Faults())}"
+    for one in sensor.faults.scheduled:
         what = f" of {one.array} by {' '.join(f'{part:g}' for part in one.value)}" if one.array else ""
         again = f", again every {one.period:g} s" if one.period else ""
         yield f"    fault on purpose: {one.kind}{what} from {one.start:g} s {format_end(one.end)}{again}"

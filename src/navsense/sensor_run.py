@@ -196,7 +196,7 @@ class SensorRun:
         """Return the next block; ticks go on from the last call's."""
         draws = self._draws.take(len(ticks))
         faults, spec = self.sensor.faults, self.sensor.spec
-        if faults.planned and isinstance(spec, UsesBottomEchoes):
+        if faults.scheduled and isinstance(spec, UsesBottomEchoes):
             ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
         measured = self._measure(ticks, ideal, draws)
         if self.sensor.faults.has_faults:
@@ -212,7 +212,7 @@ class SensorRun:
         """Return what the sensor makes of a block; what faults do to what it hears is in it."""
         spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
         self.state, measured = spec.measure(before, ticks, ideal, draws)
-        heard = list_source_arrays(spec) if faults.planned else ()
+        heard = list_source_arrays(spec) if faults.scheduled else ()
         if not heard:
             return measured
         # Which ticks tell something is known only now, and does not depend on what they tell.
@@ -228,7 +228,7 @@ class SensorRun:
         """Return what the faults leave of a block."""
         flags, draws = get_flags(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
-        heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.planned else ()
+        heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
         given = (ticks, draws, shown, flags["emitted"], heard)
         self._faults, arrays, says = apply_faults(self.sensor.faults, self._faults, *given)
         valid, errors = arrays[_VALID] & says, {**measured.bias, FAULT: arrays[FAULT]}

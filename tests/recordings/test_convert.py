@@ -232,7 +232,7 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
         monkeypatch.setattr(module, word, size)
     world = example_world(("imu", Imu.example_spec()))
     planned = ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.1, 0.0, 0.0))
-    faulty = dataclasses.replace(world.sensors[0], faults=Faults(planned=(planned,)))
+    faulty = dataclasses.replace(world.sensors[0], faults=Faults(scheduled=(planned,)))
     world = dataclasses.replace(world, sensors=(faulty,))
     ns.record(world, [tmp_path / name for name in ("a.mcap", "a.npz", "a.db3")], 0.4, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "b.mcap")

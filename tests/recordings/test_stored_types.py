@@ -65,7 +65,7 @@ def world() -> World:
     """Return a world with every type of sensor, a clock and faults."""
     made = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
     imu, *others = made.sensors
-    faults = Faults(planned=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
+    faults = Faults(scheduled=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
     return replace(made, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
 
 

@@ -28,7 +28,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND
-from navsense.noise.flicker import make_components
+from navsense.noise.terms import make_components
 from navsense.sensors.base import Sensor
 from navsense.typing import AnyArray, FloatArray, Times
 
@@ -36,7 +36,7 @@ DIGITS = 16.0 * float(np.finfo(np.float64).eps)
 """What a value may be off by, of the largest that it was made from."""
 
 FLICKER_FLATNESS = 0.02
-"""What the floor of flicker is declared to be off by at most, of its size: `noise.flicker`."""
+"""What the floor of flicker is declared to be off by at most, of its size: `noise.terms`."""
 
 SPANS = 10
 """Factor between the spans at which all terms together are held."""

@@ -33,7 +33,7 @@ from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
-from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.terms import stationary_stddev
 
 FAR = 1000.0
 """Seconds until a clock without noise is read."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from navsense.kernels import kernel
-from navsense.noise.gauss_markov import gauss_markov_step
+from navsense.noise.terms import gauss_markov_step
 from navsense.typing import FloatArray, Times
 
 NODE_RATE = 1000.0

@@ -16,7 +16,7 @@ own, each part's Cholesky factor written out::
                          [dt^4/8  dt^3/3 dt^2/2]    e_y = sqrt(q_3 dt) dt (w_1 / 2 + w_2 / sqrt(12))
                          [dt^3/6  dt^2/2 dt    ]    e_x = sqrt(q_3 dt) dt^2 (w_1 / 6 + w_2 / sqrt(48) + w_3 / sqrt(720))
 
-Flicker FM is `noise.flicker` with B = sqrt(pi h_-1). Taking its integral by the ends alone changes the density of its
+Flicker FM is that of `noise.terms` with B = sqrt(pi h_-1). Taking its integral by the ends alone changes the density of its
 fastest process, 22 ms, by (dt / tau)^2 / 12, 2e-4.
 
 Source: Zucca and Tavella 2005, IEEE UFFC 52(2) 289-296.
@@ -32,7 +32,7 @@ import numpy as np
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE
 from navsense.clock.oscillator import FLICKER_BAND, Oscillator, TemperatureSignal
 from navsense.kernels import kernel
-from navsense.noise.flicker import add_flicker, make_components, write_coefficients
+from navsense.noise.terms import add_flicker, make_components, write_coefficients
 from navsense.random_streams import Draws, RandomProcess, StreamKey
 from navsense.typing import FloatArray, IntArray
 

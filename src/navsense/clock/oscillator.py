@@ -26,8 +26,9 @@ from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
 from navsense.errors import ClockError
-from navsense.noise.channel import MAX_MAGNITUDE, ROOM_TEMPERATURE
+from navsense.noise.channel import ROOM_TEMPERATURE
 from navsense.typing import FloatArray, Times
+from navsense.validation import MAX_MAGNITUDE
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 """Seconds; a data sheet's month has 30 days."""

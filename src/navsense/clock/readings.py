@@ -21,9 +21,7 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
 from navsense.kernels import kernel
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white_noise
+from navsense.noise.terms import quantise, saturate, white_noise
 from navsense.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
 from navsense.series import LONGEST_TIME
 from navsense.ticks import MAX_TICKS, Ticks

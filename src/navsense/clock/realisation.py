@@ -16,9 +16,8 @@ from navsense.clock._phase import OscillatorPhase
 from navsense.clock.base import Clock
 from navsense.clock.discipline import ClockSteering
 from navsense.errors import ClockError
-from navsense.noise.bias import compute_turn_on_bias, randomise_sign
 from navsense.noise.channel import Noise
-from navsense.noise.gauss_markov import decay_factor, stationary_stddev, step_stddev
+from navsense.noise.terms import compute_turn_on_bias, decay_factor, randomise_sign, stationary_stddev, step_stddev
 from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess, StreamKey
 from navsense.series import LONGEST_TIME
 from navsense.typing import FloatArray, Times

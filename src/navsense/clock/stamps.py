@@ -17,9 +17,7 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation
 from navsense.kernels import kernel
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white_noise
+from navsense.noise.terms import quantise, saturate, white_noise
 from navsense.random_streams import Draws, RandomProcess
 from navsense.series import NANOSECONDS
 from navsense.typing import FloatArray, Times

@@ -17,8 +17,8 @@ import numpy as np
 from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind, parse_decimal, read_lines
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.typing import FloatArray, Times
+from navsense.validation import MAX_MAGNITUDE
 
 CSV_HEADER = ("time", "value")
 

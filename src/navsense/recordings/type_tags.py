@@ -132,7 +132,7 @@ TYPES: dict[str, StoredType] = {
     "dvl_message_options": StoredType(DvlMessageOptions),
     "echo_strength": StoredType(EchoStrength),
     "fan": StoredType(Fan),
-    "faults": StoredType(Faults, keys={"planned": "scheduled"}),
+    "faults": StoredType(Faults),
     "imu": StoredType(Imu),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(LongTermFilter),

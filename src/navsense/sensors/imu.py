@@ -39,7 +39,7 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.known_ahead import is_known_ahead
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.terms import stationary_stddev
 from navsense.random_streams import RandomProcess
 from navsense.rotation import cross, multiply, rotate
 from navsense.sensors._cross_axis import check_numbers, make_matrix, mix_axes

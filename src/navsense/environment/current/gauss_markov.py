@@ -35,7 +35,7 @@ from navsense.environment.current._checks import MAX_COORDINATE, MAX_SPEED, chec
 from navsense.environment.current._nodes import RandomCurrent, RandomCurrentModel
 from navsense.environment.current.base import unrealised_error
 from navsense.errors import FieldError
-from navsense.noise.gauss_markov import decay_factor, stationary_stddev, step_stddev
+from navsense.noise.terms import decay_factor, stationary_stddev, step_stddev
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 MIN_CORRELATION_TIME = 0.1

@@ -31,7 +31,6 @@ from dataclasses import replace
 from typing import Any
 
 from navsense.errors import SdfError, SensorError
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.pose import from_rpy, multiply, normalize
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
@@ -50,6 +49,7 @@ from navsense.sdf.xml_reader import PREFIX, Element
 from navsense.sensors import Imu, Vibration
 from navsense.sensors.imu import MAX_MISALIGNMENT, NO_G_SENSITIVITY, NO_MISALIGNMENT, NO_ORIGIN
 from navsense.typing import Quaternion
+from navsense.validation import MAX_MAGNITUDE
 
 AVERAGED, BANDWIDTH, EARTH_ROTATION = f"{PREFIX}averaged", f"{PREFIX}bandwidth", f"{PREFIX}earth_rotation"
 VIBRATION = f"{PREFIX}vibration"

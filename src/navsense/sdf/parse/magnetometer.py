@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import parse_child_numbers
 from navsense.sdf.parse.noise import parse_channel_noise
 from navsense.sdf.xml_reader import PREFIX, Element
 from navsense.sensors.magnetometer import Magnetometer
+from navsense.validation import MAX_MAGNITUDE
 
 IRON_FIELDS = ("hard_iron", "soft_iron", "motor_current")
 MAGNETOMETER = ElementSchema(children=frozenset("xyz") | frozenset(f"{PREFIX}{name}" for name in IRON_FIELDS))

@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields, replace
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise
-from navsense.validation import validate_types
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.validation import MAX_MAGNITUDE, validate_types
 
 
 @dataclass(frozen=True)
