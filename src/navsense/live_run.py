@@ -390,7 +390,7 @@ class LiveClock:
         """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
 
         The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. An
-        instant more than `clock.readings.CURVE_MEMORY` seconds before the latest query recomputes the curve from
+        instant more than `clock.readings.REALISATION_MEMORY` seconds before the latest query recomputes the curve from
         t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
         if isinstance(time, float):
