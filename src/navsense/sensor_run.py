@@ -13,8 +13,8 @@ from navsense.environment.base import Environment
 from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError, SensorError, SimulationError, Where
-from navsense.motion.attached import attach
 from navsense.motion.base import Motion
+from navsense.motion.derived import attach
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import apply_faults, init_faults
 from navsense.noise.scheduled_faults import (

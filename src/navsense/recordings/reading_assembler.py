@@ -23,8 +23,8 @@ from navsense.messages import current as currents
 from navsense.messages import fault
 from navsense.messages import truth as truths
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
-from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
+from navsense.motion.derived import attach
 from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms

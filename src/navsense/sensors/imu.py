@@ -36,7 +36,7 @@ from navsense.errors import SensorError
 from navsense.geodesy import EARTH_RATE, compute_earth_rate_w
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.known_ahead import is_known_ahead
+from navsense.motion.derived import is_known_ahead
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.terms import stationary_stddev
