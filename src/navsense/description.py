@@ -10,7 +10,6 @@ from typing import Any
 
 from navsense import outputs
 from navsense.clock import Clock, Latency, Oscillator
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Environment, FieldSum, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -27,6 +26,7 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.water import Water
 from navsense.errors import SimulationError, SinkError, Where
 from navsense.messages.kalibr import format_kalibr

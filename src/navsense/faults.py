@@ -28,8 +28,8 @@ from typing import Any
 
 from navsense import inputs
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import FieldSum
+from navsense.environment.magnetic import Anomaly
 from navsense.errors import NavsenseError, SimulationError, Where
 from navsense.names import resolve_name
 from navsense.noise.scheduled_faults import ScheduledFault, check_fault

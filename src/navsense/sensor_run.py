@@ -10,7 +10,7 @@ import numpy as np
 
 from navsense.clock import ArrivalQueue, Clock, ClockRealisation, Stamps
 from navsense.environment.base import Environment
-from navsense.environment.terrain.lazy_shape import LazyShape
+from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError, SensorError, SimulationError, Where
 from navsense.motion.base import Motion

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import pose
-from navsense.environment import dipole
+from navsense.environment import magnetic
 from navsense.environment.base import FieldSum, UniformField
-from navsense.environment.dipole import Dipole
+from navsense.environment.magnetic import Dipole
 from navsense.errors import FieldError
 from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray, Vector
@@ -109,5 +109,5 @@ def test_a_record_may_be_cut_anywhere() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     points = np.concatenate((np.random.default_rng(2).uniform(-4.0, 4.0, (20, 3)), [WRECK.position_w]))
     plain = np.empty(points.shape)
-    interpreted(dipole._write_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
+    interpreted(magnetic._write_dipole_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
     assert np.array_equal(WRECK.at(points, np.zeros(len(points))), plain)

@@ -12,8 +12,8 @@ import pytest
 import navsense as ns
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import FieldSum
+from navsense.environment.magnetic import Anomaly
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault

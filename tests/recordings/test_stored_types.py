@@ -27,7 +27,7 @@ from navsense import recordings
 from navsense.cli import cli
 from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import SinkError

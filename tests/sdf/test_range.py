@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense import sdf
 from navsense.description import describe
-from navsense.environment.terrain.lazy_shape import LazyShape
+from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.errors import FieldError
 from navsense.noise.channel import Noise

@@ -14,15 +14,214 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
-from navsense.environment._harmonics import compute_coefficients, sum_harmonics
-from navsense.environment._lattice import MAX_DISTANCE, get_lattice
+from navsense import pose
 from navsense.errors import FieldError
 from navsense.geodesy import Origin, geodetic_to_ecef
 from navsense.kernels import kernel
-from navsense.typing import BoolArray, FloatArray, Quaternion, Times, Vectors
+from navsense.typing import BoolArray, FloatArray, IntArray, Quaternion, Times, Vector, Vectors
+
+MAX_DEGREE = 12
+REFERENCE_RADIUS = 6371200.0
+"""m: R."""
+
+VALID_YEARS = 5.0
+"""How long after its epoch a model holds."""
+
+MODELS = ("WMM2020", "WMM2025")
+
+_DATA = Path(__file__).parent / "data"
+
+
+@cache
+def _read_coefficients(model: str) -> tuple[float, FloatArray, FloatArray]:
+    """Return a model's epoch (decimal year), its g and h (2, 13, 13) nT, and their change (2, 13, 13) nT a year."""
+    lines = (_DATA / f"{model}.COF").read_text(encoding="ascii").splitlines()
+    main, change = np.zeros((2, MAX_DEGREE + 1, MAX_DEGREE + 1)), np.zeros((2, MAX_DEGREE + 1, MAX_DEGREE + 1))
+    for line in lines[1:]:
+        parts = line.split()
+        if len(parts) < 6:
+            break
+        n, m = int(parts[0]), int(parts[1])
+        main[:, n, m] = float(parts[2]), float(parts[3])
+        change[:, n, m] = float(parts[4]), float(parts[5])
+    return float(lines[0].split()[0]), main, change
+
+
+@lru_cache(maxsize=64)
+def compute_coefficients(model: str, date: float) -> FloatArray:
+    """Return g and h (2, 13, 13) nT of a model at a decimal year, read-only.
+
+    Raises `FieldError` for an unknown model and for a date that it does not hold at.
+    """
+    if model not in MODELS:
+        raise FieldError("magnetic model", model, allowed=f"must be one of {', '.join(MODELS)}")
+    epoch, main, change = _read_coefficients(model)
+    if not epoch <= date <= epoch + VALID_YEARS:
+        others = (
+            name for name in MODELS if _read_coefficients(name)[0] <= date <= _read_coefficients(name)[0] + VALID_YEARS
+        )
+        fitting = next(others, None)
+        raise FieldError(
+            f"date of {model} (decimal year)",
+            date,
+            allowed=f"must be from {epoch} to {epoch + VALID_YEARS}",
+            remedy=f"use {fitting}" if fitting else "give a date within the model's years",
+        )
+    values: FloatArray = main + (date - epoch) * change
+    values.setflags(write=False)
+    return values
+
+
+@kernel
+def sum_harmonics(
+    coefficients: FloatArray, r: float, s: float, c: float, sine: float, cosine: float
+) -> tuple[float, float, float]:
+    """Return the field (nT) along geocentric north, east and down, at r (m), sines and cosines of phi' and lambda."""
+    north, east, down = 0.0, 0.0, 0.0
+    ratio = REFERENCE_RADIUS / r
+    scale, p, p1, d, d1 = ratio * ratio, 1.0, 0.0, 0.0, 0.0
+    for n in range(1, MAX_DEGREE + 1):
+        scale *= ratio
+        d, d1 = ((2 * n - 1) * (s * d - c * p) - (n - 1) * d1) / n, d
+        p, p1 = ((2 * n - 1) * s * p - (n - 1) * p1) / n, p
+        north += scale * coefficients[0, n, 0] * d
+        down -= scale * (n + 1) * coefficients[0, n, 0] * p
+    cm, sm, diagonal, start = cosine, sine, 1.0, ratio * ratio
+    for m in range(1, MAX_DEGREE + 1):
+        if m > 1:
+            cm, sm = cm * cosine - sm * sine, sm * cosine + cm * sine
+            diagonal *= c * math.sqrt(1.0 - 0.5 / m)
+        start *= ratio
+        scale, f, f1, root = start, diagonal, 0.0, 0.0
+        for n in range(m, MAX_DEGREE + 1):
+            if n > m:
+                root, last = math.sqrt(n * n - m * m), root
+                f, f1 = ((2 * n - 1) * s * f - last * f1) / root, f
+                scale *= ratio
+            along = coefficients[0, n, m] * cm + coefficients[1, n, m] * sm
+            across = coefficients[0, n, m] * sm - coefficients[1, n, m] * cm
+            north += scale * along * (n * s * f - root * f1)
+            east += scale * m * across * f
+            down -= scale * (n + 1) * along * c * f
+    return north, east, down
+
+
+NODE_SPACING = 1000.0
+"""m between nodes."""
+
+MAX_DISTANCE = 5.0e6
+"""m from the origin along an axis: farther out there are no nodes."""
+
+_SIDE = 8
+_SLOTS = _SIDE**3
+_EMPTY = 1 << 62
+
+
+@kernel
+def field_e(table: FloatArray, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return the field (nT) in earth-centred coordinates at an earth-centred place (m)."""
+    p2 = x * x + y * y
+    r, p = math.sqrt(p2 + z * z), math.sqrt(p2)
+    s, c, sine, cosine = z / r, p / r, 0.0, 1.0
+    if p > 0.0:
+        sine, cosine = y / p, x / p
+    north, east, down = sum_harmonics(table, r, s, c, sine, cosine)
+    outward = -north * s - down * c
+    return outward * cosine - east * sine, outward * sine + east * cosine, north * c - down * s
+
+
+@kernel
+def _fill_cell(table: FloatArray, frame: FloatArray, i: int, j: int, k: int, corners: FloatArray) -> None:
+    """Write the field (T) along east, north, up of the origin at the eight nodes of cell (i, j, k), (8, 3)."""
+    for corner in range(8):
+        x, y, z = (
+            (i + (corner & 1)) * NODE_SPACING,
+            (j + ((corner >> 1) & 1)) * NODE_SPACING,
+            (k + (corner >> 2)) * NODE_SPACING,
+        )
+        ex, ey, ez = field_e(
+            table,
+            frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3],
+            frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3],
+            frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3],
+        )
+        for axis in range(3):
+            corners[corner, axis] = 1e-9 * (frame[0, axis] * ex + frame[1, axis] * ey + frame[2, axis] * ez)
+
+
+@kernel
+def _interpolate(corners: FloatArray, axis: int, x: float, y: float, z: float) -> float:
+    """Return one component at the shares x, y, z of a cell."""
+    a: float = corners[0, axis] + x * (corners[1, axis] - corners[0, axis])
+    b: float = corners[2, axis] + x * (corners[3, axis] - corners[2, axis])
+    c: float = corners[4, axis] + x * (corners[5, axis] - corners[4, axis])
+    d: float = corners[6, axis] + x * (corners[7, axis] - corners[6, axis])
+    low, high = a + y * (b - a), c + y * (d - c)
+    return low + z * (high - low)
+
+
+@kernel
+def _write_field(
+    table: FloatArray,
+    frame: FloatArray,
+    cells: IntArray,
+    corners: FloatArray,
+    sine: float,
+    cosine: float,
+    position_w: Vectors,
+    out: Vectors,
+) -> int:
+    """Write the field (T) in the world frame; return the first row out of reach, -1 where there is none."""
+    for row in range(position_w.shape[0]):
+        x, y, z = position_w[row, 0], position_w[row, 1], position_w[row, 2]
+        if not (abs(x) <= MAX_DISTANCE and abs(y) <= MAX_DISTANCE and abs(z) <= MAX_DISTANCE):
+            return row
+        east, north, up = (
+            (cosine * x - sine * y) / NODE_SPACING,
+            (sine * x + cosine * y) / NODE_SPACING,
+            z / NODE_SPACING,
+        )
+        i, j, k = math.floor(east), math.floor(north), math.floor(up)
+        slot = (i % _SIDE) + _SIDE * ((j % _SIDE) + _SIDE * (k % _SIDE))
+        if cells[slot, 0] != i or cells[slot, 1] != j or cells[slot, 2] != k:
+            _fill_cell(table, frame, i, j, k, corners[slot])
+            cells[slot, 0], cells[slot, 1], cells[slot, 2] = i, j, k
+        east, north, up = east - i, north - j, up - k
+        be = _interpolate(corners[slot], 0, east, north, up)
+        bn = _interpolate(corners[slot], 1, east, north, up)
+        out[row, 0], out[row, 1] = cosine * be + sine * bn, cosine * bn - sine * be
+        out[row, 2] = _interpolate(corners[slot], 2, east, north, up)
+    return -1
+
+
+class MagneticLattice:
+    """The nodes of one model, date and place, and the cells of them that were met."""
+
+    def __init__(self, model: str, date: float, origin: Origin) -> None:
+        """Start without cells; raises `FieldError` as `coefficients` does."""
+        self._table, self._frame = compute_coefficients(model, date), origin.ecef_transform
+        self._cells = np.full((_SLOTS, 3), _EMPTY, dtype=np.int64)
+        self._corners = np.empty((_SLOTS, 8, 3))
+        self._lock = Lock()
+
+    def write_field(self, position_w: Vectors, heading: float, out: Vectors) -> int:
+        """Write the field (n, 3) T of a world of that heading; return the first row out of reach, -1 for none."""
+        sine, cosine = math.sin(heading), math.cos(heading)
+        with self._lock:
+            return _write_field(self._table, self._frame, self._cells, self._corners, sine, cosine, position_w, out)
+
+
+@lru_cache(maxsize=16)
+def get_lattice(model: str, date: float, latitude: float, longitude: float, elevation: float) -> MagneticLattice:
+    """Return the lattice of a model, a decimal year and a place; the same one each time while it is in use."""
+    return MagneticLattice(model, date, Origin(latitude, longitude, elevation))
+
 
 BLACKOUT_LIMIT, CAUTION_LIMIT = 2e-6, 6e-6
 """T of horizontal field: below, NOAA calls a compass useless, or to be used with caution."""
@@ -143,3 +342,98 @@ class WorldMagneticModel:
     def rotate(self, rotation: Quaternion) -> WorldMagneticModel:
         """Return the same field in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
         return replace(self, origin=self.origin.rotate(rotation))
+
+
+MU0_OVER_4_PI = 1e-7
+"""T m/A."""
+
+_MIN_LENGTH, _MAX_LENGTH = 1e-6, 1e9
+"""m: limits of a radius, and of coordinates; what lies outside is a mistake, and its powers leave the doubles."""
+
+
+@kernel
+def _write_dipole_field(
+    px: float, py: float, pz: float, mx: float, my: float, mz: float, radius: float, position_w: Vectors, out: Vectors
+) -> None:
+    """Write the field (n, 3) T."""
+    for i in range(out.shape[0]):
+        x, y, z = position_w[i, 0] - px, position_w[i, 1] - py, position_w[i, 2] - pz
+        r = math.sqrt(x * x + y * y + z * z)
+        if r == 0.0:
+            x, y, z = mx, my, mz
+            r = math.sqrt(x * x + y * y + z * z)
+            if r == 0.0:
+                r = 1.0
+            x, y, z, r = x / r, y / r, z / r, 0.0
+        else:
+            x, y, z = x / r, y / r, z / r
+        away = max(r, radius)
+        scale = MU0_OVER_4_PI / (away * away * away)
+        along = 3.0 * (mx * x + my * y + mz * z)
+        out[i, 0], out[i, 1] = scale * (along * x - mx), scale * (along * y - my)
+        out[i, 2] = scale * (along * z - mz)
+
+
+@dataclass(frozen=True)
+class Dipole:
+    """A dipole at `position_w` (m) of the moment `moment_w` (A m^2), bounded within `radius` (m).
+
+    Raises `FieldError` for a value that is not finite and a radius that is not positive.
+    """
+
+    position_w: Vector
+    moment_w: Vector
+    radius: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Refuse what is no dipole."""
+        for name in ("position_w", "moment_w"):
+            if not all(abs(part) <= _MAX_LENGTH for part in getattr(self, name)):
+                allowed = f"must be three numbers of a size up to {_MAX_LENGTH:g}"
+                raise FieldError(f"{name} of a dipole", getattr(self, name), allowed=allowed)
+        if not _MIN_LENGTH <= self.radius <= _MAX_LENGTH:
+            allowed = f"must be from {_MIN_LENGTH:g} to {_MAX_LENGTH:g}"
+            raise FieldError("radius of a dipole (m)", self.radius, allowed=allowed)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the field (n, 3) T."""
+        out = np.empty(position_w.shape)
+        px, py, pz = (float(part) for part in self.position_w)
+        mx, my, mz = (float(part) for part in self.moment_w)
+        _write_dipole_field(px, py, pz, mx, my, mz, float(self.radius), position_w, out)
+        return out
+
+    def rotate(self, rotation: Quaternion) -> Dipole:
+        """Return the dipole of a world turned by `rotation`."""
+        place, moment = pose.rotate(rotation, self.position_w), pose.rotate(rotation, self.moment_w)
+        return replace(self, position_w=place, moment_w=moment)
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """A field `field_w` (T) beside the world's from `start` to `end` (s, true time).
+
+    Raises `FieldError` for a value that is not finite, and times that are none.
+    """
+
+    field_w: Vector
+    start: float
+    end: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse what is no anomaly."""
+        if not all(math.isfinite(part) for part in self.field_w):
+            raise FieldError("field of an anomaly (T)", self.field_w, allowed="must be finite")
+        if not (math.isfinite(self.start) and self.end > self.start):
+            allowed = "must be from a finite time to a later one"
+            raise FieldError("times of an anomaly (s)", (self.start, self.end), allowed=allowed)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the field (n, 3) T at `time` (n,) s."""
+        out = np.zeros((position_w.shape[0], 3))
+        out[(time >= self.start) & (time < self.end)] = self.field_w
+        return out
+
+    def rotate(self, rotation: Quaternion) -> Anomaly:
+        """Return the anomaly with its field turned by `rotation`."""
+        return replace(self, field_w=pose.rotate(rotation, self.field_w))

@@ -299,7 +299,7 @@ class DrivenMotion:
         return math.inf
 
     def push(self, time: float, state: State) -> None:
-        """End the step at `time` (s) in `state`. Raises `MotionError` for a time not after the last, or an invalid state."""
+        """End the step at `time` (s) in `state`. Raises `MotionError` for an earlier time or an invalid state."""
         self.advance(time, state_row(state))
 
     def advance(self, time: float, row: FloatArray) -> None:

@@ -30,7 +30,7 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water

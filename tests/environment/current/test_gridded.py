@@ -14,7 +14,7 @@ import pytest
 from scipy.interpolate import RegularGridInterpolator
 
 from navsense.environment.current import GriddedCurrent
-from navsense.environment.current._patches import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
+from navsense.environment.current.gridded import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
 from navsense.typing import FloatArray, Vectors

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from navsense.environment.base import VectorField
-from navsense.environment.current._checks import check_number
-from navsense.environment.current.base import list_random_names, realise
+from navsense.environment.current.base import check_coordinate, list_random_names, realise
 from navsense.errors import FieldError
 from navsense.kernels import kernel
 from navsense.typing import Quaternion, Times, Vectors
+from navsense.validation import check_number
 
 
 @kernel
@@ -50,9 +50,9 @@ class BoundaryLayer:
 
     def __post_init__(self) -> None:
         """Refuse what is no layer."""
-        check_number("height of the bed (m)", self.bed)
-        check_number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0)
-        check_number("exponent of a boundary layer", self.exponent, 1e-3, 1.0)
+        check_coordinate("height of the bed (m)", self.bed)
+        check_number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0, error=FieldError)
+        check_number("exponent of a boundary layer", self.exponent, 1e-3, 1.0, error=FieldError)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` where its field does, and for a height that is none."""

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from navsense.environment.current import _recording
-from navsense.environment.current._checks import (
+from navsense import inputs
+from navsense.environment.current._tables import parse_numbers, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
     OutsideRule,
-    check_number,
+    check_coordinate,
     check_outside_rule,
     find_interval,
     make_read_only_array,
     rotate_heading,
     to_world_axes,
 )
-from navsense.environment.current._tables import parse_numbers, read_rows
-from navsense.errors import FieldError, Where
+from navsense.errors import FieldError, NavsenseError, Where
 from navsense.inputs import (
     FOLDER_MARKERS,
     MAX_FILE_SIZE,
@@ -42,6 +43,8 @@ from navsense.inputs import (
     resolve_folder,
 )
 from navsense.kernels import kernel
+from navsense.outputs import recovery_remedy
+from navsense.rosbags_limits import limit_rosbags
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
@@ -100,7 +103,7 @@ class CurrentReplay:
         if self.frame not in FRAMES:
             raise FieldError("frame of a current", self.frame, allowed=f"must be one of {', '.join(FRAMES)}")
         check_outside_rule("outside of a record", self.outside)
-        check_number("heading of a current (rad)", self.heading)
+        check_coordinate("heading of a current (rad)", self.heading)
         _check_velocities(np.asarray(self.times, dtype=np.float64), np.asarray(self.velocity, dtype=np.float64), None)
 
     @cached_property
@@ -138,7 +141,7 @@ class CurrentReplay:
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
         if suffix in _BAGS or (path_exists(Path(name)) and Path(name).is_dir()):
-            times, velocity = _recording.read_velocities(name, topic, start)
+            times, velocity = read_velocities(name, topic, start)
             start = 0.0
             frame = frame or "world"
         elif topic is not None:
@@ -287,3 +290,60 @@ def _read_npz(name: str) -> tuple[FloatArray, Vectors]:
         raise FieldError("record of a current", str(cause), allowed=allowed, where=Where(name)) from cause
     except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as cause:
         raise FieldError("record of a current", str(cause), allowed=_FILE_KIND.allowed, where=Where(name)) from cause
+
+
+_BAG_KIND = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
+
+_VELOCITY_GETTERS: dict[str, Callable[[Any], Any]] = {
+    "geometry_msgs/msg/Vector3": lambda message: message,
+    "geometry_msgs/msg/Vector3Stamped": lambda message: message.vector,
+    "geometry_msgs/msg/Twist": lambda message: message.linear,
+    "geometry_msgs/msg/TwistStamped": lambda message: message.twist.linear,
+    "geometry_msgs/msg/TwistWithCovarianceStamped": lambda message: message.twist.twist.linear,
+}
+"""Message types that hold a velocity, and where."""
+
+
+def read_velocities(name: str, topic: str | None, start: float | None) -> tuple[FloatArray, Vectors]:
+    """Return instants (n,) s from `start` (s), else from the first, and velocities (n, 3) m/s of a topic.
+
+    Without `topic` the bag must have one topic that holds a velocity. Raises `FieldError` for what cannot be read.
+    """
+    from rosbags.highlevel import AnyReader
+    from rosbags.typesys import Stores, get_typestore
+
+    where = Where(name)
+    inputs.check_bag(Path(name), _BAG_KIND)
+    try:
+        with limit_rosbags(), AnyReader([Path(name)], default_typestore=get_typestore(Stores.LATEST)) as reader:
+            return _collect_velocities(reader, topic, start, where)
+    except NavsenseError:
+        raise
+    except Exception as cause:
+        what, remedy = str(cause) or type(cause).__name__, recovery_remedy(Path(name))
+        raise FieldError("recording", what, allowed=_BAG_KIND.allowed, where=where, remedy=remedy) from cause
+
+
+def _collect_velocities(
+    reader: Any, topic: str | None, start: float | None, where: Where
+) -> tuple[FloatArray, Vectors]:
+    types = {one.topic: one.msgtype for one in reader.connections}
+    fitting = sorted(name for name, kind in types.items() if kind in _VELOCITY_GETTERS)
+    if topic is None and len(fitting) == 1:
+        topic = fitting[0]
+    if topic not in fitting:
+        shown = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
+        allowed = f"must be a topic of Twist or Vector3, which are {', '.join(fitting) or 'none'}"
+        raise FieldError("topic of the current", shown, allowed=allowed, where=where, remedy="name one as topic")
+    times, vectors = [], []
+    pick, stamped = _VELOCITY_GETTERS[types[topic]], "Stamped" in types[topic]
+    for connection, received, data in reader.messages([one for one in reader.connections if one.topic == topic]):
+        message = reader.deserialize(data, connection.msgtype)
+        stamp = message.header.stamp if stamped else None
+        times.append(received if stamp is None else stamp.sec * 1_000_000_000 + stamp.nanosec)
+        vector = pick(message)
+        vectors.append((vector.x, vector.y, vector.z))
+    if not times:
+        raise FieldError("topic of the current", topic, allowed="must have one message at least", where=where)
+    begin = times[0] if start is None else round(start * 1e9)
+    return np.array([(time - begin) * 1e-9 for time in times]), np.array(vectors)

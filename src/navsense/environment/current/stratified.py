@@ -21,24 +21,28 @@ from functools import cached_property
 import numpy as np
 
 from navsense.environment.base import VectorField
-from navsense.environment.current._checks import (
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
     OutsideRule,
+    check_coordinate,
     check_heading,
-    check_number,
     check_outside_rule,
     check_speed,
     find_interval,
+    list_random_names,
     make_read_only_array,
+    realise,
     rotate_heading,
     to_world_axes,
+    unrealised_error,
 )
-from navsense.environment.current._nodes import RandomCurrent, RandomCurrentModel, depth_error
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
-from navsense.environment.current.base import list_random_names, realise, unrealised_error
 from navsense.environment.current.gauss_markov import (
     AnyGaussMarkovProcess,
+    RandomCurrent,
+    RandomCurrentModel,
     check_current_name,
+    depth_error,
     discretise_all,
     drop_circle_limits,
     select_node_rate,
@@ -47,6 +51,7 @@ from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.validation import check_number
 
 MAX_DEPTH = 12000.0
 """m: no sea is deeper."""
@@ -148,7 +153,7 @@ class StratifiedCurrent:
         for vector, place in zip(self.velocities, where, strict=True):
             for part in vector:
                 check_speed("velocity of a layer (m/s)", part, place)
-        check_number("height of the water's surface (m)", self.surface)
+        check_coordinate("height of the water's surface (m)", self.surface)
         check_heading(self.heading)
         check_outside_rule("outside of layers", self.outside)
 
@@ -342,8 +347,8 @@ class DepthScaledCurrent:
             counts = f"{len(self.depths)} and {len(self.factors)}"
             raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
         for factor in self.factors:
-            check_number("factor of a layer", factor, -MAX_COORDINATE, MAX_COORDINATE)
-        check_number("height of the water's surface (m)", self.surface)
+            check_number("factor of a layer", factor, -MAX_COORDINATE, MAX_COORDINATE, error=FieldError)
+        check_coordinate("height of the water's surface (m)", self.surface)
         check_outside_rule("outside of layers", self.outside)
 
     @cached_property

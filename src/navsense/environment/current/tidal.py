@@ -33,20 +33,21 @@ from navsense.environment.current._astronomy import (
     constituent_speed,
     to_utc,
 )
-from navsense.environment.current._checks import (
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
-    check_number,
+    check_coordinate,
     check_speed,
     find_interval,
     make_read_only_array,
     rotate_heading,
     to_world_axes,
 )
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.validation import check_number
 
 NODE_SPACING = 64.0
 """s between the nodes of a harmonic sum."""
@@ -148,7 +149,7 @@ class TidalConstituent:
     def __post_init__(self) -> None:
         """Refuse what is no constituent."""
         check_speed(f"amplitude of {self.name} (m/s)", self.amplitude)
-        check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3)
+        check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3, error=FieldError)
         known = self.name in CONSTITUENT_NAMES
         if not known and (self.greenwich or self.speed is None):
             raise FieldError(
@@ -159,7 +160,7 @@ class TidalConstituent:
             )
         if self.speed is None:
             return
-        check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2)
+        check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2, error=FieldError)
         right = constituent_speed(self.name) if known else self.speed
         if known and not abs(self.speed / right - 1.0) < _SPEED_TOLERANCE:
             raise FieldError(
@@ -379,9 +380,9 @@ class TidalCurrent:
 
     def __post_init__(self) -> None:
         """Refuse what is no tide."""
-        check_number("direction of the flood (rad)", self.flood_direction)
-        check_number("direction of the ebb (rad)", self._ebb)
-        check_number("heading of a current (rad)", self.heading)
+        check_coordinate("direction of the flood (rad)", self.flood_direction)
+        check_coordinate("direction of the ebb (rad)", self._ebb)
+        check_coordinate("heading of a current (rad)", self.heading)
         if math.cos(self._ebb - self.flood_direction) > 0.0:
             apart = math.degrees(abs(math.remainder(self._ebb - self.flood_direction, 2.0 * math.pi)))
             allowed = "must be at least 90: both are directions that the water flows to"
@@ -423,7 +424,7 @@ class TidalEllipse:
     def __post_init__(self) -> None:
         """Refuse what is no ellipse."""
         check_speed(f"minor axis of {self.major.name} (m/s)", self.minor)
-        check_number(f"direction of {self.major.name} (rad)", self.direction)
+        check_coordinate(f"direction of {self.major.name} (rad)", self.direction)
         if abs(self.minor) > abs(self.major.amplitude):
             allowed = f"must be at most the major one, {self.major.amplitude:g}"
             raise FieldError(f"minor axis of {self.major.name} (m/s)", self.minor, allowed=allowed)
@@ -446,7 +447,7 @@ class TidalEllipses:
         _check_constituents([one.major for one in self.ellipses])
         for part in self.mean:
             check_speed("mean of a tidal current (m/s)", part)
-        check_number("heading of a current (rad)", self.heading)
+        check_coordinate("heading of a current (rad)", self.heading)
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:

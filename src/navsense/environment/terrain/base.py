@@ -5,6 +5,9 @@ Symbols: o origin and d direction of a ray, d of unit length; n normal. A point 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from navsense.typing import FloatArray, Vectors
@@ -26,3 +29,21 @@ class Shape(Protocol):
         `normal_s` (n, 3) on the side that the ray comes from; of a ray that meets nothing the normal is left alone.
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class LazyShape:
+    """The surface that `read` returns, kept from the first time on. Whatever `read` raises comes again each time."""
+
+    load: Callable[[], Shape]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Return the surface, read if it was not before."""
+        return self.load()
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write where each ray first meets the surface, as `Shape` says."""
+        self.shape.trace(origin_s, direction_s, reach, distance, normal_s)

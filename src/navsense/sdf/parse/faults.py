@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.errors import NavsenseError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.faults import RANDOM_FIELDS, Faults
