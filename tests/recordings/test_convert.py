@@ -522,7 +522,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
         CurrentReplay.from_file("x" * 300 + ".csv")
     (recorded / "dry").mkdir()
     (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world whose water moves"):
+    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world with a current"):
         CurrentReplay.from_file(recorded / "dry")
 
 

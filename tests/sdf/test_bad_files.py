@@ -188,8 +188,8 @@ FIELD = '<grid file="flow.csv" space="world" x="x" y="y" z="z" east="u" north="v
 
 
 CURRENTS: dict[str, tuple[str, str, str, str]] = {
-    "layers out of order": (SHEET, LAYERS + "0,1,0\n9,1,0\n4,1,0\n", "<stratified> flow.csv:4", "in order of depth"),
-    "layers with a gap": (SHEET, LAYERS + "0,1,0\n9,,0\n", "<stratified> flow.csv:3", "a table has no gaps"),
+    "layers out of order": (SHEET, LAYERS + "0,1,0\n9,1,0\n4,1,0\n", "<stratified> flow.csv:4", "sort the rows"),
+    "layers with a gap": (SHEET, LAYERS + "0,1,0\n9,,0\n", "<stratified> flow.csv:3", "fill in all cells"),
     "layers in knots": (SHEET, LAYERS.replace("m/s", "kn") + "0,1,0\n", "<stratified> flow.csv:1", "unit of east: kn"),
     "layers too fast": (SHEET, LAYERS + "0,40,0\n", "<stratified> flow.csv:2", "check the unit"),
     "tide out of order": (CHANNEL, TIDE + "2021-03-04 13:00, ebb,-24\n", "<tidal> flow.csv:4", "not after that of the"),

@@ -82,7 +82,7 @@ def _height_in_layer(base: float, gradient: float, share: float) -> float:
 
 @kernel
 def _write_states(layers: FloatArray, altitude: FloatArray, temperature: FloatArray, pressure: FloatArray) -> int:
-    """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, -1 for none."""
+    """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, or -1."""
     for i in range(altitude.shape[0]):
         if not MIN_ALTITUDE <= altitude[i] <= MAX_ALTITUDE:
             return i
@@ -110,7 +110,7 @@ def _write_sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def _write_altitudes(layers: FloatArray, pressure: FloatArray, least: float, most: float, out: FloatArray) -> int:
-    """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, -1 for none."""
+    """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, or -1."""
     for i in range(pressure.shape[0]):
         if not least <= pressure[i] <= most:
             return i
@@ -133,7 +133,7 @@ class Atmosphere:
     temperature_gradient: float = -0.0065
 
     def __post_init__(self) -> None:
-        """Refuse what is no air."""
+        """Check the values."""
         for field in fields(self):
             if not math.isfinite(getattr(self, field.name)):
                 allowed = "must be a finite number"

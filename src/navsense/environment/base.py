@@ -28,7 +28,7 @@ class VectorField(Protocol):
         ...
 
     def rotate(self, rotation: Quaternion) -> VectorField:
-        """Return the same field in a world turned by `rotation`."""
+        """Return the same field in a world rotated by `rotation`."""
         ...
 
 
@@ -51,7 +51,7 @@ class UniformField:
         return _tile(struct.pack("3d", *self.value_w), time.shape[0])
 
     def rotate(self, rotation: Quaternion) -> UniformField:
-        """Return the field turned by `rotation`."""
+        """Return the field rotated by `rotation`."""
         return replace(self, value_w=pose.rotate(rotation, self.value_w))
 
 
@@ -69,7 +69,7 @@ class FieldSum:
         return out
 
     def rotate(self, rotation: Quaternion) -> FieldSum:
-        """Return the sum of the fields, each turned by `rotation`."""
+        """Return the sum of the fields, each rotated by `rotation`."""
         return FieldSum(tuple(one.rotate(rotation) for one in self.fields))
 
 
@@ -116,7 +116,7 @@ class Environment:
         return self.signals[name].at(time)
 
     def rotate(self, rotation: Quaternion) -> Environment:
-        """Return the same surroundings in a world turned by `rotation`, about the vertical if it stands on earth.
+        """Return the same surroundings in a world rotated by `rotation`, about the vertical if it stands on earth.
 
         Raises `FieldError` for another rotation of a world on earth.
         """

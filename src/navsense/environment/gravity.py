@@ -61,7 +61,7 @@ def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 @kernel
 def _write_gravity(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
-    """Write gravity (m/s^2) in the world frame; return the first row too near the centre, -1 where there is none."""
+    """Write gravity (m/s^2) in the world frame; return the first row too near the centre, or -1."""
     for i in range(position_w.shape[0]):
         px, py, pz = position_w[i, 0], position_w[i, 1], position_w[i, 2]
         x = frame[0, 0] * px + frame[0, 1] * py + frame[0, 2] * pz + frame[0, 3]
@@ -95,5 +95,5 @@ class NormalGravity:
         return out
 
     def rotate(self, rotation: Quaternion) -> NormalGravity:
-        """Return gravity in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return gravity in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, origin=self.origin.rotate(rotation))

@@ -177,7 +177,7 @@ def _write_field(
     position_w: Vectors,
     out: Vectors,
 ) -> int:
-    """Write the field (T) in the world frame; return the first row out of reach, -1 where there is none."""
+    """Write the field (T) in the world frame; return the first row out of reach, or -1."""
     for row in range(position_w.shape[0]):
         x, y, z = position_w[row, 0], position_w[row, 1], position_w[row, 2]
         if not (abs(x) <= MAX_DISTANCE and abs(y) <= MAX_DISTANCE and abs(z) <= MAX_DISTANCE):
@@ -211,7 +211,7 @@ class MagneticLattice:
         self._lock = Lock()
 
     def write_field(self, position_w: Vectors, heading: float, out: Vectors) -> int:
-        """Write the field (n, 3) T of a world of that heading; return the first row out of reach, -1 for none."""
+        """Write the field (n, 3) T of a world of that heading; return the first row out of reach, or -1."""
         sine, cosine = math.sin(heading), math.cos(heading)
         with self._lock:
             return _write_field(self._table, self._frame, self._cells, self._corners, sine, cosine, position_w, out)
@@ -231,7 +231,7 @@ BLACKOUT_LIMIT, CAUTION_LIMIT = 2e-6, 6e-6
 def _write_field_ned(
     coefficients: FloatArray, latitude: FloatArray, longitude: FloatArray, altitude: FloatArray, out: Vectors
 ) -> int:
-    """Write (X, Y, Z) (n, 3) T; return the first row that is no place, -1 where there is none."""
+    """Write (X, Y, Z) (n, 3) T; return the first row that is no place, or -1."""
     for i in range(out.shape[0]):
         if not (
             abs(latitude[i]) <= 0.5 * math.pi and abs(longitude[i]) < math.inf and abs(altitude[i]) <= MAX_DISTANCE
@@ -322,7 +322,7 @@ class WorldMagneticModel:
     model: str = "WMM2025"
 
     def __post_init__(self) -> None:
-        """Refuse a date that the model does not hold at."""
+        """Check the values."""
         compute_coefficients(self.model, self.date)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
@@ -340,7 +340,7 @@ class WorldMagneticModel:
         return out
 
     def rotate(self, rotation: Quaternion) -> WorldMagneticModel:
-        """Return the same field in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the field in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, origin=self.origin.rotate(rotation))
 
 
@@ -386,7 +386,7 @@ class Dipole:
     radius: float = 0.01
 
     def __post_init__(self) -> None:
-        """Refuse what is no dipole."""
+        """Check the values."""
         for name in ("position_w", "moment_w"):
             if not all(abs(part) <= _MAX_LENGTH for part in getattr(self, name)):
                 allowed = f"must be three numbers of a size up to {_MAX_LENGTH:g}"
@@ -404,7 +404,7 @@ class Dipole:
         return out
 
     def rotate(self, rotation: Quaternion) -> Dipole:
-        """Return the dipole of a world turned by `rotation`."""
+        """Return the dipole of a world rotated by `rotation`."""
         place, moment = pose.rotate(rotation, self.position_w), pose.rotate(rotation, self.moment_w)
         return replace(self, position_w=place, moment_w=moment)
 
@@ -421,7 +421,7 @@ class Anomaly:
     end: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse what is no anomaly."""
+        """Check the values."""
         if not all(math.isfinite(part) for part in self.field_w):
             raise FieldError("field of an anomaly (T)", self.field_w, allowed="must be finite")
         if not (math.isfinite(self.start) and self.end > self.start):
@@ -435,5 +435,5 @@ class Anomaly:
         return out
 
     def rotate(self, rotation: Quaternion) -> Anomaly:
-        """Return the anomaly with its field turned by `rotation`."""
+        """Return the anomaly with its field rotated by `rotation`."""
         return replace(self, field_w=pose.rotate(rotation, self.field_w))

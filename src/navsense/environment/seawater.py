@@ -236,7 +236,7 @@ def _write_saunders_pressures(linear: float, depth: FloatArray, out: FloatArray)
 
 @kernel
 def find_first_outside(values: FloatArray, minimum: float, maximum: float) -> int:
-    """Return the first row of values (n,) outside the ends, NaN among them; -1 for none."""
+    """Return the first row of values (n,) outside the ends, NaN among them, or -1."""
     for i in range(values.shape[0]):
         if not minimum <= values[i] <= maximum:
             return i
@@ -273,7 +273,7 @@ class DepthConversion(Protocol):
     def pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface at depths (n,) m.
 
-        Raises `FieldError` where there is no water.
+        Raises `FieldError` outside the water.
         """
         ...
 
@@ -288,7 +288,7 @@ class Unesco:
     latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
-        """Refuse a latitude that is none."""
+        """Check the values."""
         check_latitude("latitude of the formula (rad)", self.latitude)
 
     def depth(self, pressure: FloatArray) -> FloatArray:
@@ -315,7 +315,7 @@ class Saunders:
     latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
-        """Refuse a latitude that is none."""
+        """Check the values."""
         check_latitude("latitude of the formula (rad)", self.latitude)
 
     @cached_property
@@ -349,7 +349,7 @@ class ConstantDensity:
     gravity: float = STANDARD_GRAVITY
 
     def __post_init__(self) -> None:
-        """Refuse what no liquid weighs."""
+        """Check the values."""
         check_density("density of the formula (kg/m^3)", self.density)
         if not (is_number(self.gravity) and _MIN_VALUE <= self.gravity <= _MAX_GRAVITY):
             allowed = f"must be above 0, from {_MIN_VALUE:g} to {_MAX_GRAVITY:g}"

@@ -63,7 +63,7 @@ class Signal:
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no function of time."""
+        """Check the values."""
         if len(self.times) != len(self.values) or not self.times:
             counts = f"{len(self.times)} and {len(self.values)}"
             raise FieldError("numbers of times and values", counts, allowed="must be the same, and not 0")

@@ -179,7 +179,7 @@ class Water:
     sound_speed: float | str = "chen-millero"
 
     def __post_init__(self) -> None:
-        """Refuse what is no water."""
+        """Check the values."""
         if not abs(self.surface) <= MAX_SURFACE_HEIGHT:
             allowed = f"must be from {-MAX_SURFACE_HEIGHT:g} to {MAX_SURFACE_HEIGHT:g}"
             raise FieldError("surface of the water (m)", self.surface, allowed=allowed)
@@ -284,12 +284,12 @@ class Water:
         return nodes
 
     def temperature_at(self, depth: FloatArray) -> FloatArray:
-        """Return the temperature (n,) K at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the temperature (n,) K at depths (n,) m. Raises `FieldError` outside the water."""
         check_depths(depth)
         return self._temperature.at(depth)
 
     def salinity_at(self, depth: FloatArray) -> FloatArray:
-        """Return the practical salinity (n,) at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the practical salinity (n,) at depths (n,) m. Raises `FieldError` outside the water."""
         check_depths(depth)
         return self._salinity.at(depth)
 
@@ -307,7 +307,7 @@ class Water:
         return out
 
     def density_at(self, depth: FloatArray) -> FloatArray:
-        """Return the density (n,) kg/m^3 at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the density (n,) kg/m^3 at depths (n,) m. Raises `FieldError` outside the water."""
         pressure = self.pressure_at(depth)
         if self.density is not None:
             return np.full(depth.shape[0], self.density)
@@ -324,7 +324,7 @@ class Water:
     def sound_speed_at(self, depth: FloatArray) -> FloatArray:
         """Return the speed of sound (n,) m/s at depths (n,) m.
 
-        Raises `FieldError` where there is no water, and where the formula is not valid: below its depth or pressure,
+        Raises `FieldError` outside the water, and where the formula is not valid: below its depth or pressure,
         and anywhere in water of a temperature or salinity that it is not for.
         """
         if not isinstance(self.sound_speed, str):

@@ -30,10 +30,9 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
     UuvGaussMarkovProcess,
-    _checks,
-    _nodes,
-    _patches,
+    base,
     boundary,
+    gauss_markov,
     gridded,
     realise,
     replay,
@@ -146,7 +145,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     position, time = track(60)
     field = KINDS[kind]
     compiled = field.at(position, time)
-    modules: tuple[ModuleType, ...] = (_checks, _nodes, _patches, boundary, gridded, replay, stratified, tidal)
+    modules: tuple[ModuleType, ...] = (base, boundary, gauss_markov, gridded, replay, stratified, tidal)
     kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
     for module, name, kernel in kernels:
         plain = random_streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)

@@ -193,7 +193,7 @@ class Heightmap:
     _frame: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no map; keep the extremes of its blocks."""
+        """Check the values."""
         heights = np.ascontiguousarray(self.heights, dtype=np.float64)
         shape, where = heights.shape, self.where
         if len(shape) != 2 or min(shape) < 2 or heights.size > MAX_NODES:

@@ -62,7 +62,7 @@ class Mesh:
     _links: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no mesh; grow the tree."""
+        """Check the values."""
         given = np.asarray(self.triangles, dtype=np.float64)
         if given.ndim != 3 or given.shape[1:] != (3, 3):
             raise FieldError("mesh's shape", given.shape, where=self.where, allowed="must be (triangles, 3, 3)")

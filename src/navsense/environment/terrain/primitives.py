@@ -221,7 +221,7 @@ def _trace_capsule(
 
 
 def _check_lengths(shape: str, **lengths: float) -> None:
-    """Refuse a length (m) that nothing has, and that the squares of the formulas could not hold."""
+    """Check the values."""
     for name, value in lengths.items():
         if not MIN_SIZE <= value <= MAX_DISTANCE:
             allowed = f"must be above 0, from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
@@ -235,7 +235,7 @@ class Plane:
     normal: Vector = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a normal that has no direction."""
+        """Check the values."""
         if not MIN_SIZE <= math.hypot(*self.normal) <= MAX_DISTANCE:
             allowed = f"must be finite and not zero, of a length from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
             raise FieldError("plane's normal", self.normal, allowed=allowed)
@@ -254,7 +254,7 @@ class Box:
     size: Vector = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a side that is none."""
+        """Check the values."""
         _check_lengths("box", length=self.size[0], width=self.size[1], height=self.size[2])
 
     def trace(
@@ -272,7 +272,7 @@ class Ellipsoid:
     radii: Vector = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a radius that is none."""
+        """Check the values."""
         _check_lengths("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
 
     def trace(
@@ -289,7 +289,7 @@ class Sphere:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a radius that is none."""
+        """Check the values."""
         _check_lengths("sphere", radius=self.radius)
 
     def trace(
@@ -307,7 +307,7 @@ class Cylinder:
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a length that is none."""
+        """Check the values."""
         _check_lengths("cylinder", radius=self.radius, length=self.length)
 
     def trace(
@@ -325,7 +325,7 @@ class Capsule:
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a length that is none."""
+        """Check the values."""
         _check_lengths("capsule", radius=self.radius, length=self.length)
 
     def trace(

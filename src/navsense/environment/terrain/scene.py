@@ -94,7 +94,7 @@ class RayHits:
     """What rays met, of the shape (...) that origins and directions have without their last axis.
 
     range (...) m, infinite where there is nothing; normal_w (..., 3) of unit length on the side that the ray comes
-    from; body (...), the place in the scene's bodies, -1 where there is none; velocity_w (..., 3) m/s of the point that
+    from; body (...), the place in the scene's bodies, or -1; velocity_w (..., 3) m/s of the point that
     was met. Normal and velocity are NaN where there is nothing.
     """
 
@@ -226,7 +226,7 @@ _FIXED_STATES = _FixedStates(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]),
 
 @dataclass(frozen=True)
 class _RotatedMotion:
-    """A motion in a world turned by `rotation`."""
+    """A motion in a world rotated by `rotation`."""
 
     base: BodyMotion
     rotation: Quaternion
@@ -341,12 +341,12 @@ class Scene:
         return found
 
     def rotate(self, rotation: Quaternion) -> Scene:
-        """Return the same bodies in a world turned by `rotation`."""
+        """Return the same bodies in a world rotated by `rotation`."""
         return Scene(tuple(_rotate_body(one, rotation) for one in self.bodies))
 
 
 def _rotate_body(body: Body, rotation: Quaternion) -> Body:
-    """Return a body in a world turned by `rotation`."""
+    """Return a body in a world rotated by `rotation`."""
     if body.motion is not None:
         return replace(body, motion=_RotatedMotion(body.motion, rotation))
     place, turn = pose.rotate(rotation, body.pose.position), pose.multiply(rotation, body.pose.rotation)
