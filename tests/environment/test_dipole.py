@@ -86,7 +86,7 @@ def test_a_sum_is_the_sum() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be from 1e-06"),
+        ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be a number from 1e-06"),
         ({"radius": math.nan}, "radius of a dipole"),
         ({"moment_w": (0.0, math.inf, 0.0)}, "moment_w of a dipole"),
         ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),

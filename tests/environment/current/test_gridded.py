@@ -207,7 +207,7 @@ def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
     grid = GriddedCurrent((points[0], points[1], points[2], points[3]), velocity, "world")
     asked = np.zeros((2, 4))
     asked[1, axis] = 0.25
-    with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, as the grid"):
+    with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, the span of the grid"):
         grid.at(asked[:, 1:], asked[:, 0])
 
 
@@ -269,7 +269,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
 def test_latitudes_beyond_the_poles_are_told(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
-    with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*the file may be in degrees"):
+    with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*for a file in degrees"):
         read(path, space="geodetic", origin=HERE)
     assert read(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
     with pytest.raises(FieldError, match="units of a grid of currents: grad"):

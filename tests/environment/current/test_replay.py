@@ -119,7 +119,7 @@ def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
     bag(tmp_path / "current", False, "Twist", False)
     for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
-            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3, which are /current"
+            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"
         ):
             CurrentReplay.from_file(tmp_path / "current", topic=topic)
 
