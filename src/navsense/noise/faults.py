@@ -24,8 +24,6 @@ import numpy as np
 from navsense.errors import SensorError
 from navsense.kernels import kernel
 from navsense.noise.scheduled_faults import (
-    FAULT,
-    FAULT_BITS,
     MAX_VALUE,
     EmissionMask,
     FaultSchedule,
@@ -34,6 +32,7 @@ from navsense.noise.scheduled_faults import (
     find_rows_of_kind,
 )
 from navsense.random_streams import RandomProcess
+from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
 from navsense.validation import check_number, validate_types
@@ -158,15 +157,15 @@ def apply_faults(
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
     source_arrays: Sequence[str] = (),
-) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
-    """Return the new state, the arrays with faults, and the rows (n,) that are not dropped.
+) -> tuple[FaultState, Mapping[str, AnyArray], dict[str, BoolArray]]:
+    """Return the new state, the arrays with faults, and the rows (n,) on which each kind of fault acts.
 
     draws (kinds, n): uniforms of `Faults.random_kinds`.
     arrays: the arrays (n, ...) without faults, by name.
     emitted (n,): the rows that the sensor emits without faults.
     source_arrays: arrays whose biases and spikes the sensor has already applied.
 
-    The returned arrays include `FAULT` (n,), the active faults of each row.
+    A sample is published on the rows without a dropout.
     """
     count = len(ticks)
     emissions = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
@@ -183,8 +182,7 @@ def apply_faults(
     output = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
     masked = {name: _mask_dropped(array, dropped) for name, array in taken.items()}
     last_tick = int(ticks.index[-1]) if count else state.last_tick
-    flags = sum((FAULT_BITS[kind] * rows for kind, rows in rows_of.items()), np.zeros(count))
-    return FaultState(on, output, last_tick, emissions.last_tick), {**masked, FAULT: flags}, ~dropped
+    return FaultState(on, output, last_tick, emissions.last_tick), masked, rows_of
 
 
 def _add_random_faults(

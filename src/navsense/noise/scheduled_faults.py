@@ -15,8 +15,8 @@ Spikes are at s_k = start + k period, k = 0, 1, ... A sample emitted at t after 
 with u < s_k <= t; several of them add `value` once. If the sensor emits nothing at a tick (a DVL between pings), the
 spike appears in the next sample before `end`. A dropout or a stuck sensor hides the spikes of its samples.
 
-The bias array `FAULT` of a reading flags the scheduled and random faults of each row: it is the sum of their
-`FAULT_BITS`. A spike is flagged only on the row that contains it.
+`reading.fault[kind]` is true on the rows on which a fault of this kind acts. Random faults are included. A spike is
+marked on the row that contains it, and on no other.
 """
 
 from __future__ import annotations
@@ -30,15 +30,10 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from navsense.errors import SensorError, Where
+from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.validation import validate_types
-
-FAULT = "fault"
-"""Name of the bias array that flags the faults of each row."""
-
-FAULT_BITS: Mapping[str, int] = {"dropout": 1, "stuck": 2, "bias": 4, "spike": 8, "lost_lock": 16}
-"""Bit of each kind."""
 
 ADDITIVE_KINDS = ("bias", "spike")
 """Kinds that add a value to an array."""
