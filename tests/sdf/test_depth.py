@@ -150,7 +150,10 @@ def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link:
         ("<formula>leroy</formula>", "<depth><formula>: leroy; must be one of unesco, saunders, constant, known"),
         ("<formula/>", "<depth><formula>: empty; must be one of"),
         ("<formula>constant</formula>", "<formula density>: missing; must be given (kg/m^3)"),
-        ('<formula density="0">constant</formula>', "<formula> density of the formula (kg/m^3): 0.0; must be a number from 0.001"),
+        (
+            '<formula density="0">constant</formula>',
+            "<formula> density of the formula (kg/m^3): 0.0; must be a number from 0.001",
+        ),
         ('<formula density="1000">unesco</formula>', "<formula density>; is unknown here"),
         ('<formula latitude_deg="95">saunders</formula>', "<formula> latitude of the formula (rad): 1.658"),
         ('<formula latitude_deg="x">saunders</formula>', "<formula latitude_deg>: x; must be a finite number"),

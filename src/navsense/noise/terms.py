@@ -10,8 +10,9 @@
     saturation      min(max(x, minimum), maximum)
     quantisation    precision sign(x) floor(|x / precision| + 1/2)
 
-White noise: `stddev` applies to each sample at any rate. `density` is the two-sided density (unit per root hertz, see
-docs/conventions.md) of a sensor that is band-limited to its own rate. Source: IEEE 952-1997, annex C; the Kalibr manual.
+White noise: `stddev` applies to each sample at any rate. `density` is two-sided (unit per root hertz, see
+docs/conventions.md), for a sensor that is band-limited to its own rate. Source: IEEE 952-1997, annex C; the Kalibr
+manual.
 
 Gauss-Markov: `sigma` is the driving density (unit per root second). The stationary standard deviation is
 ``sigma sqrt(tau / 2)``. The step is exact for any dt. `expm1` keeps all digits of a short step, for example a
