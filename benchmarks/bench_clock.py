@@ -26,7 +26,7 @@ import navsense as ns
 from navsense.analysis.bench import best_time, standard
 from navsense.clock import Clock, Discipline, Stamps, get_oscillator
 from navsense.clock._nodes import NODE_RATE
-from navsense.clock._phase import processes
+from navsense.clock.oscillator import list_processes
 from navsense.noise.channel import Noise
 from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.sensors import Imu
@@ -90,7 +90,7 @@ def nodes() -> Iterator[str]:
         "TCXO with a walking ageing": Clock("bench", oscillator=walks),
         "TCXO, disciplined each second": Clock("bench", oscillator=get_oscillator("TCXO"), discipline=discipline),
     }.items():
-        named = processes(clock.oscillator) if clock.oscillator else (RandomProcess("clock", "drift"),)
+        named = list_processes(clock.oscillator) if clock.oscillator else (RandomProcess("clock", "drift"),)
         a_node = spent(clock, SLOW, rounds=20) / (BLOCK_SAMPLES / SLOW * NODE_RATE)
         yield line(f"node, {name}", a_node, draws_alone(named))
 

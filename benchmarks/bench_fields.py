@@ -14,9 +14,8 @@ import numpy as np
 
 from navsense.analysis.bench import best_time
 from navsense.environment.atmosphere import Atmosphere
-from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
-from navsense.environment.magnetic import WorldMagneticModel, field_ned
+from navsense.environment.magnetic import Dipole, WorldMagneticModel, field_ned
 from navsense.environment.signal import Signal
 from navsense.geodesy import Origin
 from navsense.typing import Times, Vectors

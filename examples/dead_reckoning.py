@@ -30,7 +30,7 @@ from survey_factors import Compass, Flicker, Mounted, depth_factor, field_factor
 
 import navsense as ns
 from navsense.geodesy import compute_earth_rate_w
-from navsense.noise.flicker import make_components
+from navsense.noise.terms import make_components
 from navsense.typing import FloatArray
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")

@@ -138,7 +138,7 @@ def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
         ({"mean": 1e99}, r"mean: 1e\+99; must be at most 6e\+09 s"),
         ({"mean": 1e-300, "stddev": 1e-3}, r"stddev: 0\.001; must be at most 1e\+06 times the mean, 1e-300 s"),
         ({"mean": 1e-3, "stddev": 1001.0}, r"stddev: 1001\.0; must be at most 1e\+06 times the mean, 0\.001 s"),
-        ({"stddev": 0.1}, "mean: 0.0; must be > 0 where stddev is"),
+        ({"stddev": 0.1}, "mean: 0.0; must be > 0 if stddev is"),
     ],
 )
 def test_what_no_latency_can_be(sizes: dict[str, float], message: str) -> None:

@@ -26,7 +26,7 @@ from navsense.clock import (
     per_year,
 )
 from navsense.clock import _nodes as nodes
-from navsense.clock import _phase as phase
+from navsense.clock import oscillator as phase
 from navsense.environment.signal import Signal
 from navsense.errors import ClockError
 from navsense.kernels import INTERPRETED
@@ -308,7 +308,7 @@ def test_no_dead_parameter(field: str) -> None:
         ({"offset": math.inf}, "offset: inf; must be a finite number"),
         ({"ageing": 1e200}, "ageing: 1e.200; must be of a size below 1e.100"),
         ({"temperature": -3.0}, "temperature: -3.0; must be >= 0"),
-        ({"frequency": "2 ppm"}, "frequency: 2 ppm; must be a number"),
+        ({"frequency": "2 ppm"}, "frequency: 2 ppm; must be a finite number"),
     ],
 )
 def test_what_no_oscillator_can_have(sizes: dict[str, Any], message: str) -> None:
@@ -317,7 +317,7 @@ def test_what_no_oscillator_can_have(sizes: dict[str, Any], message: str) -> Non
 
 
 def test_a_sensors_terms_are_none_of_a_clocks() -> None:
-    with pytest.raises(ClockError, match=r"bias_instability of clock c: 1e-09; belongs to a sensor.*oscillator"):
+    with pytest.raises(ClockError, match=r"bias_instability of clock c: 1e-09; is a field of sensor channels.*"):
         Clock("c", Noise(bias_instability=1e-9))
 
 

@@ -15,7 +15,7 @@ import pytest
 import navsense as ns
 from navsense.clock import Clock, Discipline, Oscillator, get_oscillator
 from navsense.clock.base import ClockStep
-from navsense.clock.readings import CURVE_MEMORY
+from navsense.clock.readings import REALISATION_MEMORY
 from navsense.environment.signal import Signal
 from navsense.errors import ClockError, SimulationError
 from navsense.kernels import INTERPRETED
@@ -270,10 +270,10 @@ def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_an_instant_from_before_the_clocks_memory_has_the_same_reading(monotonic: bool) -> None:
-    sim = after(world(monotonic=monotonic), CURVE_MEMORY + 3.0)
+    sim = after(world(monotonic=monotonic), REALISATION_MEMORY + 3.0)
     clock = sim.sensor("imu").clock
     early = np.linspace(0.0, 2.0, 9)
     first = clock.error(early)
-    clock.error(sim.time)  # the reader now forgets what is more than CURVE_MEMORY back
+    clock.error(sim.time)  # the reader now forgets what is more than REALISATION_MEMORY back
     assert clock.error(early).tolist() == first.tolist()
     assert clock.error(sim.time) == clock.error([0.5, sim.time])[1]

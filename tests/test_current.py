@@ -181,7 +181,7 @@ def test_where_it_is_not_given_the_error_says_so() -> None:
 
 
 def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(FieldError, match="must be the name of one random current"):
+    with pytest.raises(FieldError, match="must be unique"):
         ns.simulate(world(FieldSum((CHANCE, CHANCE))), 1.0)
 
 

@@ -11,9 +11,8 @@ import pytest
 from navsense.description import describe
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
-from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
-from navsense.environment.magnetic import WorldMagneticModel
+from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.geodesy import Origin
 from navsense.sensors import SENSORS
 from navsense.testing import example_world

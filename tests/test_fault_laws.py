@@ -69,7 +69,7 @@ def under(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
     """The sensor beside another, faults on the first."""
     world = example_world(("one", spec), ("other", Magnetometer.example_spec()))
     one, other = world.sensors
-    return replace(world, sensors=(replace(one, faults=Faults(planned=faults)), other))
+    return replace(world, sensors=(replace(one, faults=Faults(scheduled=faults)), other))
 
 
 @cache

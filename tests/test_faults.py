@@ -242,7 +242,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("sensor", '<fault kind="bias" start="1" array="field">1 2</fault>', "must be one number, or 3"),
         ("sensor", '<fault kind="bias" start="1" array="field">nan</fault>', "must be finite numbers"),
         ("sensor", '<fault kind="bias" start="1">1</fault>', "must name an array and a value"),
-        ("sensor", '<fault kind="stuck" start="1" period="2"/>', "0 but for spikes"),
+        ("sensor", '<fault kind="stuck" start="1" period="2"/>', "only spikes have a period"),
         ("sensor", '<fault kind="lost_lock" start="1"/>', "lost_lock; kind of a fault: requires a DVL"),
         ("sensor", '<fault kind="stuck" start="1" begin="2"/>', "begin"),
         ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),

@@ -120,7 +120,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     assert isinstance(adcp, Adcp)
     assert (adcp.cells.count, adcp.coordinates.value, adcp.profile.stddev) == (5, "instrument", 0.015)
     assert sensors["imu"].faults.dropout_rate == 2.0
-    assert [one.kind for one in sensors["dvl"].faults.planned] == ["lost_lock"]
+    assert [one.kind for one in sensors["dvl"].faults.scheduled] == ["lost_lock"]
     (clock,) = found.clocks.values()
     assert clock.noise.stddev == 5e-5
     assert clock.discipline is not None

@@ -95,7 +95,7 @@ OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 OPENERS: dict[tuple[str, str], str] = {
     ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
-    ("environment._harmonics", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
+    ("environment.magnetic", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
     ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
     ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("inputs", "open"): "the one function that opens a user's file",

@@ -399,7 +399,7 @@ def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) 
     assert np.isnan(column.speed[~given_there]).all()
     assert found.arrows is not None
     assert np.isnan(found.arrows.velocity).all()
-    assert found.undefined == "depth (m): 80.0; must be from 0 to 20, as the layers are"
+    assert found.undefined == "depth (m): 80.0; must be from 0 to 20, the depths of the layers"
 
 
 # Sheets

@@ -10,7 +10,6 @@ from typing import Any
 
 from navsense import atomic
 from navsense.clock import Clock, Latency, Oscillator
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
@@ -28,9 +27,8 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
-from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
-from navsense.environment.magnetic import WorldMagneticModel
+from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
 from navsense.errors import RecordingError, SimulationError, Where
 from navsense.messages.kalibr import format_kalibr
@@ -110,8 +108,8 @@ def format_sensor(sensor: MountedSensor) -> Iterator[str]:
     if sensor.latency is not None:
         yield f"    latency (s): {format_spec(sensor.latency, Latency())}"
     if sensor.faults.random_kinds:
-        yield f"    faults: {format_spec(replace(sensor.faults, planned=()), Faults())}"
-    for one in sensor.faults.planned:
+        yield f"    faults: {format_spec(replace(sensor.faults, scheduled=()), Faults())}"
+    for one in sensor.faults.scheduled:
         what = f" of {one.array} by {format_vector(one.value)}" if one.array else ""
         period = f", every {one.period:g} s" if one.period else ""
         yield f"    scheduled fault: {one.kind}{what} {format_span(one.start, one.end)}{period}"

@@ -28,8 +28,8 @@ from typing import Any
 
 from navsense import inputs
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import FieldSum
+from navsense.environment.magnetic import Anomaly
 from navsense.errors import NavsenseError, SimulationError, Where
 from navsense.names import resolve_name
 from navsense.noise.scheduled_faults import ScheduledFault, check_fault
@@ -185,7 +185,8 @@ def _inject_faults(world: World, found: _ParsedFaults) -> World:
 def _inject_sensor_faults(sensor: MountedSensor, faults: Mapping[str, list[ScheduledFault]]) -> MountedSensor:
     """Return a sensor with the faults of its name besides its own."""
     mine = faults.get(sensor.name, ())
-    return replace(sensor, faults=replace(sensor.faults, planned=(*sensor.faults.planned, *mine))) if mine else sensor
+    scheduled = (*sensor.faults.scheduled, *mine)
+    return replace(sensor, faults=replace(sensor.faults, scheduled=scheduled)) if mine else sensor
 
 
 def list_faults(world: World) -> list[dict[str, Any]]:
@@ -201,7 +202,7 @@ def list_faults(world: World) -> list[dict[str, Any]]:
             head = {"of": clock.name, "kind": "step", "start": step.start, "end": step.end}
             found.append({**head, "value": step.size})
     for sensor in world.sensors:
-        for one in sensor.faults.planned:
+        for one in sensor.faults.scheduled:
             head = {"of": sensor.name, "kind": one.kind, "start": one.start, "end": one.end}
             adds = {"array": one.array, "value": list(one.value)} if one.array else {}
             found.append({**head, **adds, **({"period": one.period} if one.period else {})})

@@ -32,9 +32,8 @@ from navsense import fidelity as fidelities
 from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.errors import ClockError, SimulationError, UnknownNameError
 from navsense.motion.base import Motion
-from navsense.motion.caching import CachedMotion
+from navsense.motion.derived import CachedMotion, is_known_ahead
 from navsense.motion.driven import DrivenMotion, State, state_row
-from navsense.motion.known_ahead import is_known_ahead
 from navsense.names import NameDict, resolve_name
 from navsense.random_streams import BLOCK_SAMPLES, check_run
 from navsense.sensor_run import SensorRun, clocks_by_name, compute_ideal, make_reading
@@ -392,7 +391,7 @@ class LiveClock:
         """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
 
         The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. An
-        instant more than `clock.readings.CURVE_MEMORY` seconds before the latest query recomputes the curve from
+        instant more than `clock.readings.REALISATION_MEMORY` seconds before the latest query recomputes the curve from
         t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
         """
         if isinstance(time, float):

@@ -10,11 +10,11 @@ import numpy as np
 
 from navsense.clock import ArrivalQueue, Clock, ClockRealisation, Stamps
 from navsense.environment.base import Environment
-from navsense.environment.terrain.lazy_shape import LazyShape
+from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.errors import FieldError, MotionError, SensorError, SimulationError, Where
-from navsense.motion.attached import attach
 from navsense.motion.base import Motion
+from navsense.motion.derived import attach
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import apply_faults, init_faults
 from navsense.noise.scheduled_faults import (
@@ -195,7 +195,7 @@ class SensorRun:
         """Return the next block; ticks go on from the last call's."""
         draws = self._draws.take(len(ticks))
         faults, spec = self.sensor.faults, self.sensor.spec
-        if faults.planned and isinstance(spec, UsesBottomEchoes):
+        if faults.scheduled and isinstance(spec, UsesBottomEchoes):
             ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
         measured = self._measure(ticks, ideal, draws)
         if self.sensor.faults.has_faults:
@@ -211,7 +211,7 @@ class SensorRun:
         """Return what the sensor makes of a block; what faults do to what it hears is in it."""
         spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
         self.state, measured = spec.measure(before, ticks, ideal, draws)
-        heard = list_source_arrays(spec) if faults.planned else ()
+        heard = list_source_arrays(spec) if faults.scheduled else ()
         if not heard:
             return measured
         # Which ticks tell something is known only now, and does not depend on what they tell.
@@ -227,7 +227,7 @@ class SensorRun:
         """Return what the faults leave of a block."""
         flags, draws = get_flags(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
-        heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.planned else ()
+        heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
         given = (ticks, draws, shown, flags["emitted"], heard)
         self._faults, arrays, fault = apply_faults(self.sensor.faults, self._faults, *given)
         published = ~fault["dropout"]

@@ -14,7 +14,7 @@ from navsense.environment.current.base import list_random_names
 from navsense.errors import FieldError, SimulationError
 from navsense.kernels import INTERPRETED, load_numba
 from navsense.motion.base import Motion
-from navsense.motion.known_ahead import is_known_ahead
+from navsense.motion.derived import is_known_ahead
 from navsense.random_streams import BLOCK_SAMPLES, check_seed
 from navsense.sensor_run import (
     NO_LINK_MOTIONS,

@@ -34,7 +34,7 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
-from navsense.noise.flicker import make_components
+from navsense.noise.terms import make_components
 from navsense.pose import Pose, from_rpy
 from navsense.random_streams import Draws
 from navsense.sensors.base import Sensor, get_flags

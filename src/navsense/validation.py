@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from navsense.errors import NavsenseError, SensorError
+from navsense.errors import NavsenseError, SensorError, Where
 
 _TYPE_NAMES = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
 
@@ -151,3 +151,27 @@ def validate_types(
         raise error(
             what, _format_value(value), allowed=f"must be {_format_allowed(hint)}", remedy=_suggest_remedy(value, hint)
         )
+
+
+def check_number(
+    what: str,
+    value: object,
+    low: float = -MAX_MAGNITUDE,
+    high: float = MAX_MAGNITUDE,
+    *,
+    error: type[NavsenseError] = SensorError,
+    where: Where | None = None,
+    remedy: str = "",
+) -> float:
+    """Return `value` as a float. Raise `error` unless it is a number from `low` to `high`."""
+    if is_number(value) and low <= value <= high:
+        return float(value)
+    if high != MAX_MAGNITUDE:
+        allowed = f"must be a number from {low:g} to {high:g}"
+    elif not (is_number(value) and -math.inf < value < math.inf):
+        allowed = "must be a finite number"
+    elif abs(value) > MAX_MAGNITUDE:
+        allowed = f"must be of a size below {MAX_MAGNITUDE:g}"
+    else:
+        allowed = f"must be >= {low:g}"
+    raise error(what, value, allowed=allowed, where=where, remedy=remedy)

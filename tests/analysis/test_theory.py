@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.analysis import theory
-from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.terms import stationary_stddev
 from navsense.typing import FloatArray
 
 RATE = 5.0

@@ -79,7 +79,7 @@ def test_a_whole_turn_is_north() -> None:
 def test_a_profile_is_kept_where_the_bottom_is_lost(tmp_path: Path) -> None:
     """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
     spec = replace(SHEET, motion_compensated=True)
-    lost = Faults(planned=(ScheduledFault("lost_lock", 2.0, 4.0),))
+    lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
     whole, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
     rows = np.array([False, False, True, True, False, False])
     for clean, hurt, good in zip(whole, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):

@@ -100,13 +100,13 @@ def test_any_air_is_in_balance_and_whole(temperature: float, pressure: float, gr
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ({"temperature": 75.0}, "temperature of the atmosphere 11 km up (K): 3.5"),
-        ({"temperature": 100.0}, "temperature of the atmosphere 80 km up (K): 8.5"),
-        ({"temperature": -3.0}, "must be from 10 to 10000"),
+        ({"temperature": 75.0}, "temperature of the atmosphere at 11 km (K): 3.5"),
+        ({"temperature": 100.0}, "temperature of the atmosphere at 80 km (K): 8.5"),
+        ({"temperature": -3.0}, "must be a number from 10 to 10000"),
         ({"temperature_gradient": -0.03}, "give another temperature at sea level or temperature_gradient"),
-        ({"temperature_gradient": 2.0}, "temperature of the atmosphere -20 km up"),
+        ({"temperature_gradient": 2.0}, "temperature of the atmosphere at -20 km"),
         ({"temperature_gradient": math.nan}, "temperature_gradient of the atmosphere: nan; must be a finite number"),
-        ({"pressure": 0.0}, "pressure of the atmosphere (Pa): 0.0; must be from 1 to 1e+09"),
+        ({"pressure": 0.0}, "pressure of the atmosphere (Pa): 0.0; must be a number from 1 to 1e+09"),
         ({"pressure": math.inf}, "must be a finite number"),
     ],
 )

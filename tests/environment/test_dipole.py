@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import pose
-from navsense.environment import dipole
+from navsense.environment import magnetic
 from navsense.environment.base import FieldSum, UniformField
-from navsense.environment.dipole import Dipole
+from navsense.environment.magnetic import Dipole
 from navsense.errors import FieldError
 from navsense.kernels import INTERPRETED
 from navsense.typing import AnyArray, Vector
@@ -86,7 +86,7 @@ def test_a_sum_is_the_sum() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be from 1e-06"),
+        ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be a number from 1e-06"),
         ({"radius": math.nan}, "radius of a dipole"),
         ({"moment_w": (0.0, math.inf, 0.0)}, "moment_w of a dipole"),
         ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),
@@ -109,5 +109,5 @@ def test_a_record_may_be_cut_anywhere() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     points = np.concatenate((np.random.default_rng(2).uniform(-4.0, 4.0, (20, 3)), [WRECK.position_w]))
     plain = np.empty(points.shape)
-    interpreted(dipole._write_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
+    interpreted(magnetic._write_dipole_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
     assert np.array_equal(WRECK.at(points, np.zeros(len(points))), plain)

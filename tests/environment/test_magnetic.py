@@ -15,11 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense import pose
-from navsense.environment import _harmonics, _lattice, magnetic
-from navsense.environment._harmonics import MODELS, compute_coefficients
-from navsense.environment._lattice import MagneticLattice
+from navsense.environment import magnetic
 from navsense.environment.base import Environment
-from navsense.environment.magnetic import WorldMagneticModel, compute_elements, field_ned
+from navsense.environment.magnetic import (
+    MODELS,
+    MagneticLattice,
+    WorldMagneticModel,
+    compute_coefficients,
+    compute_elements,
+    field_ned,
+)
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
 from navsense.kernels import INTERPRETED
@@ -70,11 +75,11 @@ def around(seed: int, count: int, size: float) -> AnyArray:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
-    file = _harmonics._DATA / f"{model}.COF"
+    file = magnetic._DATA / f"{model}.COF"
     listed = (file.parent / "README.md").read_text(encoding="utf-8")
     assert f"| `{file.name}` |" in listed
     assert hashlib.sha256(file.read_bytes()).hexdigest() in listed
-    epoch, main, change = _harmonics._read_coefficients(model)
+    epoch, main, change = magnetic._read_coefficients(model)
     assert epoch == float(model[3:])
     orders, degrees = np.triu_indices(13)
     assert np.array_equal(main[0, degrees, orders] != 0.0, degrees > 0)
@@ -278,7 +283,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, whole) == -1
     other = MagneticLattice("WMM2025", DATE, here)
     sine, cosine = math.sin(0.4), math.cos(0.4)
-    along = interpreted(_lattice._write_field)
+    along = interpreted(magnetic._write_field)
     along(other._table, other._frame, other._cells, other._corners, sine, cosine, position, plain)
     assert np.array_equal(whole, plain)
     places = here.to_geodetic(position)

@@ -142,9 +142,9 @@ def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
     [
         (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
-        (lambda: ConstantDensity(0.0), "density of the formula (kg/m^3): 0.0; must be above 0"),
+        (lambda: ConstantDensity(0.0), "density of the formula (kg/m^3): 0.0; must be a number from 0.001"),
         (lambda: ConstantDensity(math.inf), "density of the formula (kg/m^3): inf"),
-        (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be above 0"),
+        (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
 def test_what_is_no_formula_is_refused(made: Callable[[], object], said: str) -> None:
@@ -273,7 +273,7 @@ def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
             low, high = (middle, high) if here.pressure_at(np.array([middle]))[0] <= last else (low, middle)
         end = low
     here.sound_speed_at(np.array([end]))
-    with pytest.raises(FieldError, match=rf"depth of row 1 \(m\): .*below where the formula {name} is valid"):
+    with pytest.raises(FieldError, match=rf"depth of row 1 \(m\): .*where the formula {name} is valid"):
         here.sound_speed_at(np.array([0.0, end + 1e-3]))
 
 
@@ -300,9 +300,9 @@ def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> N
 @pytest.mark.parametrize(
     ("given_", "said"),
     [
-        ({"surface": math.nan}, "surface of the water (m): nan; must be from -1e+06 to 1e+06"),
+        ({"surface": math.nan}, "surface of the water (m): nan; must be a number from -1e+06 to 1e+06"),
         ({"latitude": 90.0}, "latitude of the water (rad): 90.0"),
-        ({"density": -1.0}, "density of the water (kg/m^3): -1.0; must be above 0"),
+        ({"density": -1.0}, "density of the water (kg/m^3): -1.0; must be a number from 0.001"),
         ({"depths": ()}, "numbers of depths, temperatures and salinities: (0, 1, 1); must be the same"),
         ({"depths": (), "temperatures": (), "salinities": ()}, "(0, 0, 0); must be the same, and not 0"),
         ({"depths": (-1.0,)}, "depth of the profile (m): -1.0; must be from 0 to 11000"),
@@ -310,7 +310,7 @@ def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> N
         ({"temperatures": (math.nan,)}, "temperature of the water (K): nan"),
         ({"salinities": (42.5,)}, "salinity of the water (PSS-78): 42.5; must be from 0 to 42"),
         ({"sound_speed": "wilson"}, "formula for the speed of sound: wilson; must be one of mackenzie, chen-millero"),
-        ({"sound_speed": 0.0}, "speed of sound in the water (m/s): 0.0; must be from 100 to 10000"),
+        ({"sound_speed": 0.0}, "speed of sound in the water (m/s): 0.0; must be a number from 100 to 10000"),
         ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 
 import navsense as ns
 from navsense.errors import MotionError
-from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import MotionBlock
+from navsense.motion.derived import AttachedMotion
 from navsense.motion.driven import LIMITS, DrivenMotion, State
 from navsense.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
 from navsense.pose import multiply as product

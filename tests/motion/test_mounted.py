@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense.errors import MotionError
 from navsense.motion import AttachedMotion, Motion, MotionBlock, Stationary, Trajectory, attach, waypoints
-from navsense.motion.attached import _transform_block
+from navsense.motion.derived import _transform_block
 from navsense.pose import IDENTITY, Pose, from_rpy, normalize
 
 Array = NDArray[np.float64]

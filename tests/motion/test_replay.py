@@ -247,9 +247,9 @@ def spoiled(which: int, row: int, value: object) -> list[Any]:
         (spoiled(0, 2, math.nan), r"time of row 2: nan; must be finite"),
         (spoiled(1, 3, (0.0, math.inf, 0.0)), r"y of row 3: inf; must be finite"),
         (spoiled(2, 4, (1.0, 0.0, 0.0, -math.inf)), r"qz of row 4: -inf"),
-        (spoiled(0, 2, 0.1), r"time of row 2 \(s\): 0.1; must be past that of the row before, 0.1; put the rows"),
+        (spoiled(0, 2, 0.1), r"time of row 2 \(s\): 0.1; must be after the row before, 0.1; sort the rows"),
         (spoiled(0, 5, 0.0), r"time of row 5 \(s\): 0.0"),
-        (spoiled(2, 1, (0.0, 0.0, 0.0, 0.0)), r"quaternion of row 1: 0 0 0 0; must have a length"),
+        (spoiled(2, 1, (0.0, 0.0, 0.0, 0.0)), r"quaternion of row 1: 0 0 0 0; must not be zero"),
         (spoiled(2, 1, (0.0, 0.0, 0.0, 1.0)), r"turn from row 0 to 1 \(degrees\): 180.0; must be <= 120; log at"),
         (spoiled(1, 1, (1e300, -1e308, 1e308)), r"no finite spline|coefficients of segment \d, from .* must be finite"),
     ],
@@ -268,7 +268,7 @@ def test_a_bandwidth_that_the_rows_cannot_have(bandwidth: float) -> None:
 
 
 def test_four_rows_are_too_few_to_smooth() -> None:
-    with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; leave out bandwidth"):
+    with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; omit bandwidth"):
         from_arrays(*rows(4), bandwidth=1.0)
 
 
@@ -277,7 +277,7 @@ def test_rows_almost_on_one_another_cannot_be_smoothed() -> None:
     position = np.random.default_rng(9).normal(0.0, 1.0, (100, 3))
     time = np.concatenate((time, 1.0 + np.arange(300) * 0.01))
     position = np.concatenate((position, np.zeros((300, 3))))
-    with pytest.raises(MotionError, match=r"too uneven to smooth: .*leave out rows that nearly repeat"):
+    with pytest.raises(MotionError, match=r"too uneven to smooth: .*remove rows with nearly the time"):
         from_arrays(time, position, level(400), bandwidth=1.0)
 
 

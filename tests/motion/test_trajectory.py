@@ -293,12 +293,12 @@ POSES = [Pose(), Pose((1.0, 0.0, 0.0))]
 @pytest.mark.parametrize(
     ("time", "poses", "loop", "message"),
     [
-        ([0.0], [Pose()], False, r"number of waypoints: 1; must be >= 2; use Still"),
+        ([0.0], [Pose()], False, r"number of waypoints: 1; must be >= 2; use Stationary"),
         ([], [], False, r"number of waypoints: 0"),
         ([0.0, 1.0, 2.0], POSES, False, r"shape of the times and number of poses: \(\(3,\), 2\)"),
-        ([[0.0, 1.0]], POSES, False, r"must be one time a pose"),
+        ([[0.0, 1.0]], POSES, False, r"must be one time per pose"),
         ([1.0, 2.0], POSES, False, r"time of waypoint 0 \(s\): 1.0; must be 0; subtract"),
-        ([0.0, 0.0], POSES, False, r"time of waypoint 1 \(s\): 0.0; must be past that of the one before, 0.0; put"),
+        ([0.0, 0.0], POSES, False, r"time of waypoint 1 \(s\): 0.0; must be after 0.0 s, the time before; sort"),
         ([0.0, -1.0], POSES, False, r"time of waypoint 1 \(s\): -1.0"),
         ([0.0, math.nan], POSES, False, r"time of waypoint 1 \(s\): nan; must be finite"),
         ([0.0, math.inf], POSES, False, r"time of waypoint 1 \(s\): inf; must be finite"),

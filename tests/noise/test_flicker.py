@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from navsense.errors import SensorError
 from navsense.kernels import INTERPRETED
-from navsense.noise.flicker import MAX_RATIO, add_flicker, make_components, place_time_constants, write_coefficients
+from navsense.noise.terms import MAX_RATIO, add_flicker, make_components, place_time_constants, write_coefficients
 from navsense.random_streams import make_generator
 from navsense.typing import FloatArray
 

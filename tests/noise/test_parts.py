@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.noise.bias import compute_turn_on_bias, randomise_sign
-from navsense.noise.gauss_markov import decay_factor, gauss_markov_step, stationary_stddev, step_stddev
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white_noise
+from navsense.noise.terms import (
+    compute_turn_on_bias,
+    decay_factor,
+    gauss_markov_step,
+    quantise,
+    randomise_sign,
+    saturate,
+    stationary_stddev,
+    step_stddev,
+    white_noise,
+)
 
 
 @pytest.mark.requirement("NOI-5")

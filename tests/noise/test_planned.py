@@ -30,7 +30,7 @@ def through(
     planned: tuple[ScheduledFault, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
 ) -> tuple[dict[str, Any], Any]:
     """A ramp that is told `here` through scheduled faults, cut into pieces, and the state at its end."""
-    faults, parts = Faults(planned=planned), []
+    faults, parts = Faults(scheduled=planned), []
     state, ramp = init_faults(faults, EMPTY), np.arange(here.size, dtype=np.float64)
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
         ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
@@ -161,9 +161,9 @@ def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatc
     [
         ({"kind": ""}, "kind of a fault: missing; must be one of dropout, stuck"),
         ({"kind": "spike", "start": 1e300}, "must be from a finite time to a later one, of at most 1e\\+12 s"),
-        ({"kind": "spike", "period": -1.0}, "must be finite, not negative"),
-        ({"kind": "spike", "period": np.inf}, "must be finite, not negative"),
-        ({"kind": "spike", "period": np.nan}, "must be finite, not negative"),
+        ({"kind": "spike", "period": -1.0}, "must be finite and >= 0"),
+        ({"kind": "spike", "period": np.inf}, "must be finite and >= 0"),
+        ({"kind": "spike", "period": np.nan}, "must be finite and >= 0"),
     ],
 )
 def test_what_is_no_fault_is_refused(made: dict[str, Any], problem: str) -> None:

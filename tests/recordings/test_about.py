@@ -43,7 +43,7 @@ def sea() -> ns.World:
     world = example_world(*((kind.type, kind.example_spec()) for kind in kinds))
     imu, dvl, *others = world.sensors
     planned = ScheduledFault("bias", 0.1, 0.25, "angular_velocity", (0.1, 0.0, 0.0))
-    faulty = dataclasses.replace(imu, faults=Faults(planned=(planned,)), latency=Latency(0.03))
+    faulty = dataclasses.replace(imu, faults=Faults(scheduled=(planned,)), latency=Latency(0.03))
     both = dataclasses.replace(Dvl.example_spec(), water_mode=TrackMode.ALWAYS, dialect=MessageDialect.OWN)
     sensors = (faulty, dataclasses.replace(dvl, spec=both, latency=Latency(0.02)), *others)
     water = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))

@@ -233,7 +233,7 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
         monkeypatch.setattr(module, word, size)
     world = example_world(("imu", Imu.example_spec()))
     planned = ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.1, 0.0, 0.0))
-    faulty = dataclasses.replace(world.sensors[0], faults=Faults(planned=(planned,)))
+    faulty = dataclasses.replace(world.sensors[0], faults=Faults(scheduled=(planned,)))
     world = dataclasses.replace(world, sensors=(faulty,))
     ns.record(world, [tmp_path / name for name in ("a.mcap", "a.npz", "a.db3")], 0.4, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "b.mcap")
@@ -523,7 +523,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
         CurrentReplay.from_file("x" * 300 + ".csv")
     (recorded / "dry").mkdir()
     (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world whose water moves"):
+    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world with a current"):
         CurrentReplay.from_file(recorded / "dry")
 
 

@@ -36,9 +36,9 @@ def struck() -> ns.World:
     bias = ScheduledFault("bias", 0.1, 0.25, "angular_velocity", (0.1, 0.0, 0.0))
     imu, dvl, navsat = world.sensors
     sensors = (
-        dataclasses.replace(imu, faults=Faults(planned=(*planned, bias)), latency=Latency(0.03)),
-        dataclasses.replace(dvl, faults=Faults(planned=planned)),
-        dataclasses.replace(navsat, faults=Faults(planned=planned)),
+        dataclasses.replace(imu, faults=Faults(scheduled=(*planned, bias)), latency=Latency(0.03)),
+        dataclasses.replace(dvl, faults=Faults(scheduled=planned)),
+        dataclasses.replace(navsat, faults=Faults(scheduled=planned)),
     )
     return dataclasses.replace(world, sensors=sensors)
 

@@ -13,8 +13,8 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import FieldSum
+from navsense.environment.magnetic import Anomaly
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
@@ -51,7 +51,7 @@ def struck() -> ns.World:
         dvl.name: (ScheduledFault("lost_lock", 0.15, 0.3), ScheduledFault("dropout", 0.35)),
         mag.name: (ScheduledFault("stuck", 0.2, 0.3),),
     }
-    sensors = tuple(dataclasses.replace(one, faults=Faults(planned=planned[one.name])) for one in (imu, dvl, mag))
+    sensors = tuple(dataclasses.replace(one, faults=Faults(scheduled=planned[one.name])) for one in (imu, dvl, mag))
     clock = dataclasses.replace(world.clocks[0], steps=(ClockStep(0.1, 0.2, -0.01), ClockStep(0.3, size=0.5)))
     anomalies = (Anomaly((2e-6, 0.0, -1e-6), 0.1, 0.3), Anomaly((0.0, 1e-7, 0.0), 0.25))
     field = FieldSum((world.environment.magnetic_field, *anomalies))

@@ -67,7 +67,7 @@ def world() -> ns.World:
     world = example_world(*((name, kind.example_spec()) for name, kind in specs.items()))
     imu, second, dvl, magnetometer = world.sensors
     drop = (ScheduledFault("dropout", 0.2, 0.3),)
-    sensors = (dataclasses.replace(imu, faults=Faults(planned=drop)), second, dvl, magnetometer)
+    sensors = (dataclasses.replace(imu, faults=Faults(scheduled=drop)), second, dvl, magnetometer)
     around = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
     return dataclasses.replace(world, sensors=sensors, environment=around)
 

@@ -102,7 +102,7 @@ def sea() -> ns.World:
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     stuck = ScheduledFault("stuck", 0.2, 0.3)
     sensors = tuple(
-        dataclasses.replace(one, faults=dataclasses.replace(one.faults, planned=(stuck,)))
+        dataclasses.replace(one, faults=dataclasses.replace(one.faults, scheduled=(stuck,)))
         if one.spec.type == "imu"
         else one
         for one in world.sensors

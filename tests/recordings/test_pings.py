@@ -53,7 +53,7 @@ def sheet(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.
 def sea(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
     """Return a robot whose instruments have faults, and arrive late or not."""
     world = example_world(*named)
-    sensors = [dataclasses.replace(one, faults=Faults(planned=FAULTS), latency=latency) for one in world.sensors]
+    sensors = [dataclasses.replace(one, faults=Faults(scheduled=FAULTS), latency=latency) for one in world.sensors]
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 

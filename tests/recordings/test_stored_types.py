@@ -27,7 +27,7 @@ from navsense import recordings
 from navsense.cli import cli
 from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import RecordingError
@@ -65,7 +65,7 @@ def world() -> World:
     """Return a world with every type of sensor, a clock and faults."""
     made = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
     imu, *others = made.sensors
-    faults = Faults(planned=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
+    faults = Faults(scheduled=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
     return replace(made, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
 
 

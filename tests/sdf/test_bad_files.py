@@ -124,7 +124,7 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
     "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4 OBJ file's face: f 1 2 4"),
     "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
     "not square": (bed, "bed.png", image(5, 9), "bed.png heightmap image (columns, rows): (9, 5); must be square"),
-    "image cut off": (bed, "bed.png", image(5, 5)[:-30], "bed.png image: ends too early; must be a whole PNG file"),
+    "image cut off": (bed, "bed.png", image(5, 5)[:-30], "bed.png image: ends too early; must be a complete PNG file"),
     "NaN": (bed, "bed.asc", GRID + b"1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
     "no data": (bed, "bed.asc", GRID + b"1 2\n3 -9999\n", "height in row 2, column 2: no data; must be finite"),
     "too few": (bed, "bed.asc", GRID + b"1 2\n3\n", "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2"),
@@ -188,8 +188,8 @@ FIELD = '<grid file="flow.csv" space="world" x="x" y="y" z="z" east="u" north="v
 
 
 CURRENTS: dict[str, tuple[str, str, str, str]] = {
-    "layers out of order": (SHEET, LAYERS + "0,1,0\n9,1,0\n4,1,0\n", "<stratified> flow.csv:4", "in order of depth"),
-    "layers with a gap": (SHEET, LAYERS + "0,1,0\n9,,0\n", "<stratified> flow.csv:3", "a table has no gaps"),
+    "layers out of order": (SHEET, LAYERS + "0,1,0\n9,1,0\n4,1,0\n", "<stratified> flow.csv:4", "sort the rows"),
+    "layers with a gap": (SHEET, LAYERS + "0,1,0\n9,,0\n", "<stratified> flow.csv:3", "fill in all cells"),
     "layers in knots": (SHEET, LAYERS.replace("m/s", "kn") + "0,1,0\n", "<stratified> flow.csv:1", "unit of east: kn"),
     "layers too fast": (SHEET, LAYERS + "0,40,0\n", "<stratified> flow.csv:2", "check the unit"),
     "tide out of order": (CHANNEL, TIDE + "2021-03-04 13:00, ebb,-24\n", "<tidal> flow.csv:4", "not after that of the"),

@@ -254,7 +254,7 @@ def test_what_no_clock_can_hold(refused: Refused, in_link: Text, body: str, prob
 def test_noise_in_a_sensors_terms_is_refused_with_its_line(refused: Refused, in_link: Text) -> None:
     body = '<noise type="gaussian"><navsense:noise><random_walk>1e-9</random_walk></navsense:noise></noise>'
     (line,) = refused(in_link(clock("c", body)))
-    assert line.startswith("dive.sdf:5 <clock><noise><random_walk>: 1e-09; belongs to a sensor's channel")
+    assert line.startswith("dive.sdf:5 <clock><noise><random_walk>: 1e-09; is a field of sensor channels")
 
 
 @pytest.mark.requirement("CLK-9")
@@ -281,5 +281,5 @@ def test_latency_of_a_sensor() -> None:
     context = Context("dive.sdf")
     only_deviation = b"<sensor><navsense:latency>\n<stddev>1</stddev></navsense:latency></sensor>"
     assert parse_latency(context, parse_xml(only_deviation, "dive.sdf")) is None
-    with pytest.raises(SdfError, match=r"dive.sdf:1 <navsense:latency> mean: 0.0; must be > 0 where stddev is"):
+    with pytest.raises(SdfError, match=r"dive.sdf:1 <navsense:latency> mean: 0.0; must be > 0 if stddev is"):
         context.raise_problems()

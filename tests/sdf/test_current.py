@@ -244,7 +244,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         '<gauss_markov>\n<speed mean="2" maximum="1"/></gauss_markov>',
         "",
         5,
-        "<speed> mean of the wander: 2.0; must be from",
+        "<speed> mean of the process: 2.0; must be from",
     ),
     "degrees of a speed": ('<gauss_markov>\n<speed degrees="true"/></gauss_markov>', "", 5, "<speed degrees>"),
     "one name": (
@@ -279,7 +279,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         "<tidal> angle between flood and ebb (deg): 39",
     ),
     "no date of ellipses": ("<tidal_ellipses/>", "", 4, "<tidal_ellipses>: without a date; needs one; give <navsense"),
-    "no ellipse": ("<tidal_ellipses/>", START, 4, "<tidal_ellipses> tidal constituents: none; must be one at least"),
+    "no ellipse": ("<tidal_ellipses/>", START, 4, "<tidal_ellipses> tidal constituents: none; must have at least one"),
     "no axis": (
         '<tidal_ellipses>\n<ellipse name="M2" major="0.3" phase_deg="0" direction_deg="0"/></tidal_ellipses>',
         START,
@@ -291,7 +291,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         <ellipse name="M2" major="0.1" minor="-0.3" phase_deg="0" direction_deg="0"/></tidal_ellipses>""",
         START,
         5,
-        "<ellipse> minor axis of M2 (m/s): -0.3; must be at most the major one, 0.1",
+        "<ellipse> minor axis of M2 (m/s): -0.3; must be at most the major axis, 0.1",
     ),
     "nameless ellipse": (
         '<tidal_ellipses>\n<ellipse major="0.3" minor="0" phase_deg="0" direction_deg="0"/></tidal_ellipses>',
@@ -316,7 +316,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         5,
         "<uniform>: x; must be 3 finite numbers",
     ),
-    "no factor": ("<profile><uniform>1 0 0</uniform></profile>", "", 4, "<profile> layers: none; must be one at least"),
+    "no factor": ("<profile><uniform>1 0 0</uniform></profile>", "", 4, "<profile> layers: none; must have"),
 }
 
 

@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense import sdf
 from navsense.description import describe
-from navsense.environment.terrain.lazy_shape import LazyShape
+from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.errors import FieldError
 from navsense.noise.channel import Noise
@@ -146,7 +146,7 @@ def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp
 @pytest.mark.parametrize(
     ("geometry", "problem"),
     [
-        ("<sphere><radius>0</radius></sphere>", "<sphere> sphere's radius (m): 0.0; must be above 0"),
+        ("<sphere><radius>0</radius></sphere>", "<sphere> sphere's radius (m): 0.0; must be a number from 1e-09"),
         ("<sphere><radius>big</radius></sphere>", "<sphere><radius>: big; must be a finite number"),
         ("<plane><normal>0 0 0</normal></plane>", "<plane> plane's normal: (0.0, 0.0, 0.0); must be finite and not"),
         ("<box><sise>1 1 1</sise></box>", "<box><sise>; is unknown here; did you mean size?"),

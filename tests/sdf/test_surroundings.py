@@ -13,9 +13,8 @@ import navsense as ns
 from navsense import sdf
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, FieldSum, UniformField
-from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
-from navsense.environment.magnetic import WorldMagneticModel
+from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
 from navsense.geodesy import Origin
 from navsense.world import World

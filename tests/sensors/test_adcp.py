@@ -589,7 +589,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     """From 2 to 4 s of a run nothing comes back from the bottom; the water is heard, and what is true stays."""
     spec = sheet(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
-    lost = Faults(planned=(ScheduledFault("lost_lock", 2.0, 4.0),))
+    lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
     mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=lost)
     run = ns.simulate(World("sea", (model,), (mounted,), environment=sea()), 6.0)["auv::base::adcp"]
     struck = (run.time >= 2.0) & (run.time < 4.0)

@@ -19,9 +19,8 @@ from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.errors import SensorError, SimulationError, UnknownNameError
 from navsense.kernels import INTERPRETED
-from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.caching import CachedMotion
+from navsense.motion.derived import AttachedMotion, CachedMotion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise

@@ -15,7 +15,7 @@ import navsense as ns
 from navsense.environment.base import Environment
 from navsense.errors import FieldError, SdfError, SensorError
 from navsense.live_run import concatenate_readings
-from navsense.motion.attached import AttachedMotion
+from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose
 from navsense.testing import example_motion

@@ -214,7 +214,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
-    lost = Faults(planned=(ScheduledFault("lost_lock", 1.0, 2.0),))
+    lost = Faults(scheduled=(ScheduledFault("lost_lock", 1.0, 2.0),))
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
     run = ns.simulate(World("sea", (model,), (mounted,), environment=bed()), 3.0)["auv::base::dvl"]
     struck = (run.time >= 1.0) & (run.time < 2.0)

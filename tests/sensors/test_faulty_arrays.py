@@ -30,7 +30,7 @@ DOWN = from_rpy(0.0, 0.5 * np.pi, 0.0)
 def world(spec: Any, *planned: ScheduledFault) -> World:
     """One that stands 20 m below the surface and 30 m above a level bed, looking down."""
     model = Model("auv", (Link("auv::base"),), "auv::base", motion=Stationary(Pose((0.0, 0.0, HEIGHT), DOWN)))
-    mounted = MountedSensor(NAME, spec, "auv", "auv::base", RATE, topic="/one", faults=Faults(planned=planned))
+    mounted = MountedSensor(NAME, spec, "auv", "auv::base", RATE, topic="/one", faults=Faults(scheduled=planned))
     bed = Body("bed", Plane(), Pose((0.0, 0.0, HEIGHT - 30.0)))
     return World("sea", (model,), (mounted,), environment=Environment(scene=Scene((bed,)), water=Water()))
 

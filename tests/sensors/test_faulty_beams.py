@@ -48,7 +48,7 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
     """Return one that goes north-east at 20 m above a level bed."""
     motion = waypoints(np.array((0.0, 100.0)), [Pose((0.0, 0.0, HEIGHT)), Pose((100.0, 50.0, HEIGHT))])
     model = Model("auv", (Link(LINK),), LINK, motion=motion)
-    mounted = MountedSensor(NAME, spec, "auv", LINK, 10.0, topic="/one", faults=Faults(planned=planned))
+    mounted = MountedSensor(NAME, spec, "auv", LINK, 10.0, topic="/one", faults=Faults(scheduled=planned))
     around = Environment(scene=Scene((Body("bed", Plane()),)), water=Water(surface=100.0, sound_speed=1500.0))
     return World("sea", (model,), (mounted,), environment=around)
 

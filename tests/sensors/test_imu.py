@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from navsense.environment.base import Environment, UniformField
-from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
+from navsense.motion.derived import attach
 from navsense.motion.stationary import Stationary
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Imu

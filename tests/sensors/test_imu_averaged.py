@@ -15,8 +15,8 @@ from navsense.environment.base import Environment, UniformField, VectorField
 from navsense.environment.gravity import NormalGravity
 from navsense.errors import SensorError
 from navsense.geodesy import EARTH_RATE, Origin
-from navsense.motion.attached import attach
 from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.derived import attach
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints

@@ -14,8 +14,7 @@ from scipy.integrate import quad
 
 import navsense as ns
 from navsense.environment.base import Environment
-from navsense.environment.terrain.base import Shape
-from navsense.environment.terrain.lazy_shape import LazyShape
+from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.primitives import Box, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water

@@ -109,7 +109,7 @@ def dived(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World
     text = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="auv"><link name="base">{PLUGIN}</link></model>{BED}</world></sdf>"""
     world = load(text, fidelity=fidelity)
-    sensor = replace(world.sensors[0], faults=Faults(planned=(ScheduledFault("lost_lock", 12.0, 13.0),)))
+    sensor = replace(world.sensors[0], faults=Faults(scheduled=(ScheduledFault("lost_lock", 12.0, 13.0),)))
     world = replace(world, sensors=(sensor,))
     return world, ns.simulate(world, 24.6, seed=1, motion={"auv": motion}, epoch=1000)
 

@@ -23,7 +23,7 @@ from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.channel import NEUTRAL
-from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.terms import stationary_stddev
 from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, evenly_spaced
 from tests.verification.estimates import (
     FEWEST,

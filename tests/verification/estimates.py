@@ -34,7 +34,7 @@ DIGITS = 16.0 * float(np.finfo(np.float64).eps)
 """What a value may be off by, of the largest that it was made from."""
 
 FLICKER_FLATNESS = 0.02
-"""What the floor of flicker is declared to be off by at most, of its size: `noise.flicker`."""
+"""What the floor of flicker is declared to be off by at most, of its size: `noise.terms`."""
 
 SPANS = 10
 """Factor between the spans at which all terms together are held."""

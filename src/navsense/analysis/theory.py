@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.noise.channels import FLICKER_BAND
-from navsense.noise.flicker import make_components
+from navsense.noise.terms import make_components
 from navsense.typing import FloatArray
 
 

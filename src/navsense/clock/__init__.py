@@ -1,15 +1,18 @@
-"""Clocks: what a sensor's time stamps are off by, as a function of the run, the clock and the time.
+"""Clocks: the error of a sensor's time stamps as a function of the run, the clock and the time.
 
-The stamp of a sample at true time t is formed at the border as ``epoch + t + error``. The error of a clock is::
+The stamp of a sample at true time t is ``epoch + t + error``. The error of a clock is::
 
-    error(t) = saturate(turn_on + drift(t) + x(t) + correction(t) + jitter)     without precision
-    error(t) = quantise(t + that, precision) - t                                with it: it shows multiples of it
+    e(t) = saturate(turn_on + drift(t) + x(t) + correction(t) + jitter)
+    error(t) = e(t)                                         without precision
+    error(t) = quantise(t + e(t), precision) - t            with precision: the clock shows multiples of it
 
-`turn_on` and `drift` are those of the clock's `Noise`, x is its `Oscillator`'s phase and `correction` its
-`Discipline`'s. All four are the clock's own: drawn from streams keyed by the clock, on integer nodes 1 ms apart and
-linear between them (what is a polynomial of time is exact), so every sensor on the clock reads the same curve and
-removing one leaves the others as they were. `jitter` is reading noise, ``mean + stddev w``, drawn for each stamp from a
-stream of the sensor. The corrections follow the clock's own error; limits, precision and jitter are the reading's.
+`turn_on` and `drift` are terms of the clock's `Noise`, x is the phase of its `Oscillator` and `correction` that of its
+`Discipline`. These four belong to the clock: the keys of their random streams contain the name of the clock. They are
+computed on integer nodes 1 ms apart and are linear between nodes; polynomials of time are exact. All sensors on a clock
+therefore read the same error, and removing a sensor changes no other sensor.
+
+`jitter` is reading noise, ``mean + stddev w``, drawn for each stamp from a stream of the sensor. The discipline
+measures the error of the clock before limits, precision and jitter.
 """
 
 from navsense.clock.base import Clock

@@ -1,9 +1,9 @@
-"""The nodes of a clock's error: where they are, and the straight lines between them.
+"""The nodes of a clock's error and the linear interpolation between them.
 
     t_k = k / 1000 s                                                      k = 0, 1, 2, ...
     e(t) = after_k + (1000 t - k) (before_(k+1) - after_k)                t_k <= t < t_(k+1)
 
-`before` and `after` are the error just before and at a node; they differ where the clock is stepped.
+`before` and `after` are the error just before and at a node. They differ if the clock is stepped at the node.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from navsense.kernels import kernel
-from navsense.noise.gauss_markov import gauss_markov_step
+from navsense.noise.terms import gauss_markov_step
 from navsense.typing import FloatArray, Times
 
 NODE_RATE = 1000.0
-"""Nodes of a clock's error: 1 ms apart, whatever the sensors' rates."""
+"""Nodes per second, at any rate of the sensors."""
 
 NODE_INTERVAL = 1.0 / NODE_RATE
-"""Seconds from one node to the next."""
+"""Time between nodes (s)."""
 
 
 @kernel
@@ -29,7 +29,7 @@ def parabola(t: float, offset: float, frequency: float, ageing: float) -> float:
 
 @kernel
 def write_drift(start: float, phi: float, q: float, draws: FloatArray, out: FloatArray) -> float:
-    """Write a Gauss-Markov process at the nodes (n,) that follow `start`; return it at the last."""
+    """Write a Gauss-Markov process at the nodes (n,) after one with the value `start`; return the last value."""
     for i in range(out.shape[0]):
         start = gauss_markov_step(start, phi, q, draws[i])
         out[i] = start
@@ -38,19 +38,19 @@ def write_drift(start: float, phi: float, q: float, draws: FloatArray, out: Floa
 
 @kernel
 def interpolate(time: Times, start: int, first: int, before: FloatArray, after: FloatArray, out: FloatArray) -> int:
-    """Write the error at time[start:] while it lies between nodes; return the sample that does not, else their number.
+    """Write the error at time[start:] until the first time outside the nodes; return its index, or the count.
 
-    before, after (n + 1,) are the error at the nodes from `first` on.
+    before, after (n + 1,): the error at the nodes from `first` on.
     """
     last: int = before.shape[0] - 1
     count: int = time.shape[0]
     for i in range(start, count):
-        place = time[i] * NODE_RATE
-        left = int(place)  # no instant is negative
+        position = time[i] * NODE_RATE
+        left = int(position)  # times are not negative
         if left < first or left - first >= last:
             return i
-        k = np.uint64(left - first)  # an index whose sign nobody asks for
-        out[i] = after[k] + (place - left) * (before[k + np.uint64(1)] - after[k])
+        k = np.uint64(left - first)  # an unsigned index skips the check for negative values
+        out[i] = after[k] + (position - left) * (before[k + np.uint64(1)] - after[k])
     return count
 
 

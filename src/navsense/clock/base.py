@@ -1,4 +1,4 @@
-"""The data sheet of a clock."""
+"""The specification of a clock."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from navsense.series import LONGEST_TIME
 from navsense.validation import validate_types
 
 MIN_CORRELATION_TIME = 0.1
-"""Seconds: from here on the drift between nodes has its variance to half a percent."""
+"""s. From this correlation time on, the variance of the drift between nodes is within half a percent."""
 
 CLOCK_FIELDS = frozenset(
     """mean stddev bias_mean bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision minimum maximum
     classic""".split()
 )
-"""Fields of `Noise` that a clock knows: SDF's."""
+"""Fields of `Noise` that a clock supports: those of SDF."""
 
 
 @dataclass(frozen=True)
 class ClockStep:
-    """A fault on purpose: from `start` to `end` (s, true time) a clock shows `size` (s) more, whoever corrects it.
+    """A scheduled fault: from `start` to `end` (s, true time) a clock is `size` (s) ahead. No discipline corrects it.
 
-    Raises `ClockError` for times that are none, and a size that is not finite.
+    Raises `ClockError` for invalid times and a size that is not finite.
     """
 
     start: float
@@ -34,7 +34,7 @@ class ClockStep:
     size: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no step."""
+        """Check the values."""
         validate_types(self, "of a clock's step", error=ClockError)
         if not (math.isfinite(self.start) and self.end > self.start):
             allowed = "must be from a finite time to a later one"
@@ -45,12 +45,16 @@ class ClockStep:
 
 @dataclass(frozen=True)
 class Clock:
-    """One clock: its full name `model::link::clock`, its noise in seconds, its oscillator, and who corrects it.
+    """The specification of one clock.
 
-    With `monotonic`, the stamps of each sensor on it rise by at least a nanosecond: one that would not is set to a
-    nanosecond above the one before. `where` is the place of its declaration, `steps` are scheduled faults.
+    name: full name, `model::link::clock`.
+    noise: noise in seconds. Only the fields `CLOCK_FIELDS` are supported.
+    oscillator, discipline: None for a clock without.
+    monotonic: each stamp of a sensor is at least one nanosecond after the previous stamp.
+    where: place of the declaration.
+    steps: scheduled faults.
 
-    Raises `ClockError` for a drift that is gone before its next node, and for noise in terms that a clock has not.
+    Raises `ClockError` for a correlation time below `MIN_CORRELATION_TIME` and for noise that a clock does not support.
     """
 
     name: str
@@ -62,15 +66,15 @@ class Clock:
     steps: tuple[ClockStep, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no clock can have."""
+        """Check the values."""
         validate_types(self, f"of clock {self.name}", error=ClockError)
         tau = self.noise.dynamic_bias_correlation_time
         if self.noise.has_dynamic_bias and tau < MIN_CORRELATION_TIME:
             raise ClockError(
                 f"dynamic_bias_correlation_time of clock {self.name}",
                 tau,
-                allowed=f"must be at least {MIN_CORRELATION_TIME} s: a clock's drift lives on nodes 1 ms apart",
-                remedy="what is faster is jitter: give it as stddev",
+                allowed=f"must be at least {MIN_CORRELATION_TIME} s: the drift of a clock is computed every 1 ms",
+                remedy="give faster noise as stddev (jitter)",
                 where=self.where,
             )
         for field in fields(Noise):
@@ -79,7 +83,7 @@ class Clock:
                 raise ClockError(
                     f"{field.name} of clock {self.name}",
                     value,
-                    allowed="belongs to a sensor's channel, not to a clock",
+                    allowed="is a field of sensor channels, not of clocks",
                     remedy="give the clock an oscillator",
                     where=self.where,
                 )

@@ -1,26 +1,26 @@
-"""Discipline: what keeps a clock near a reference, as NTP or a receiver's pulse each second does.
+"""Discipline: synchronisation of a clock to a reference such as NTP or the pulse per second of a receiver.
 
-    m = e(t_n) + mean + stddev w                       measured at t_n = n interval, n = 1, 2, ...; e the clock's error
-    |m| > step_threshold:   e is stepped by -m at t_n; the frequency stays as corrected
-    otherwise:              f_n = f_(n-1) - integral m / interval
-                            u_n = f_n - proportional m / interval, held within +- slew_rate
+    m = e(t_n) + mean + stddev w       offset measured at t_n = n interval, n = 1, 2, ...; e is the clock's error
+    if |m| > step_threshold:           e is stepped by -m at t_n; the frequency correction is unchanged
+    otherwise:                         f_n = f_(n-1) - integral m / interval
+                                       u_n = f_n - proportional m / interval, clamped to +- slew_rate
     the clock is slewed at the fractional frequency u_n until t_(n+1)
 
-While u_n is held at its limit, f stays (no wind-up). Polls before `until`, to the nearest millisecond, count: from then
-on the reference is lost. The slew of the last one goes on to its end, the instant of the next; from there the clock
-runs on at its own frequency and f, the last correction of it. What is measured is the clock's own error, so a turn-on
-error and a drift of its `Noise` are corrected as the oscillator's are; jitter is not.
+While u_n is clamped, f is constant (no wind-up). Only polls before `until` (rounded to a millisecond) are used; from
+then on the reference is lost (holdover). The slew of the last poll ends at the time of the next poll. After that the
+clock runs at its own frequency plus the last correction f. The measured error includes the turn-on bias and the drift
+of the clock's `Noise`, but not the jitter.
 
-The loop is that of an alpha-beta filter, alpha = `proportional`, beta = `integral`; it is stable for 0 < alpha < 2 and
-0 <= beta < 4 - 2 alpha. Where it neither steps nor is limited, the error just before a poll has, once settled, the mean
-``-mean`` and the variance::
+The loop is an alpha-beta filter with alpha = `proportional` and beta = `integral`. It is stable for 0 < alpha < 2 and
+0 <= beta < 4 - 2 alpha. Without steps and clamping, the settled error just before a poll has the mean ``-mean`` and the
+variance::
 
     ((2 alpha^2 + 2 beta + alpha beta) stddev^2 + 2 q_1 interval) / (alpha (4 - 2 alpha - beta))
 
-under white measurement noise and white FM of q_1 = h_0 / 2; a constant frequency leaves nothing if beta > 0.
+with white measurement noise and white FM of q_1 = h_0 / 2. If beta > 0, a constant frequency offset causes no error.
 
-Source: the defaults are those of ntpd's documentation (step at 128 ms, slew at 500 ppm, polls of 64 s); the variance is
-the alpha-beta filter's, derived in the tests from the loop's own matrix.
+Source: the defaults are those of the documentation of ntpd (step at 128 ms, slew at 500 ppm, polls of 64 s). The tests
+derive the variance from the matrix of the loop.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
-from navsense.clock.oscillator import check_number
 from navsense.errors import ClockError
 from navsense.field_metadata import NON_NEGATIVE, get_file_fields, in_file
 from navsense.kernels import kernel
 from navsense.random_streams import Draws, RandomProcess, StreamKey
 from navsense.series import LONGEST_TIME
 from navsense.typing import FloatArray
-from navsense.validation import validate_types
+from navsense.validation import MAX_MAGNITUDE, check_number, validate_types
 
 _LIMIT = in_file(minimum=0.0, may_be_infinite=True)
 
@@ -48,13 +47,16 @@ _SHIFT, _RATE, _FREQUENCY, _SINCE = range(4)
 
 @dataclass(frozen=True)
 class Discipline:
-    """How a clock is corrected; the loop stands at the head of this file.
+    """The specification of a discipline. The module docstring has the loop.
 
-    interval (s) between polls, whole milliseconds; step_threshold (s), infinite for a clock that is never stepped;
-    slew_rate (fraction); proportional, integral (gains); mean, stddev (s) of the measured offset's error; until (s),
-    when the reference is lost.
+    interval: time between polls (s), an integer number of milliseconds.
+    step_threshold: s, infinite for a clock that is never stepped.
+    slew_rate: largest slew (fraction).
+    proportional, integral: gains.
+    mean, stddev: error of the measured offset (s).
+    until: time at which the reference is lost (s).
 
-    Raises `ClockError` for a value that is not possible, or gains of a loop that is not stable.
+    Raises `ClockError` for an invalid value and for gains with which the loop is not stable.
     """
 
     interval: float = 64.0
@@ -67,21 +69,21 @@ class Discipline:
     until: float = field(default=math.inf, metadata=_LIMIT)
 
     def __post_init__(self) -> None:
-        """Refuse what is no discipline."""
+        """Check the values."""
         validate_types(self, error=ClockError)
         for name, file in get_file_fields(Discipline).items():
             value = getattr(self, name)
             if not file.may_be_infinite or value != math.inf:
-                check_number(name, value, minimum=file.minimum)
+                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
         nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
             raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")
         if nodes < 1.0 or abs(nodes - round(nodes)) > 1e-9 * nodes:
             raise ClockError("interval", self.interval, allowed="must be a whole number of milliseconds, at least one")
         if not 0.0 < self.proportional < 2.0:
-            raise ClockError("proportional", self.proportional, allowed="must be between 0 and 2, or it swings up")
+            raise ClockError("proportional", self.proportional, allowed="must be between 0 and 2: the loop is unstable")
         if self.integral >= 4.0 - 2.0 * self.proportional:
-            allowed = f"must be below 4 - 2 proportional = {4.0 - 2.0 * self.proportional:g}, or the loop swings up"
+            allowed = f"must be below 4 - 2 proportional = {4.0 - 2.0 * self.proportional:g}: the loop is unstable"
             raise ClockError("integral", self.integral, allowed=allowed)
 
 
@@ -98,10 +100,12 @@ def steer(
     before: FloatArray,
     after: FloatArray,
 ) -> None:
-    """Write the corrected error before and after the nodes (n,) from `first` on, without the line of the oscillator.
+    """Write the corrected error before and after the nodes (n,) from `first` on, without the oscillator's polynomial.
 
-    line = offset, frequency, ageing; last_poll is the last node at which a poll counts; state = [shift (s) and rate of
-    the correction at its last change, frequency correction, node of that change]; draws holds a normal for each poll.
+    polynomial: offset, frequency, ageing.
+    last_poll: last node with a poll.
+    draws: one normal per poll.
+    state: shift (s) and rate of the correction at its last change, frequency correction, node of that change.
     """
     polls, limit = 0, settings[_SLEW]
     for i in range(nodes.shape[0]):
@@ -117,9 +121,9 @@ def steer(
                 if abs(measured) > settings[_THRESHOLD]:
                     shift -= measured
                 else:
-                    a_second = measured / (float(interval) * NODE_INTERVAL)
-                    frequency = state[_FREQUENCY] - settings[_INTEGRAL] * a_second
-                    rate = frequency - settings[_PROPORTIONAL] * a_second
+                    offset_rate = measured / (float(interval) * NODE_INTERVAL)
+                    frequency = state[_FREQUENCY] - settings[_INTEGRAL] * offset_rate
+                    rate = frequency - settings[_PROPORTIONAL] * offset_rate
                     if abs(rate) <= limit:
                         state[_FREQUENCY] = frequency
                     state[_RATE] = min(max(rate, -limit), limit)
@@ -128,23 +132,23 @@ def steer(
 
 
 class ClockSteering:
-    """The discipline of one clock in one run, read forwards node by node."""
+    """The discipline of one clock in one run, computed forwards node by node."""
 
     def __init__(self, discipline: Discipline, seed: int, key: StreamKey) -> None:
-        """Open the stream of the measured offset, and stand at node 0, where nothing is corrected."""
+        """Start at node 0 without a correction."""
         self._draws = Draws((RandomProcess("discipline", "measured"),), seed, key)
         self._interval = round(discipline.interval * NODE_RATE)
         self._last_poll = round(min(discipline.until * NODE_RATE, 2.0**62)) - 1
-        sizes = (discipline.mean, discipline.stddev, discipline.step_threshold, discipline.slew_rate)
-        self._settings = np.array([*sizes, discipline.proportional, discipline.integral])
+        limits = (discipline.mean, discipline.stddev, discipline.step_threshold, discipline.slew_rate)
+        self._settings = np.array([*limits, discipline.proportional, discipline.integral])
         self._state = np.zeros(4)
 
     def advance(
         self, first: int, nodes: FloatArray, polynomial: FloatArray, before: FloatArray, after: FloatArray
     ) -> None:
-        """Write the error (n,) s before and after the nodes from `first` on; nodes (n,) is the error left alone."""
-        done, goal = first - 1, first - 1 + nodes.size
-        polls = min(goal, self._last_poll) // self._interval - min(done, self._last_poll) // self._interval
+        """Write the error (n,) s before and after the nodes from `first` on; `nodes` (n,) is the uncorrected error."""
+        start, end = first - 1, first - 1 + nodes.size
+        polls = min(end, self._last_poll) // self._interval - min(start, self._last_poll) // self._interval
         draws = self._draws.take(polls)[0]
         settings = (self._interval, self._last_poll, self._settings)
         steer(nodes, first, polynomial, *settings, draws, self._state, before, after)

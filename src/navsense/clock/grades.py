@@ -1,7 +1,7 @@
-"""Grades of oscillators: data sheets by name, each figure with where it is from.
+"""Grades of oscillators: typical specifications by name, with a source for each value.
 
-A data sheet bounds what every part keeps to: a tolerance of +- a is taken as three standard deviations of the parts, a
-typical figure as one. A figure for which no source was found is left at zero and named in `missing`.
+A tolerance of +- a in a data sheet is three standard deviations here, a typical value is one. A value without a source
+is zero, and `missing` names it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_AGEING = "ageing, temperature"
 
 @dataclass(frozen=True)
 class OscillatorGrade:
-    """One grade: its oscillator, where its figures are from, and what no source gave."""
+    """One grade: its oscillator, the sources of its values, and the values without a source."""
 
     oscillator: Oscillator
     sources: tuple[str, ...]
@@ -97,7 +97,10 @@ GRADES: Mapping[str, OscillatorGrade] = {
 
 
 def get_oscillator(name: str) -> Oscillator:
-    """Return the oscillator of a grade; `dataclasses.replace` changes single figures. Raises `ClockError`."""
+    """Return the oscillator of a grade. Raises `ClockError` for an unknown name.
+
+    `dataclasses.replace` changes single values.
+    """
     if name not in GRADES:
         raise ClockError("grade of oscillator", name, allowed=f"must be one of {', '.join(GRADES)}")
     return GRADES[name].oscillator

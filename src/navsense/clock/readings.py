@@ -1,7 +1,7 @@
 """Readings of a clock at any instant, not only at the samples of a sensor.
 
     at a sample, t = k / rate           the error of the stamp, to the last bit
-    between samples                     saturate(curve(t) + mean + stddev w(t)), then quantised, as a stamp is
+    between samples                     saturate(clock(t) + mean + stddev w(t)), then quantised like a stamp
 
 ``w(t)`` is a standard normal that depends only on the seed, the run, the name of the reader and t. It advances no
 random stream. A query at t therefore always returns the same value, and a query changes no stamp.
@@ -21,16 +21,14 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
 from navsense.kernels import kernel
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white_noise
+from navsense.noise.terms import quantise, saturate, white_noise
 from navsense.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
 from navsense.series import LONGEST_TIME
 from navsense.ticks import MAX_TICKS, Ticks
 from navsense.typing import FloatArray, IntArray, Times
 
-CURVE_MEMORY = 10.0
-"""Length (s) of the clock's curve that a reader keeps before its latest instant."""
+REALISATION_MEMORY = 10.0
+"""Length (s) of the clock's realisation that a reader keeps before its latest time."""
 
 CLOCK_RATE = 1.0
 """Rate (Hz) of the samples of a clock without a sensor; a monotonic clock is bisected between them."""
@@ -42,8 +40,8 @@ STAMPS_AHEAD = 0.25
 class ClockReadings:
     """The error of one clock for one reader: a sensor with samples at `rate` (Hz), or the clock itself.
 
-    Queries at increasing instants are fast. An instant more than `CURVE_MEMORY` seconds before the latest one restarts
-    the curve at t = 0.
+    Queries at increasing times are fast. A time more than `REALISATION_MEMORY` seconds before the latest one restarts
+    the realisation at t = 0.
     """
 
     def __init__(self, clock: Clock | None, name: str, seed: int, run: int, rate: float) -> None:
@@ -52,9 +50,9 @@ class ClockReadings:
         self._name, self._seed, self._run, self._rate = name, seed, run, rate
         self._key = seed_state(seed, (run, "reading", name))
         self._has_stamps = self._clock.monotonic or self._clock.noise.stddev > 0.0
-        self._curve_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
-        self._curve: ClockRealisation
-        self._ahead: ClockRealisation  # reader of the same curve, at the latest query
+        self._realisation_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
+        self._realisation: ClockRealisation
+        self._latest: ClockRealisation  # reader of the same realisation, at the latest query
         self._reader: Stamps
         self._stamps = np.empty(0)
 
@@ -67,7 +65,7 @@ class ClockReadings:
         return out
 
     def error(self, time: float) -> float:
-        """Return the error (s) at an instant (s), the same bits as `errors`. Raises `ClockError` for an invalid one."""
+        """Return the error (s) at a time (s), the same bits as `errors`. Raises `ClockError` for an invalid one."""
         if not 0.0 <= time < LONGEST_TIME:
             check_instants(np.array([time]))
         if self._has_stamps:
@@ -104,7 +102,7 @@ class ClockReadings:
         return k
 
     def _error_between(self, time: float, k: int, low: float, high: float) -> float:
-        """Return the error (s) of a monotonic clock at an instant (s) between samples k and k + 1.
+        """Return the error (s) of a monotonic clock at a time (s) between samples k and k + 1.
 
         low, high (s) are the errors of these samples.
         """
@@ -113,49 +111,49 @@ class ClockReadings:
         write_midpoints(time, a, b, midpoints)
         return float(descend(time, a, b, a + low, b + high, midpoints, self._draw(midpoints)))
 
-    def _curve_from(self, time: float) -> ClockRealisation:
-        """Return a reader of the curve that stands at or before an instant (s)."""
-        if self._curve_start > time:
-            self._curve, self._curve_start = ClockRealisation(self._clock, self._seed, self._run), 0.0
-            self._ahead = self._curve.copy()
-        elif self._ahead.is_past(time):
-            self._ahead = self._curve.copy()
-        return self._ahead
+    def _open_realisation(self, time: float) -> ClockRealisation:
+        """Return a reader of the realisation at or before a time (s)."""
+        if self._realisation_start > time:
+            self._realisation, self._realisation_start = ClockRealisation(self._clock, self._seed, self._run), 0.0
+            self._latest = self._realisation.copy()
+        elif self._latest.is_past(time):
+            self._latest = self._realisation.copy()
+        return self._latest
 
-    def _forget(self, latest: float) -> None:
-        """Forget the curve more than `CURVE_MEMORY` before the latest instant (s), a second of it at a time."""
-        if latest - CURVE_MEMORY - self._curve_start > 1.0:
-            self._curve_start = latest - CURVE_MEMORY
-            self._curve.varying_error_at(self._curve_start)
+    def _trim_realisation(self, latest: float) -> None:
+        """Free the realisation more than `REALISATION_MEMORY` before the latest time (s), in steps of a second."""
+        if latest - REALISATION_MEMORY - self._realisation_start > 1.0:
+            self._realisation_start = latest - REALISATION_MEMORY
+            self._realisation.varying_error_at(self._realisation_start)
 
     def _draw(self, time: Times) -> FloatArray:
         """Return the error (n,) s at non-decreasing instants between samples, without the monotonic rule."""
         if not time.size:
             return np.empty(0)
-        curve, noise = self._curve_from(float(time[0])), self._clock.noise
-        out = curve.varying_error(time)
-        self._forget(float(time[-1]))
+        realisation, noise = self._open_realisation(float(time[0])), self._clock.noise
+        out = realisation.varying_error(time)
+        self._trim_realisation(float(time[-1]))
         draws = draw_normals(self._key, time.view(np.uint64)) if noise.stddev > 0.0 else np.zeros(time.size)
-        add_jitter(curve.constant, noise.mean, noise.stddev, draws, out)
+        add_jitter(realisation.constant, noise.mean, noise.stddev, draws, out)
         limit_and_quantise(noise, time, out)
         return out
 
     def _draw_one(self, time: float) -> float:
-        """Return what `_draw` does for one instant (s), by fewer arrays."""
-        curve, noise = self._curve_from(time), self._clock.noise
-        drift = curve.varying_error_at(time)
-        self._forget(time)
+        """Return the result of `_draw` for one time (s) with fewer arrays."""
+        realisation, noise = self._open_realisation(time), self._clock.noise
+        drift = realisation.varying_error_at(time)
+        self._trim_realisation(time)
         draw = draw_normals(self._key, np.array([time]).view(np.uint64)).item() if noise.stddev > 0.0 else 0.0
         error = saturate(
-            (curve.constant + drift) + white_noise(noise.mean, noise.stddev, draw), noise.minimum, noise.maximum
+            (realisation.constant + drift) + white_noise(noise.mean, noise.stddev, draw), noise.minimum, noise.maximum
         )
         return float(quantise(time + error, noise.precision) - time if noise.precision > 0.0 else error)
 
     def _stamp_error(self, k: int) -> float:
         """Return the stamp error (s) of sample k."""
-        place = k - self._first
-        if 0 <= place < self._stamps.size:
-            return float(self._stamps[place])
+        row = k - self._first
+        if 0 <= row < self._stamps.size:
+            return float(self._stamps[row])
         return float(self._stamp_errors(np.array([k]))[0])
 
     def _stamp_errors(self, index: IntArray) -> FloatArray:

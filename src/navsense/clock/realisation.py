@@ -1,7 +1,7 @@
-"""The curve of a clock: its own error as a function of run, clock and time, the same for every sensor on it.
+"""The realisation of a clock: its error as a function of time in one run, the same for every sensor on the clock.
 
-It is made once, in blocks of nodes that each know the next: whoever reads it holds the block where it stands, and
-asks for what follows. What all have read is forgotten.
+The error is computed once, in a linked list of blocks of nodes. Each reader holds the block of its latest time and
+requests the next block. Blocks that all readers have passed are freed.
 """
 
 from __future__ import annotations
@@ -12,29 +12,28 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, add_parabola, interpolate, parabola, write_drift
-from navsense.clock._phase import OscillatorPhase
 from navsense.clock.base import Clock
 from navsense.clock.discipline import ClockSteering
+from navsense.clock.oscillator import OscillatorPhase
 from navsense.errors import ClockError
-from navsense.noise.bias import compute_turn_on_bias, randomise_sign
 from navsense.noise.channel import Noise
-from navsense.noise.gauss_markov import decay_factor, stationary_stddev, step_stddev
+from navsense.noise.terms import compute_turn_on_bias, decay_factor, randomise_sign, stationary_stddev, step_stddev
 from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess, StreamKey
 from navsense.series import LONGEST_TIME
 from navsense.typing import FloatArray, Times
 
 MIN_NODES = 256
-"""Nodes that are drawn at a time at least."""
+"""Smallest number of nodes that are computed at once."""
 
 _CHANNEL = "clock"
 
 
 class _NoiseDrift:
-    """The turn-on error and the drift of a clock's noise in one run, read forwards node by node."""
+    """The turn-on bias and the drift of a clock's noise in one run, computed forwards node by node."""
 
     def __init__(self, noise: Noise, seed: int, key: StreamKey) -> None:
-        """Draw the turn-on error, and the drift at node 0."""
-        own = (
+        """Draw the turn-on bias and the drift at node 0."""
+        processes = (
             (noise.bias_stddev > 0.0, RandomProcess(_CHANNEL, "turn_on", initial=1, per_tick=0)),
             (
                 noise.classic and noise.has_turn_on_bias,
@@ -42,31 +41,32 @@ class _NoiseDrift:
             ),
             (noise.has_dynamic_bias, RandomProcess(_CHANNEL, "drift", initial=0 if noise.classic else 1)),
         )
-        self._draws = Draws([process for acts, process in own if acts], seed, key)
-        drawn = iter(self._draws.initial)
-        value = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, float(next(drawn)) if own[0][0] else 0.0)
-        if own[1][0]:
-            value = randomise_sign(value, float(next(drawn)))
+        self._draws = Draws([process for is_active, process in processes if is_active], seed, key)
+        draws = iter(self._draws.initial)
+        normal = float(next(draws)) if noise.bias_stddev > 0.0 else 0.0
+        turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, normal)
+        if noise.classic and noise.has_turn_on_bias:
+            turn_on = randomise_sign(turn_on, float(next(draws)))
         sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
         self.varies = noise.has_dynamic_bias
         starts_as_drift = noise.classic and noise.has_dynamic_bias
-        self.constant = 0.0 if starts_as_drift else value
-        self.value = value if starts_as_drift else 0.0
+        self.constant = 0.0 if starts_as_drift else turn_on
+        self.value = turn_on if starts_as_drift else 0.0
         if self.varies:
             if not noise.classic:
-                self.value = stationary_stddev(sigma, tau) * float(next(drawn))
+                self.value = stationary_stddev(sigma, tau) * float(next(draws))
             self._phi, self._q = decay_factor(NODE_INTERVAL, tau), step_stddev(NODE_INTERVAL, sigma, tau)
 
     def advance(self, out: FloatArray) -> None:
-        """Write the drift (s) at the nodes (n,) that follow."""
+        """Write the drift (s) at the next nodes (n,)."""
         self.value = write_drift(self.value, self._phi, self._q, self._draws.take(out.size)[0], out)
 
 
 @dataclass(eq=False, slots=True)
 class _NodeBlock:
-    """The error (n + 1,) s just before and at the nodes from `first` on, and the nodes that follow once there are any.
+    """A block of nodes: the error (n + 1,) s just before and at the nodes from number `first` to `last`.
 
-    The last of them, number `last`, is the first of those that follow.
+    `following` is the next block, None until it is computed. Its first node is node `last`.
     """
 
     first: int
@@ -81,10 +81,10 @@ class _NodeBlock:
 
 
 class _NodeGenerator:
-    """Makes the nodes of one clock in one run, block after block."""
+    """Computes the nodes of one clock in one run, block after block."""
 
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
-        """Draw what is drawn once, and node 0."""
+        """Start at node 0."""
         key: StreamKey = (run, "clock", clock.name)
         self._drift = _NoiseDrift(clock.noise, seed, key)
         self._phase = OscillatorPhase(clock.oscillator, seed, key) if clock.oscillator else None
@@ -93,22 +93,22 @@ class _NodeGenerator:
         self.polynomial = self._phase.polynomial if self._phase else (0.0, 0.0, 0.0)
         offset, frequency, ageing = self.polynomial
         self._from_constant = np.array([self.constant + offset, frequency, ageing])
-        phase_moves = self._phase is not None and self._phase.varies
-        self.varies = self._drift.varies or phase_moves or self._steering is not None
+        phase_varies = self._phase is not None and self._phase.varies
+        self.varies = self._drift.varies or phase_varies or self._steering is not None
 
     def make_first(self) -> _NodeBlock:
-        """Return node 0, before any that follow are made."""
-        at = np.array([self._drift.value])
-        return _NodeBlock(0, at, at)
+        """Return a block with node 0. Call this before `get_next`."""
+        drift = np.array([self._drift.value])
+        return _NodeBlock(0, drift, drift)
 
-    def get_next(self, last: _NodeBlock, left: int) -> _NodeBlock:
-        """Return the nodes that follow `last`; new ones go as far as the one right of `left`, a block at most."""
-        if last.following is None:
-            last.following = self._make_next(last, left)
-        return last.following
+    def get_next(self, block: _NodeBlock, left: int) -> _NodeBlock:
+        """Return the block after `block`. A new block ends at node `left` + 1; `BLOCK_SAMPLES` is the largest size."""
+        if block.following is None:
+            block.following = self._make_next(block, left)
+        return block.following
 
-    def _make_next(self, last: _NodeBlock, left: int) -> _NodeBlock:
-        first = last.last
+    def _make_next(self, block: _NodeBlock, left: int) -> _NodeBlock:
+        first = block.last
         count = min(max(left + 1 - first, MIN_NODES), BLOCK_SAMPLES)
         nodes = np.empty(count + 1)
         if self._drift.varies:
@@ -118,22 +118,23 @@ class _NodeGenerator:
         if self._phase is not None and self._phase.varies:
             self._phase.advance(first + 1, nodes[1:])
         if self._steering is None:
-            nodes[0] = last.after[-1]
+            nodes[0] = block.after[-1]
             return _NodeBlock(first, nodes, nodes)
         before, after = np.empty(count + 1), np.empty(count + 1)
-        before[0], after[0] = last.before[-1], last.after[-1]
+        before[0], after[0] = block.before[-1], block.after[-1]
         self._steering.advance(first + 1, nodes[1:], self._from_constant, before[1:], after[1:])
         return _NodeBlock(first, before, after)
 
 
 class ClockRealisation:
-    """A clock's own error in one run, read forwards: `constant`, the turn-on error, and `drift`, all that moves.
+    """The error of a clock in one run, read forwards in time.
 
-    `moves` is false where there is nothing but the constant.
+    constant: the turn-on bias (s).
+    varies: true if the error has a varying part, see `varying_error`.
     """
 
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
-        """Draw what is drawn once, and stand at node 0."""
+        """Start at t = 0."""
         self._generator = _NodeGenerator(clock, seed, run)
         self._nodes, self._left = self._generator.make_first(), 0
         self.constant, self._polynomial = self._generator.constant, self._generator.polynomial
@@ -142,17 +143,20 @@ class ClockRealisation:
         self.varies = self._generator.varies or self._has_polynomial or bool(self._steps)
 
     def copy(self) -> ClockRealisation:
-        """Return another reader of the same curve, that stands where this one does."""
+        """Return another reader of the same realisation at the same time."""
         other = ClockRealisation.__new__(ClockRealisation)
         other.__dict__.update(self.__dict__)  # `copy.copy` takes five times as long
         return other
 
     def is_past(self, time: float) -> bool:
-        """Return whether an instant (s) lies before the node that this reader stands at."""
+        """Return whether a time (s) is before the node that this reader has reached."""
         return math.floor(time * NODE_RATE) < self._left
 
     def varying_error(self, time: Times) -> FloatArray:
-        """Return all but the constant (n,) s at `time` (n,) s, which never goes back, not even between calls."""
+        """Return the error without the constant (n,) s at `time` (n,) s.
+
+        Raises `ClockError` if `time` decreases, also between calls.
+        """
         if time.shape[0] == 1:
             return np.array([self.varying_error_at(float(time[0]))])
         if not self.varies or not time.shape[0]:
@@ -177,7 +181,7 @@ class ClockRealisation:
         return out
 
     def varying_error_at(self, time: float) -> float:
-        """Return what `drift` does for one instant (s), without a call of compiled code."""
+        """Return the error without the constant (s) at one time (s), without a kernel call."""
         value, left = 0.0, self._seek(time)
         if self._generator.varies:
             nodes = self._nodes
@@ -194,7 +198,7 @@ class ClockRealisation:
         return value
 
     def _seek(self, time: float) -> int:
-        """Return the node at or left of an instant (s). Raises `ClockError` where that is left of the last one's."""
+        """Return the node at or before a time (s). Raises `ClockError` if it is before the previous node."""
         left = math.floor(time * NODE_RATE)
         if left < self._left:
             raise _order_error(time)
@@ -203,20 +207,20 @@ class ClockRealisation:
 
 
 def _order_error(time: float) -> ClockError:
-    return ClockError("time", float(time), allowed="must not go back", remedy="open a new curve")
+    return ClockError("time", float(time), allowed="must not go back", remedy="open a new realisation of the clock")
 
 
 def compute_error(clock: Clock, time: Times, *, seed: int, run: int = 0) -> FloatArray:
-    """Return a clock's own error (n,) s at non-decreasing instants `time` (n,) s: all of it but the jitter.
+    """Return the error (n,) s of a clock at non-decreasing times (n,) s, without jitter, limits and precision.
 
-    Raises `ClockError` for instants that are negative, not finite or go back.
+    Raises `ClockError` for times that are negative, not finite or decrease.
     """
-    curve = ClockRealisation(clock, seed, run)
-    return curve.constant + curve.varying_error(check_instants(time))
+    realisation = ClockRealisation(clock, seed, run)
+    return realisation.constant + realisation.varying_error(check_instants(time))
 
 
 def check_instants(time: Times) -> Times:
-    """Return instants (n,) s; raise `ClockError` unless they are finite, not negative, and never go back."""
+    """Return times (n,) s as an array. Raises `ClockError` if they are negative, not finite or decrease."""
     instants: Times = np.asarray(time, dtype=np.float64)
     if instants.ndim != 1:
         raise ClockError("instants", f"shape {instants.shape}", allowed="must be (n,)")

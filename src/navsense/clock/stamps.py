@@ -1,10 +1,10 @@
-"""The stamps of one sensor: the curve of its clock and its own reading of it.
+"""The stamps of one sensor: the realisation of its clock plus reading jitter.
 
-    error = saturate(curve(t) + mean + stddev w)          w drawn for each stamp, from a stream of the sensor
-    error = quantise(t + that, precision) - t             with precision: the clock shows multiples of it
-    shown = max(t + that, shown before + 1 ns)            monotonic, shown in whole nanoseconds
+    e = saturate(clock(t) + mean + stddev w)              w drawn for each stamp, from a stream of the sensor
+    e = quantise(t + e, precision) - t                    with precision: the clock shows multiples of it
+    stamp = max(t + e, previous stamp + 1 ns)             monotonic clock, in integer nanoseconds
 
-The curve is that of every sensor on the clock; how it is read, and the order of the stamps, is the sensor's own.
+All sensors on a clock share its realisation. The jitter and the monotonic rule are separate for each sensor.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation
 from navsense.kernels import kernel
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.quantise import quantise
-from navsense.noise.saturate import saturate
-from navsense.noise.white import white_noise
+from navsense.noise.terms import quantise, saturate, white_noise
 from navsense.random_streams import Draws, RandomProcess
 from navsense.series import NANOSECONDS
 from navsense.typing import FloatArray, Times
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15
-"""Seconds, and a share of them, above which two instants are not shown as the same nanosecond."""
+"""Difference (s, and relative) above which two times cannot round to the same nanosecond."""
 
 
 @kernel
@@ -37,34 +35,33 @@ def add_jitter(constant: float, mean: float, stddev: float, draws: FloatArray, o
 
 @kernel
 def _clamp(minimum: float, maximum: float, out: FloatArray) -> None:
-    """Hold the errors (n,) s between their limits."""
+    """Clamp the errors (n,) s to their limits."""
     for i in range(out.shape[0]):
         out[i] = saturate(out[i], minimum, maximum)
 
 
 @kernel
 def _quantise(time: Times, precision: float, out: FloatArray) -> None:
-    """Make the errors (n,) s such that the clock shows multiples of `precision` (s)."""
+    """Change the errors (n,) s so that the clock shows multiples of `precision` (s)."""
     for i in range(out.shape[0]):
         out[i] = quantise(time[i] + out[i], precision) - time[i]
 
 
 @kernel
 def _make_increasing(time: Times, before: float, out: FloatArray) -> float:
-    """Make the errors (n,) s such that what is shown rises, from `before` (s) on; return what is shown last (s).
+    """Change the errors (n,) s so that the stamps increase, starting after the stamp `before` (s); return the last one.
 
-    By a nanosecond, or by the least that a double of so many seconds can hold.
+    The step is one nanosecond, or the resolution of a double if that is larger.
     """
     for i in range(out.shape[0]):
-        shown = time[i] + out[i]
-        if shown - before < ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(
-            shown
-        ):  # else the nanoseconds differ, and there is nothing to look at
-            last, up = np.rint(before * NANOSECONDS), 1.0
-            while np.rint(shown * NANOSECONDS) <= last:
-                out[i] = (last + up) / NANOSECONDS - time[i]
-                shown, up = time[i] + out[i], 2.0 * up
-        before = shown
+        stamp = time[i] + out[i]
+        # Above the tolerance, the nanoseconds differ.
+        if stamp - before < ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(stamp):
+            last, step = np.rint(before * NANOSECONDS), 1.0
+            while np.rint(stamp * NANOSECONDS) <= last:
+                out[i] = (last + step) / NANOSECONDS - time[i]
+                stamp, step = time[i] + out[i], 2.0 * step
+        before = stamp
     return before
 
 
@@ -77,7 +74,7 @@ def limit_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
 
 
 class Stamps:
-    """The stamp errors of one sensor in one run: the curve of its clock plus its own reading jitter."""
+    """The stamp errors of one sensor in one run: the realisation of its clock plus reading jitter."""
 
     def __init__(
         self,
@@ -89,29 +86,30 @@ class Stamps:
         ahead: int = 0,
         realisation: ClockRealisation | None = None,
     ) -> None:
-        """Open the clock's curve, or read the one given, and the sensor's jitter.
+        """Open the stream of the jitter. A clock of None is global time, without an error.
 
-        None is global time, whose error is zero.
+        ahead: number of draws to prefetch.
+        realisation: a reader of the clock's realisation to use instead of a new one.
         """
         self._realisation = realisation or (ClockRealisation(clock, seed, run) if clock else None)
         self._noise = clock.noise if clock else NEUTRAL
         self._monotonic = clock.monotonic if clock else False
-        self._shown = -math.inf
+        self._last_stamp = -math.inf
         jitter = (RandomProcess("clock", "jitter"),) if self._noise.stddev > 0.0 else ()
         self._draws = Draws(jitter, seed, (run, "stamp", sensor), prefetch=ahead if jitter else 0)
 
     def errors(self, time: Times) -> FloatArray:
-        """Return the error (n,) s of the stamps of samples at `time` (n,) s, which never goes back."""
+        """Return the stamp errors (n,) s of samples at non-decreasing times (n,) s."""
         if self._realisation is None:
             return np.zeros(time.shape[0])
         noise, out = self._noise, self._sample_realisation(self._realisation, time)
         limit_and_quantise(noise, time, out)
         if self._monotonic:
-            self._shown = float(_make_increasing(time, self._shown, out))
+            self._last_stamp = float(_make_increasing(time, self._last_stamp, out))
         return out
 
     def _sample_realisation(self, realisation: ClockRealisation, time: Times) -> FloatArray:
-        """Return the curve and the jitter (n,) s."""
+        """Return the error of the clock plus jitter (n,) s."""
         mean, stddev, count = float(self._noise.mean), float(self._noise.stddev), time.shape[0]
         if count == 1 or not realisation.varies:
             value = (

@@ -1,14 +1,14 @@
-"""The US Standard Atmosphere 1976 from the sea to 80 km, on a sea-level state of one's own.
+"""The US Standard Atmosphere 1976 from sea level to 80 km, with a configurable state at sea level.
 
     H = r h / (r + h)                                 geopotential of the geometric height h, r = 6356766 m
-    T = T_i + L_i (H - H_i)                           in the layer i that holds H
-    p = p_i (T_i / T)^(g0 M / (R L_i))                where L_i is not 0,
-    p = p_i exp(-g0 M (H - H_i) / (R T_i))            where it is
+    T = T_i + L_i (H - H_i)                           in the layer i that contains H
+    p = p_i (T_i / T)^(g0 M / (R L_i))                if L_i is not 0
+    p = p_i exp(-g0 M (H - H_i) / (R T_i))            if L_i is 0
     rho = p M / (R T),   a = sqrt(1.4 R T / M)
 
-g0 = 9.80665 m/s^2, M = 28.9644 kg/kmol, R = 8314.32 J/(kmol K) as the standard has them. T_0, p_0 and L_0 are the
-caller's (those of SDF's `<atmosphere type="adiabatic">`), the gradients above 11 km the standard's; T_i and p_i follow
-from the layer below, so that nothing jumps. Below the sea the first layer goes on.
+The standard defines g0 = 9.80665 m/s^2, M = 28.9644 kg/kmol, R = 8314.32 J/(kmol K) and the gradients above 11 km. T_0,
+p_0 and L_0 are parameters, as in SDF's `<atmosphere type="adiabatic">`. T_i and p_i are continuous from layer to layer.
+The first layer extends below sea level.
 Source: U.S. Standard Atmosphere, 1976 (NOAA-S/T 76-1562).
 """
 
@@ -24,9 +24,10 @@ import numpy as np
 from navsense.errors import FieldError
 from navsense.kernels import kernel
 from navsense.typing import FloatArray
+from navsense.validation import check_number
 
 EARTH_RADIUS = 6356766.0
-"""m: r, the standard's radius of the earth."""
+"""r, the standard's radius of the earth (m)."""
 
 STANDARD_GRAVITY = 9.80665
 MOLAR_MASS = 28.9644
@@ -34,30 +35,30 @@ GAS_CONSTANT = 8314.32
 HEAT_CAPACITY_RATIO = 1.4
 
 MIN_ALTITUDE, MAX_ALTITUDE = -20000.0, 80000.0
-"""m above mean sea level: where the atmosphere is given."""
+"""Limits of the altitude above mean sea level (m)."""
 
 LAYER_BASES = (0.0, 11000.0, 20000.0, 32000.0, 47000.0, 51000.0, 71000.0)
-"""m of geopotential height: the foot of each layer."""
+"""Geopotential height of the base of each layer (m)."""
 
 LAYER_GRADIENTS = (0.0, 0.001, 0.0028, 0.0, -0.0028, -0.002)
-"""K/m of geopotential height: the standard's, from the second layer on."""
+"""Temperature gradients of the standard from the second layer on (K/m of geopotential height)."""
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = 10.0, 10000.0
-"""K: what the temperature must stay between, at every height."""
+"""Limits of the temperature at any altitude (K)."""
 
 MIN_PRESSURE, MAX_PRESSURE = 1.0, 1e9
-"""Pa: what the pressure at sea level must stay between."""
+"""Limits of the pressure at sea level (Pa)."""
 
 MIN_GRADIENT = 1e-18
-"""K/m: a smaller gradient is none."""
+"""Smaller gradients (K/m) are treated as zero."""
 
 _G_OVER_R = STANDARD_GRAVITY * MOLAR_MASS / GAS_CONSTANT
-"""K/m: g0 M / R."""
+"""g0 M / R (K/m)."""
 
 
 @kernel
 def _find_layer(layers: FloatArray, column: int, value: float, sign: float) -> int:
-    """Return the layer that holds `value`, where sign * column rises from layer to layer."""
+    """Return the layer that contains `value`; sign * column increases from layer to layer."""
     i = 0
     while i + 1 < layers.shape[0] and sign * value >= sign * layers[i + 1, column]:
         i += 1
@@ -66,23 +67,23 @@ def _find_layer(layers: FloatArray, column: int, value: float, sign: float) -> i
 
 @kernel
 def _pressure_ratio(base: float, gradient: float, rise: float) -> float:
-    """Return p / p_i at `rise` (m, geopotential) above a layer's foot of `base` (K) and its gradient (K/m)."""
+    """Return p / p_i at `rise` (m, geopotential) above the base of a layer with `base` (K) and its gradient (K/m)."""
     if abs(gradient) < MIN_GRADIENT:
         return math.exp(-_G_OVER_R * rise / base)
     return math.exp(-_G_OVER_R / gradient * math.log1p(gradient * rise / base))
 
 
 @kernel
-def _height_in_layer(base: float, gradient: float, share: float) -> float:
-    """Return the way (m, geopotential) up a layer to the pressure `share` p_i."""
+def _height_in_layer(base: float, gradient: float, ratio: float) -> float:
+    """Return the height above the base of a layer (m, geopotential) at the pressure `ratio` p_i."""
     if abs(gradient) < MIN_GRADIENT:
-        return -base / _G_OVER_R * math.log(share)
-    return base / gradient * math.expm1(-gradient / _G_OVER_R * math.log(share))
+        return -base / _G_OVER_R * math.log(ratio)
+    return base / gradient * math.expm1(-gradient / _G_OVER_R * math.log(ratio))
 
 
 @kernel
 def _write_states(layers: FloatArray, altitude: FloatArray, temperature: FloatArray, pressure: FloatArray) -> int:
-    """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, -1 for none."""
+    """Write T (K) and p (Pa) at each altitude (m); return the first row outside the atmosphere, or -1."""
     for i in range(altitude.shape[0]):
         if not MIN_ALTITUDE <= altitude[i] <= MAX_ALTITUDE:
             return i
@@ -109,23 +110,26 @@ def _write_sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def _write_altitudes(layers: FloatArray, pressure: FloatArray, least: float, most: float, out: FloatArray) -> int:
-    """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, -1 for none."""
+def _write_altitudes(layers: FloatArray, pressure: FloatArray, low: float, high: float, out: FloatArray) -> int:
+    """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, or -1."""
     for i in range(pressure.shape[0]):
-        if not least <= pressure[i] <= most:
+        if not low <= pressure[i] <= high:
             return i
         layer = _find_layer(layers, 2, pressure[i], -1.0)
-        share = pressure[i] / layers[layer, 2]
-        height = layers[layer, 0] + _height_in_layer(layers[layer, 1], layers[layer, 3], share)
+        ratio = pressure[i] / layers[layer, 2]
+        height = layers[layer, 0] + _height_in_layer(layers[layer, 1], layers[layer, 3], ratio)
         out[i] = EARTH_RADIUS * height / (EARTH_RADIUS - height)
     return -1
 
 
 @dataclass(frozen=True)
 class Atmosphere:
-    """Sea-level temperature (K), pressure (Pa) and gradient of the first layer (K/m of geopotential height).
+    """The atmosphere of a world. Altitudes are geometric, above mean sea level.
 
-    Altitudes are geometric, above mean sea level. Raises `FieldError` for a state that no air has up to 80 km.
+    temperature: K at sea level; pressure: Pa at sea level.
+    temperature_gradient: K/m of geopotential height in the first layer.
+
+    Raises `FieldError` if the temperature or pressure is outside its limits at an altitude up to 80 km.
     """
 
     temperature: float = 288.15
@@ -133,48 +137,41 @@ class Atmosphere:
     temperature_gradient: float = -0.0065
 
     def __post_init__(self) -> None:
-        """Refuse what is no air."""
+        """Check the values."""
         for field in fields(self):
-            if not math.isfinite(getattr(self, field.name)):
-                allowed = "must be a finite number"
-                raise FieldError(f"{field.name} of the atmosphere", getattr(self, field.name), allowed=allowed)
-        if not MIN_PRESSURE <= self.pressure <= MAX_PRESSURE:
-            allowed = f"must be from {MIN_PRESSURE:g} to {MAX_PRESSURE:g}"
-            raise FieldError("pressure of the atmosphere (Pa)", self.pressure, allowed=allowed)
-        for height, there in self._temperatures():
-            if not MIN_TEMPERATURE <= there <= MAX_TEMPERATURE:
-                raise FieldError(
-                    f"temperature of the atmosphere {height / 1000.0:g} km up (K)",
-                    there,
-                    allowed=f"must be from {MIN_TEMPERATURE:g} to {MAX_TEMPERATURE:g}",
-                    remedy="give another temperature at sea level or temperature_gradient",
-                )
+            check_number(f"{field.name} of the atmosphere", getattr(self, field.name), error=FieldError)
+        check_number("pressure of the atmosphere (Pa)", self.pressure, MIN_PRESSURE, MAX_PRESSURE, error=FieldError)
+        remedy = "give another temperature at sea level or temperature_gradient"
+        for height, temperature in self._temperatures():
+            what = f"temperature of the atmosphere at {height / 1000.0:g} km (K)"
+            check_number(what, temperature, MIN_TEMPERATURE, MAX_TEMPERATURE, error=FieldError, remedy=remedy)
 
     def _temperatures(self) -> Iterator[tuple[float, float]]:
-        """Yield geopotential heights (m) and T (K) there: below the sea, at the foot of each layer, above the last."""
-        there, gradients = self.temperature, (self.temperature_gradient, *LAYER_GRADIENTS)
-        yield MIN_ALTITUDE, there + self.temperature_gradient * MIN_ALTITUDE
-        for foot, top, gradient in zip(LAYER_BASES, (*LAYER_BASES[1:], MAX_ALTITUDE), gradients, strict=True):
-            yield foot, there
-            there += gradient * (top - foot)
-        yield MAX_ALTITUDE, there
+        """Yield geopotential heights (m) and T (K) at the lowest altitude, the base of each layer and the top."""
+        temperature, gradients = self.temperature, (self.temperature_gradient, *LAYER_GRADIENTS)
+        yield MIN_ALTITUDE, temperature + self.temperature_gradient * MIN_ALTITUDE
+        for base, top, gradient in zip(LAYER_BASES, (*LAYER_BASES[1:], MAX_ALTITUDE), gradients, strict=True):
+            yield base, temperature
+            temperature += gradient * (top - base)
+        yield MAX_ALTITUDE, temperature
 
     @cached_property
     def _layers(self) -> FloatArray:
-        """Foot (m, geopotential), T (K), p (Pa) and gradient (K/m) of each layer, one a row."""
+        """Base (m, geopotential), T (K), p (Pa) and gradient (K/m), one row per layer."""
         rows = np.zeros((len(LAYER_BASES), 4))
         rows[:, 0] = LAYER_BASES
         rows[:, 3] = (self.temperature_gradient, *LAYER_GRADIENTS)
         rows[0, 1:3] = self.temperature, self.pressure
         for i in range(1, len(LAYER_BASES)):
-            foot, base, pressure, gradient = rows[i - 1].tolist()
-            rise = LAYER_BASES[i] - foot
-            rows[i, 1:3] = base + gradient * rise, pressure * _pressure_ratio(base, gradient, rise)
+            base, temperature, pressure, gradient = rows[i - 1].tolist()
+            rise = LAYER_BASES[i] - base
+            ratio = _pressure_ratio(temperature, gradient, rise)
+            rows[i, 1:3] = temperature + gradient * rise, pressure * ratio
         rows.setflags(write=False)
         return rows
 
     def _compute_state(self, altitude: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return T (n,) K and p (n,) Pa. Raise FieldError outside the atmosphere."""
+        """Return T (n,) K and p (n,) Pa. Raises `FieldError` outside the atmosphere."""
         temperature, pressure = np.empty(altitude.shape[0]), np.empty(altitude.shape[0])
         row = _write_states(self._layers, altitude, temperature, pressure)
         if row >= 0:
@@ -182,7 +179,7 @@ class Atmosphere:
                 "altitude (m above mean sea level)",
                 float(altitude[row]),
                 row=row,
-                allowed=f"must be from {MIN_ALTITUDE:g} to {MAX_ALTITUDE:g}, where the atmosphere is given",
+                allowed=f"must be from {MIN_ALTITUDE:g} to {MAX_ALTITUDE:g}, the limits of the atmosphere",
             )
         return temperature, pressure
 
@@ -210,16 +207,16 @@ class Atmosphere:
 
     @cached_property
     def _pressure_limits(self) -> tuple[float, float]:
-        """Least and largest pressure (Pa) of the atmosphere."""
+        """Smallest and largest pressure (Pa) of the atmosphere."""
         bottom, top = self.pressure_at(np.array((MIN_ALTITUDE, MAX_ALTITUDE))).tolist()
         return top, bottom
 
     def altitude_at_pressure(self, pressure: FloatArray) -> FloatArray:
-        """Return the altitude (n,) m that has the pressure (n,) Pa. Raises `FieldError` outside the atmosphere."""
+        """Return the altitude (n,) m at a pressure (n,) Pa. Raises `FieldError` outside the atmosphere."""
         out = np.empty(pressure.shape[0])
-        least, most = self._pressure_limits
-        row = _write_altitudes(self._layers, pressure, least, most, out)
+        low, high = self._pressure_limits
+        row = _write_altitudes(self._layers, pressure, low, high, out)
         if row >= 0:
-            allowed = f"must be from {least:.3g} to {most:.6g}, where the atmosphere is given"
+            allowed = f"must be from {low:.3g} to {high:.6g}, the limits of the atmosphere"
             raise FieldError("pressure (Pa)", float(pressure[row]), row=row, allowed=allowed)
         return out

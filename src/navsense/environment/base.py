@@ -1,4 +1,4 @@
-"""The fields around the robot, as functions of position and time, world frame w."""
+"""The environment of a world: fields as functions of position and time, in the world frame w."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 
 class VectorField(Protocol):
-    """A field of vectors in the world frame."""
+    """A vector field in the world frame."""
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the field (n, 3) at positions (n, 3) m and instants (n,) s."""
+        """Return the field (n, 3) at positions (n, 3) m and times (n,) s."""
         ...
 
     def rotate(self, rotation: Quaternion) -> VectorField:
-        """Return the same field in a world turned by `rotation`."""
+        """Return the field in a world rotated by `rotation`."""
         ...
 
 
 @lru_cache(maxsize=32)
 def _tile(vector: bytes, count: int) -> Vectors:
-    """Return `count` rows of a vector, read-only: whoever asks again gets the same."""
+    """Return a cached read-only array with `count` rows of a vector."""
     rows = np.tile(np.frombuffer(vector), (count, 1))
     rows.flags.writeable = False
     return rows
@@ -42,7 +42,7 @@ def _tile(vector: bytes, count: int) -> Vectors:
 
 @dataclass(frozen=True)
 class UniformField:
-    """A field that is the same everywhere and always."""
+    """A field that is constant in space and time."""
 
     value_w: Vector
 
@@ -51,26 +51,26 @@ class UniformField:
         return _tile(struct.pack("3d", *self.value_w), time.shape[0])
 
     def rotate(self, rotation: Quaternion) -> UniformField:
-        """Return the field turned by `rotation`."""
+        """Return the field in a world rotated by `rotation`."""
         return replace(self, value_w=pose.rotate(rotation, self.value_w))
 
 
 @dataclass(frozen=True)
 class FieldSum:
-    """The sum of fields of one unit, added in their order."""
+    """The sum of fields with the same unit."""
 
     fields: tuple[VectorField, ...]
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the field (n, 3). Raises `FieldError` where one of the fields does."""
+        """Return the field (n, 3). Raises `FieldError` as the fields do."""
         out = np.zeros((time.shape[0], 3))
-        for one in self.fields:
-            out += one.at(position_w, time)
+        for part in self.fields:
+            out += part.at(position_w, time)
         return out
 
     def rotate(self, rotation: Quaternion) -> FieldSum:
-        """Return the sum of the fields, each turned by `rotation`."""
-        return FieldSum(tuple(one.rotate(rotation) for one in self.fields))
+        """Return the sum in a world rotated by `rotation`."""
+        return FieldSum(tuple(part.rotate(rotation) for part in self.fields))
 
 
 DEFAULT_MAGNETIC_FIELD = (5.5645e-6, 22.8758e-6, -42.3884e-6)
@@ -82,11 +82,14 @@ DEFAULT_GRAVITY = (0.0, 0.0, -9.8)
 
 @dataclass(frozen=True)
 class Environment:
-    """Gravity (m/s^2) and magnetic field (T) of the world, its place on earth, its air and water, and named inputs.
+    """The environment of a world.
 
-    `origin` is None where the world stands nowhere on earth, `water` where nothing says what water it has, `current`
-    (m/s) where the water stands still; `signals` are functions of time by name. `scene` holds the bodies that rays
-    meet, `hull` the name of the model whose bodies are the vehicle's own, for whoever asks.
+    gravity: m/s^2; magnetic_field: T.
+    origin: geodetic position and heading of the world's origin, None if unknown.
+    atmosphere: air; water: None if not specified.
+    current: velocity of the water (m/s), None for still water.
+    signals: named functions of time.
+    scene: the bodies for ray casting; hull: name of the model whose bodies are the vehicle's own.
     """
 
     gravity: VectorField = UniformField(DEFAULT_GRAVITY)
@@ -101,11 +104,11 @@ class Environment:
 
     @property
     def heading(self) -> float:
-        """Return the angle (rad) from east to the world's x axis, counter-clockwise from above; 0 off the earth."""
+        """The angle (rad) from east to the world's x axis, counter-clockwise from above; 0 without an origin."""
         return self.origin.heading if self.origin else 0.0
 
     def signal(self, name: str, time: Times) -> FloatArray:
-        """Return the signal `name` (n,) at instants (n,) s, in its own unit. Raises `FieldError` if there is none."""
+        """Return the signal `name` (n,) at times (n,) s in its own unit. Raises `FieldError` for an unknown name."""
         if name not in self.signals:
             raise FieldError(
                 "signal",
@@ -116,9 +119,9 @@ class Environment:
         return self.signals[name].at(time)
 
     def rotate(self, rotation: Quaternion) -> Environment:
-        """Return the same surroundings in a world turned by `rotation`, about the vertical if it stands on earth.
+        """Return the environment in a world rotated by `rotation`.
 
-        Raises `FieldError` for another rotation of a world on earth.
+        Raises `FieldError` for a world with an origin unless the rotation is about the vertical.
         """
         return replace(
             self,

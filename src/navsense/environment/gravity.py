@@ -1,6 +1,6 @@
-"""Normal gravity of the WGS-84 ellipsoid: attraction and centrifugal force at any place, size and direction.
+"""Normal gravity of the WGS-84 ellipsoid: the vector sum of attraction and centrifugal acceleration.
 
-In ellipsoidal coordinates u, beta, lambda of the confocal ellipsoid through the place, E^2 = a^2 - b^2:
+In ellipsoidal coordinates u, beta, lambda of the confocal ellipsoid through the position, with E^2 = a^2 - b^2:
 
     p = sqrt(u^2 + E^2) cos beta,   z = u sin beta,   w = sqrt((u^2 + E^2 sin^2 beta) / (u^2 + E^2))
     g_u    = (omega^2 u cos^2 beta
@@ -8,9 +8,9 @@ In ellipsoidal coordinates u, beta, lambda of the confocal ellipsoid through the
     g_beta = (omega^2 a^2 (q/q0) / sqrt(u^2 + E^2) - omega^2 sqrt(u^2 + E^2)) sin beta cos beta / w
     q  = ((1 + 3 u^2/E^2) atan(E/u) - 3 u/E) / 2,   q0 = q(b),   q' = 3 (1 + u^2/E^2) (1 - (u/E) atan(E/u)) - 1
 
-GM = 3.986004418e14 m^3/s^2, omega = 7.292115e-5 rad/s. The form is closed and exact; on the ellipsoid it is
-Somigliana's, along the normal; above, it leans north or south by the curve of the plumb line. Below the ellipsoid it
-goes on as in free air: the mass of rock or water above is not taken off.
+GM = 3.986004418e14 m^3/s^2, omega = 7.292115e-5 rad/s. The closed form is exact. On the ellipsoid it equals
+Somigliana's formula, along the normal. Above, its direction includes the curvature of the plumb line. Below the
+ellipsoid the free-air formula applies: the mass of rock or water above is not subtracted.
 Source: NIMA TR8350.2 (2000), chapter 4; Hofmann-Wellenhof and Moritz 2006, Physical Geodesy, 2.7 and 2.8.
 """
 
@@ -27,7 +27,7 @@ from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 GRAVITATIONAL_CONSTANT = 3.986004418e14
-"""m^3/s^2: GM of the earth with its air (WGS-84, defining)."""
+"""GM of the earth including the atmosphere (m^3/s^2), a defining constant of WGS-84."""
 
 _E2 = SEMI_MAJOR * SEMI_MAJOR * ECCENTRICITY_2
 _E = math.sqrt(_E2)
@@ -38,7 +38,7 @@ _Q0 = 0.5 * ((1.0 + 3.0 * _B * _B) * math.atan(1.0 / _B) - 3.0 * _B)
 
 @kernel
 def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return normal gravity (m/s^2) in earth-centred coordinates at an earth-centred place (m)."""
+    """Return normal gravity (m/s^2) in earth-centred coordinates at an earth-centred position (m)."""
     p2, z2 = x * x + y * y, z * z
     less = p2 + z2 - _E2
     u = math.sqrt(0.5 * (less + math.sqrt(less * less + 4.0 * _E2 * z2)))
@@ -61,7 +61,7 @@ def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 @kernel
 def _write_gravity(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
-    """Write gravity (m/s^2) in the world frame; return the first row too near the centre, -1 where there is none."""
+    """Write gravity (m/s^2) in the world frame; return the first row too near to or far from the centre, or -1."""
     for i in range(position_w.shape[0]):
         px, py, pz = position_w[i, 0], position_w[i, 1], position_w[i, 2]
         x = frame[0, 0] * px + frame[0, 1] * py + frame[0, 2] * pz + frame[0, 3]
@@ -77,12 +77,12 @@ def _write_gravity(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
 
 @dataclass(frozen=True)
 class NormalGravity:
-    """Gravity (m/s^2) of the WGS-84 earth around a world's origin."""
+    """Normal gravity (m/s^2) of WGS-84 around a world's origin."""
 
     origin: Origin
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return gravity (n, 3) m/s^2. Raises `FieldError` for a position that is not finite, or too near or far."""
+        """Return gravity (n, 3) m/s^2. Raises `FieldError` for a position outside the range of the formula."""
         out = np.empty(position_w.shape)
         row = _write_gravity(self.origin.ecef_transform, position_w, out)
         if row >= 0:
@@ -95,5 +95,5 @@ class NormalGravity:
         return out
 
     def rotate(self, rotation: Quaternion) -> NormalGravity:
-        """Return gravity in a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return gravity in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, origin=self.origin.rotate(rotation))

@@ -1,14 +1,16 @@
-"""Formulas of sea water: density, gravity over depth, pressure and depth, speed of sound, each by its source's name.
+"""Formulas for sea water: density, gravity, pressure and depth, and the speed of sound.
 
-    rho(S, T, p) = rho(S, T, 0) / (1 - p / K(S, T, p))                     EOS-80, p in bar above the air's
+    rho(S, T, p) = rho(S, T, 0) / (1 - p / K(S, T, p))                     EOS-80, p in bar above the air pressure
     g(latitude, p) = 9.780318 (1 + 5.2788e-3 X + 2.36e-5 X^2) + 2.184e-6 p   m/s^2, X = sin^2 latitude, p in dbar
     Unesco:   d = (9.72659 p - 2.2512e-5 p^2 + 2.279e-10 p^3 - 1.82e-15 p^4) / (g(latitude, 0) + 1.092e-6 p)
     Saunders: d = (1 - C) p - 2.21e-6 p^2,   C = 5.92e-3 + 5.25e-3 X
     ConstantDensity: d = p / (rho g)
 
-d m below the surface, p the pressure above that of the surface, in dbar (10^4 Pa) within formulas and in Pa outside.
-`Unesco` and `Saunders` stand for a standard ocean of 0 degC and salinity 35: elsewhere they are off by what warmth and
-salt make of the density, some 0.2 percent of the depth in the open sea and 3 in fresh water. Speeds of sound are four:
+d is the depth below the surface (m). p is the pressure above that of the surface, in dbar (10^4 Pa) in the formulas and
+in Pa in the functions. `Unesco` and `Saunders` are for a standard ocean of 0 degC and salinity 35. Their error is that
+of the density: about 0.2 percent of the depth in the open sea and 3 percent in fresh water.
+
+There are four formulas for the speed of sound:
 
 | formula | degC | salinity | down to | source |
 |---|---|---|---|---|
@@ -17,7 +19,7 @@ salt make of the density, some 0.2 percent of the depth in the open sea and 3 in
 | del-grosso | 0 to 30 | 30 to 40 | 1000 kg/cm^2 | Del Grosso 1974, J. Acoust. Soc. Am. 56(4):1084 |
 | medwin | 0 to 35 | 0 to 45 | 1000 m | Medwin 1975, J. Acoust. Soc. Am. 58(6):1318; in the firmware of DVLs |
 
-All are of the temperature scale of 1968, t68 = 1.00024 t90; salinity is practical (PSS-78), a number. Sources besides:
+The formulas use the temperature scale of 1968, t68 = 1.00024 t90, and practical salinity (PSS-78). Other sources:
 Fofonoff and Millard 1983, UNESCO Technical Papers in Marine Science 44; Millero and Poisson 1981, Deep-Sea Research
 28A(6):625; Millero et al. 1980, Deep-Sea Research 27A:255; Saunders 1981, J. Phys. Oceanogr. 11:573.
 """
@@ -36,31 +38,31 @@ from navsense.environment.atmosphere import STANDARD_GRAVITY
 from navsense.errors import FieldError
 from navsense.kernels import kernel
 from navsense.typing import FloatArray
-from navsense.validation import is_number
+from navsense.validation import check_number, is_number
 
 ZERO_CELSIUS = 273.15
 """K."""
 
 IPTS68_SCALE = 1.00024
-"""A degree of the scale of 1990 in degrees of that of 1968."""
+"""Ratio of temperatures (degC) in the scales of 1968 and 1990."""
 
 DECIBAR = 1e4
 """Pa."""
 
 KILOGRAM_FORCE_PER_CM2 = 98066.5
-"""Pa: the unit of pressure of Del Grosso's formula."""
+"""Pa, the unit of pressure of Del Grosso's formula."""
 
 MAX_DEPTH = 11000.0
-"""m: the deepest sea. EOS-80 is published to 1000 bar, some 9700 m, and goes on smoothly below."""
+"""Largest depth (m). EOS-80 is published to 1000 bar (about 9700 m) and is smooth below."""
 
 DEFAULT_LATITUDE = math.pi / 4.0
-"""rad: what is taken where nothing says where on earth the water is."""
+"""Latitude (rad) for a world without an origin."""
 
 GRAVITY_GRADIENT = 2.184e-6
-"""m/s^2 per dbar: by how much gravity grows downwards."""
+"""Increase of gravity with pressure (m/s^2 per dbar)."""
 
 _NEWTON_STEPS = 5
-"""Rounds from a straight line to the pressure of a depth: each squares what is left, below a percent at the start."""
+"""Newton steps from depth to pressure. The initial relative error is below a percent, and each step squares it."""
 
 _MAX_DENSITY = 25000.0
 _MAX_GRAVITY = 100.0
@@ -90,7 +92,7 @@ def _bulk_modulus(salinity: float, t: float, bar: float) -> float:
 
 @kernel
 def density(salinity: float, t: float, bar: float) -> float:
-    """Return the density (kg/m^3) of EOS-80 at a salinity, t degC and `bar` above the air's pressure."""
+    """Return the density (kg/m^3) of EOS-80 at a salinity, t degC and `bar` above the air pressure."""
     root = math.sqrt(salinity)
     polynomial = -9.095290e-3 + (1.001685e-4 + (-1.120083e-6 + 6.536332e-9 * t) * t) * t
     pure = 999.842594 + (6.793952e-2 + polynomial * t) * t
@@ -126,7 +128,7 @@ def medwin(t: float, salinity: float, depth: float) -> float:
 
 @kernel
 def chen_millero(t: float, salinity: float, bar: float) -> float:
-    """Return the speed of sound (m/s) at t degC, a salinity and `bar` above the air's pressure."""
+    """Return the speed of sound (m/s) at t degC, a salinity and `bar` above the air pressure."""
     w0 = 1402.388 + (5.03711 + (-5.80852e-2 + (3.3420e-4 + (-1.47800e-6 + 3.1464e-9 * t) * t) * t) * t) * t
     w1 = 0.153563 + (6.8982e-4 + (-8.1788e-6 + (1.3621e-7 - 6.1185e-10 * t) * t) * t) * t
     w2 = 3.1260e-5 + (-1.7107e-6 + (2.5974e-8 + (-2.5335e-10 + 1.0405e-12 * t) * t) * t) * t
@@ -144,7 +146,7 @@ def chen_millero(t: float, salinity: float, bar: float) -> float:
 
 @kernel
 def del_grosso(t: float, salinity: float, p: float) -> float:
-    """Return the speed of sound (m/s) at t degC, a salinity and p kg/cm^2 above the air's pressure."""
+    """Return the speed of sound (m/s) at t degC, a salinity and p kg/cm^2 above the air pressure."""
     warm = (0.501109398873e1 + (-0.550946843172e-1 + 0.221535969240e-3 * t) * t) * t
     salt = (0.132952290781e1 + 0.128955756844e-3 * salinity) * salinity
     deep = (0.156059257041 + (0.244998688441e-4 - 0.883392332513e-8 * p) * p) * p
@@ -157,7 +159,7 @@ def del_grosso(t: float, salinity: float, p: float) -> float:
 
 
 class ValidityRange(NamedTuple):
-    """Where a formula holds: degC, salinity, and the end of depth (m) or of pressure (Pa), infinite where not given."""
+    """The validity of a formula: temperature (degC), salinity, and largest depth (m) or pressure (Pa)."""
 
     celsius: tuple[float, float]
     salinity: tuple[float, float]
@@ -171,14 +173,14 @@ SOUND_SPEED_FORMULAS: Mapping[str, ValidityRange] = {
     "del-grosso": ValidityRange((0.0, 30.0), (30.0, 40.0), pressure=1000.0 * KILOGRAM_FORCE_PER_CM2),
     "medwin": ValidityRange((0.0, 35.0), (0.0, 45.0), depth=1000.0),
 }
-"""The formulas for the speed of sound by name, in the order in which kernels count them."""
+"""Validity of the formulas for the speed of sound, in the order of the index that `sound_speed` takes."""
 
 
 @kernel
 def sound_speed(formula: int, temperature: float, salinity: float, depth: float, pressure: float) -> float:
-    """Return the speed of sound (m/s) by one of `SOUND_SPEED_FORMULAS`, counted from 0.
+    """Return the speed of sound (m/s) by the formula with the index `formula` in `SOUND_SPEED_FORMULAS`.
 
-    The arguments are in K, practical salinity, m, and Pa above the air pressure.
+    Units: K, practical salinity, m, and Pa above the air pressure.
     """
     t = to_celsius(temperature)
     if formula == 0:
@@ -192,7 +194,7 @@ def sound_speed(formula: int, temperature: float, salinity: float, depth: float,
 
 @kernel
 def _depth_and_slope(p: float, gravity: float) -> tuple[float, float]:
-    """Return the depth (m) of a pressure (dbar) and how it grows (m/dbar)."""
+    """Return the depth (m) of a pressure (dbar) and its derivative (m/dbar)."""
     top = (9.72659 + (-2.2512e-5 + (2.279e-10 - 1.82e-15 * p) * p) * p) * p
     slope = 9.72659 + (-4.5024e-5 + (6.837e-10 - 7.28e-15 * p) * p) * p
     bottom = gravity + 0.5 * GRAVITY_GRADIENT * p
@@ -209,18 +211,18 @@ def _write_unesco_depths(gravity: float, pressure: FloatArray, out: FloatArray) 
 
 @kernel
 def _write_unesco_pressures(gravity: float, depth: FloatArray, out: FloatArray) -> None:
-    """Write the pressure (Pa) at each depth (m), by Newton's rounds."""
+    """Write the pressure (Pa) at each depth (m) by Newton's method."""
     for i in range(out.shape[0]):
         p = depth[i] * gravity / 9.72659
         for _ in range(_NEWTON_STEPS):
-            there, slope = _depth_and_slope(p, gravity)
-            p += (depth[i] - there) / slope
+            estimate, slope = _depth_and_slope(p, gravity)
+            p += (depth[i] - estimate) / slope
         out[i] = p * DECIBAR
 
 
 @kernel
 def _write_saunders_depths(linear: float, pressure: FloatArray, out: FloatArray) -> None:
-    """Write the depth (m) of each pressure (Pa); `share` is 1 - C."""
+    """Write the depth (m) of each pressure (Pa); `linear` is 1 - C."""
     for i in range(out.shape[0]):
         p = pressure[i] / DECIBAR
         out[i] = (linear - 2.21e-6 * p) * p
@@ -228,7 +230,7 @@ def _write_saunders_depths(linear: float, pressure: FloatArray, out: FloatArray)
 
 @kernel
 def _write_saunders_pressures(linear: float, depth: FloatArray, out: FloatArray) -> None:
-    """Write the pressure (Pa) at each depth (m): the lesser root, written so that small depths lose no digits."""
+    """Write the pressure (Pa) at each depth (m): the smaller root, in a form that is exact for small depths."""
     for i in range(out.shape[0]):
         root = math.sqrt(linear * linear - 8.84e-6 * depth[i])
         out[i] = 2.0 * depth[i] / (linear + root) * DECIBAR
@@ -236,7 +238,7 @@ def _write_saunders_pressures(linear: float, depth: FloatArray, out: FloatArray)
 
 @kernel
 def find_first_outside(values: FloatArray, minimum: float, maximum: float) -> int:
-    """Return the first row of values (n,) outside the ends, NaN among them; -1 for none."""
+    """Return the first row of values (n,) outside the limits or NaN, or -1."""
     for i in range(values.shape[0]):
         if not minimum <= values[i] <= maximum:
             return i
@@ -244,51 +246,50 @@ def find_first_outside(values: FloatArray, minimum: float, maximum: float) -> in
 
 
 def check_depths(depth: FloatArray) -> None:
-    """Raise `FieldError` for the first of the depths (n,) m at which there is no water."""
+    """Raise `FieldError` for the first of the depths (n,) m outside the water."""
     row = find_first_outside(depth, 0.0, MAX_DEPTH)
     if row >= 0:
-        allowed = f"must be from 0 to {MAX_DEPTH:g}, below the surface and above the deepest ground"
+        allowed = f"must be from 0 to {MAX_DEPTH:g}, below the surface and above the deepest sea bed"
         raise FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed)
 
 
 def check_latitude(what: str, latitude: float) -> None:
-    """Raise `FieldError` for a latitude (rad) that is none."""
+    """Raise `FieldError` for an invalid latitude (rad)."""
     if not (is_number(latitude) and abs(latitude) <= math.pi / 2.0):
         raise FieldError(what, latitude, allowed=f"must be from {-math.pi / 2.0!r} to {math.pi / 2.0!r}")
 
 
 def check_density(what: str, value: float) -> None:
-    """Raise `FieldError` for a density (kg/m^3) that no liquid has."""
-    if not (is_number(value) and _MIN_VALUE <= value <= _MAX_DENSITY):
-        raise FieldError(what, value, allowed=f"must be above 0, from {_MIN_VALUE:g} to {_MAX_DENSITY:g}")
+    """Raise `FieldError` for an invalid density (kg/m^3)."""
+    check_number(what, value, _MIN_VALUE, _MAX_DENSITY, error=FieldError)
 
 
 class DepthConversion(Protocol):
-    """A rule from pressure to depth and back: what an instrument takes the water around it for."""
+    """A conversion between pressure and depth, as instruments use it."""
 
     def depth(self, pressure: FloatArray) -> FloatArray:
-        """Return the depth (n,) m at pressures (n,) Pa above that of the surface, negative ones too."""
+        """Return the depth (n,) m at pressures (n,) Pa above that of the surface, also for negative pressures."""
         ...
 
     def pressure(self, depth: FloatArray) -> FloatArray:
         """Return the pressure (n,) Pa above that of the surface at depths (n,) m.
 
-        Raises `FieldError` where there is no water.
+        Raises `FieldError` outside the water.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Unesco:
-    """The depth of UNESCO 44 at a latitude (rad): for a standard ocean, to 0.1 m, down to 10000 dbar.
+    """The conversion of UNESCO 44 at a latitude (rad), for a standard ocean: within 0.1 m down to 10000 dbar.
 
-    Raises `FieldError`.
+    Raises `FieldError` for an invalid latitude.
     """
 
     latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
-        """Refuse a latitude that is none."""
+        """Check the values."""
         check_latitude("latitude of the formula (rad)", self.latitude)
 
     def depth(self, pressure: FloatArray) -> FloatArray:
@@ -307,15 +308,15 @@ class Unesco:
 
 @dataclass(frozen=True)
 class Saunders:
-    """The depth of Saunders 1981 at a latitude (rad): for a standard ocean, a parabola.
+    """The conversion of Saunders 1981 at a latitude (rad), for a standard ocean: a parabola.
 
-    Raises `FieldError`.
+    Raises `FieldError` for an invalid latitude.
     """
 
     latitude: float = DEFAULT_LATITUDE
 
     def __post_init__(self) -> None:
-        """Refuse a latitude that is none."""
+        """Check the values."""
         check_latitude("latitude of the formula (rad)", self.latitude)
 
     @cached_property
@@ -340,20 +341,18 @@ class Saunders:
 
 @dataclass(frozen=True)
 class ConstantDensity:
-    """Water of one density (kg/m^3) under one gravity (m/s^2): a tank, a lake, most small instruments.
+    """The conversion with a constant density (kg/m^3) and gravity (m/s^2), for a tank or a lake.
 
-    Raises `FieldError`.
+    Raises `FieldError` for an invalid density or gravity.
     """
 
     density: float
     gravity: float = STANDARD_GRAVITY
 
     def __post_init__(self) -> None:
-        """Refuse what no liquid weighs."""
+        """Check the values."""
         check_density("density of the formula (kg/m^3)", self.density)
-        if not (is_number(self.gravity) and _MIN_VALUE <= self.gravity <= _MAX_GRAVITY):
-            allowed = f"must be above 0, from {_MIN_VALUE:g} to {_MAX_GRAVITY:g}"
-            raise FieldError("gravity of the formula (m/s^2)", self.gravity, allowed=allowed)
+        check_number("gravity of the formula (m/s^2)", self.gravity, _MIN_VALUE, _MAX_GRAVITY, error=FieldError)
 
     def depth(self, pressure: FloatArray) -> FloatArray:
         """Return the depth (n,) m at pressures (n,) Pa above that of the surface."""

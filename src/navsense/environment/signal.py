@@ -1,12 +1,11 @@
-"""A named input that no physics gives, as a function of time: a temperature, a motor's current.
+"""Signals: named inputs as functions of time, such as a temperature or the current of a motor.
 
-Straight lines between the points (t_i, v_i); before the first point its value, after the last point that one's. An
-instant given twice is a jump: the later value holds from that instant on.
+A signal is linear between its points (t_i, v_i) and constant before the first and after the last point. A duplicate
+time is a discontinuity: the second value applies from that time on.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ import numpy as np
 from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind, parse_decimal, read_lines
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.typing import FloatArray, Times
+from navsense.validation import check_number
 
 CSV_HEADER = ("time", "value")
 
@@ -27,9 +26,9 @@ _FILE_KIND = FileKind("signal", FieldError, "must be a CSV file of time,value in
 
 @kernel
 def interpolate(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
-    """Write the value at each instant, whatever the order of the instants."""
+    """Write the value at each time, in any order."""
     last = times.shape[0] - 1
-    row = 0  # saves the search where instants come in order
+    row = 0  # start of the search for increasing times
     for i in range(time.shape[0]):
         t = time[i]
         if times[row] > t:
@@ -47,23 +46,26 @@ def interpolate(times: FloatArray, values: FloatArray, time: Times, out: FloatAr
         if row == last or t <= times[row]:
             out[i] = values[row]
         else:
-            share = (t - times[row]) / (times[row + 1] - times[row])
-            out[i] = values[row] + share * (values[row + 1] - values[row])
+            fraction = (t - times[row]) / (times[row + 1] - times[row])
+            out[i] = values[row] + fraction * (values[row + 1] - values[row])
 
 
 @dataclass(frozen=True)
 class Signal:
-    """Points (s, unit of the signal's own) with straight lines between them and the ends held.
+    """A piecewise linear function of time.
 
-    Raises `FieldError` for points that are none: not as many times as values, none at all, a value that is not finite
-    or above `LARGEST`, time going back, an instant given more than twice.
+    times: s, non-decreasing, each time at most twice.
+    values: in the signal's own unit.
+
+    Raises `FieldError` for different numbers of times and values, no values, a value that is not finite or above
+    `MAX_MAGNITUDE`, and invalid times.
     """
 
     times: tuple[float, ...]
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no function of time."""
+        """Check the values."""
         if len(self.times) != len(self.values) or not self.times:
             counts = f"{len(self.times)} and {len(self.values)}"
             raise FieldError("numbers of times and values", counts, allowed="must be the same, and not 0")
@@ -71,52 +73,49 @@ class Signal:
 
     @classmethod
     def constant(cls, value: float) -> Signal:
-        """Return the signal that always has one value."""
+        """Return a constant signal."""
         return cls((0.0,), (float(value),))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Signal:
-        """Read a CSV file of the header ``time,value``, seconds since the run's start and the signal's unit.
+        """Read a CSV file with the header ``time,value``: seconds since the start of the run, and the signal's unit.
 
-        Raises `FieldError` with file and line for what cannot be read or is no function of time.
+        Raises `FieldError` with file and line for an unreadable file and invalid rows.
         """
         name = os.fspath(path)
         rows = _parse_rows(name, read_lines(name, _FILE_KIND))
-        places = [Where(name, number) for number, _, _ in rows]
+        lines = [Where(name, number) for number, _, _ in rows]
         times, values = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
-        _check_points(times, values, places.__getitem__)
+        _check_points(times, values, lines.__getitem__)
         return cls(times, values)
 
     @cached_property
     def points(self) -> tuple[FloatArray, FloatArray]:
-        """Times (s) and values, as kernels take them."""
+        """Times (s) and values as arrays."""
         return np.array(self.times, dtype=np.float64), np.array(self.values, dtype=np.float64)
 
     def at(self, time: Times) -> FloatArray:
-        """Return the value (n,) at the instants (n,) s, in any order."""
+        """Return the value (n,) at times (n,) s, in any order."""
         out = np.empty(time.shape[0])
         interpolate(*self.points, time, out)
         return out
 
 
-def _check_points(times: Sequence[float], values: Sequence[float], place: Callable[[int], Where | None]) -> None:
-    """Raise FieldError for the first point that is not finite, too large or does not follow the one before it."""
+def _check_points(times: Sequence[float], values: Sequence[float], find_line: Callable[[int], Where | None]) -> None:
+    """Raise `FieldError` for the first invalid point."""
     for row, (time, value) in enumerate(zip(times, values, strict=True)):
-        for what, number in (("time", time), ("value", value)):
-            if not math.isfinite(number):
-                raise FieldError(f"{what} of a signal", number, allowed="must be a finite number", where=place(row))
-            if abs(number) > MAX_MAGNITUDE:
-                allowed = f"must be of a size up to {MAX_MAGNITUDE:g}"
-                raise FieldError(f"{what} of a signal", number, allowed=allowed, where=place(row))
+        where = find_line(row)
+        check_number("time of a signal", time, error=FieldError, where=where)
+        check_number("value of a signal", value, error=FieldError, where=where)
         if row and time < times[row - 1]:
             allowed = f"must not be before {times[row - 1]!r} s, the time of the row above"
-            raise FieldError("time of a signal", time, allowed=allowed, where=place(row))
+            raise FieldError("time of a signal", time, allowed=allowed, where=where)
         if row > 1 and time == times[row - 2]:
-            raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=place(row))
+            raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=where)
 
 
 def _parse_rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]]:
-    """Return line number, time (s) and value of each row that is not blank. Raise FieldError."""
+    """Return line number, time (s) and value of each non-blank row. Raises `FieldError`."""
     filled = [(number, line) for number, line in enumerate(text, 1) if line and not line.isspace()]
     number, head = filled[0] if filled else (1, "")
     if tuple(part.strip() for part in head.split(",")) != CSV_HEADER:
@@ -128,7 +127,7 @@ def _parse_rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]
 
 
 def _parse_row(line: str, where: Where) -> tuple[float, float]:
-    """Return the two numbers of a row. Raise FieldError."""
+    """Return the two numbers of a row. Raises `FieldError`."""
     parts = [part.strip() for part in line.split(",")]
     if len(parts) != len(CSV_HEADER):
         raise FieldError("number of columns", len(parts), allowed="must be 2: time,value", where=where)

@@ -1,15 +1,15 @@
-"""Water below a level surface: its temperature and salinity by depth, and what follows from them.
+"""Water below a level surface: temperature, salinity, pressure, density and speed of sound by depth.
 
     d = surface - z                               depth, z the height in the world
-    dp/dd = rho(S, T, p) g(latitude, p)           p the pressure above that of the surface, 0 there
-    c = c(T, S, d or p)                           speed of sound, by one of four formulas or one given number
+    dp/dd = rho(S, T, p) g(latitude, p)           p the pressure above that of the surface
+    c = c(T, S, d or p)                           speed of sound, by one of four formulas or a constant
 
-T and S lie on straight lines between the points of a profile, the ends held; a depth given twice is a jump. rho is that
-of EOS-80 (see `seawater`), or one density everywhere, as a tank has it; then g is that of the surface all the way down.
-The pressure is integrated once, from node to node at most 10 m and 1 K apart (Runge and Kutta's fourth order), and lies
-between them on the cubic that has its slopes: to 0.01 Pa of the integral, a micrometre of water. Air, tides and waves
-are not the water's: the surface's own pressure is that of the atmosphere there, and a surface stays where it is.
-Source: UNESCO Technical Papers in Marine Science 44 (1983), and what `seawater` names.
+T and S are linear between the points of a profile and constant above the first and below the last point. A duplicate
+depth is a discontinuity. rho is that of EOS-80 (see `seawater`), or a constant density, as in a tank. With a constant
+density, g is constant too. The pressure is integrated once between nodes at most 10 m and 1 K apart (fourth-order
+Runge-Kutta) and is a cubic Hermite curve between nodes. Its error is below 0.01 Pa, a micrometre of water. There are no
+tides and no waves. The pressure at the surface is that of the atmosphere.
+Source: UNESCO Technical Papers in Marine Science 44 (1983), and the sources of `seawater`.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind, parse_decimal, read_lines
 from navsense.kernels import kernel
 from navsense.typing import FloatArray
+from navsense.validation import check_number
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = ZERO_CELSIUS - 2.0 / IPTS68_SCALE, ZERO_CELSIUS + 40.0 / IPTS68_SCALE
-"""K: the ends of EOS-80, -2 and 40 degC of its scale."""
+"""Limits of EOS-80 (K), -2 and 40 degC of its temperature scale."""
 
 MAX_SALINITY = 42.0
-"""The end of EOS-80."""
+"""Limit of EOS-80."""
 
 MIN_SOUND_SPEED, MAX_SOUND_SPEED = 100.0, 10000.0
-"""m/s: what a speed of sound that is given must be between."""
+"""Limits of a constant speed of sound (m/s)."""
 
 MAX_SURFACE_HEIGHT = 1e6
-"""m above or below the world's origin that a surface may lie."""
+"""Largest height or depth of the surface in the world (m)."""
 
 MAX_NODE_SPACING = 10.0
-"""m between the nodes of the pressure, at most."""
+"""Largest distance between nodes of the pressure (m)."""
 
 MAX_NODE_CHANGE = 1.0
-"""K and practical salinity by which the water changes between two nodes, at most."""
+"""Largest change of temperature (K) and practical salinity between nodes."""
 
 CSV_HEADER = ("depth", "temperature", "salinity")
 
@@ -72,16 +73,16 @@ _FILE_KIND = FileKind("profile of the water", FieldError, f"must be a CSV file o
 
 @kernel
 def _pressure_gradient(salinity: float, temperature: float, pressure: float, gravity: float) -> float:
-    """Return rho g (Pa/m) at a pressure (Pa) above the surface's."""
+    """Return rho g (Pa/m) at a pressure (Pa) above that of the surface."""
     rho = density(salinity, to_celsius(temperature), pressure / (10.0 * DECIBAR))
     return rho * (gravity + GRAVITY_GRADIENT * pressure / DECIBAR)
 
 
 @kernel
 def _integrate_pressure(ends: FloatArray, gravity: float, out: FloatArray) -> None:
-    """Write depth, pressure, its slope below that depth, and its slope above the next node, one row a node.
+    """Write depth, pressure, its derivative below that depth and its derivative above the next node, one row per node.
 
-    A row of `ends`: depth, T and S there, T and S where the span that begins there ends.
+    A row of `ends` is the depth, T and S at the start of a span, and T and S at its end.
     """
     last = ends.shape[0] - 1
     pressure = 0.0
@@ -101,7 +102,7 @@ def _integrate_pressure(ends: FloatArray, gravity: float, out: FloatArray) -> No
 
 @kernel
 def _write_pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> None:
-    """Write the pressure (Pa) at each depth (m), which is one of the water's."""
+    """Write the pressure (Pa) at each depth (m), which must be inside the water."""
     for i in range(depth.shape[0]):
         low, high = 0, nodes.shape[0] - 2
         while low < high:
@@ -138,10 +139,12 @@ def _write_sound_speeds(
     depth: FloatArray,
     out: FloatArray,
 ) -> bool:
-    """Write the speed of sound (m/s) by a formula; tell whether it is valid down to all depths (n,) m and pressures.
+    """Write the speed of sound (m/s) at depths (n,) m; return false if the formula is not valid at all of them.
 
-    The pressure is `weight` (Pa/m) of each metre, or where that is 0 goes by the `nodes`; `deepest` (m) and `most` (Pa)
-    end the formula. All in one call: of few depths the calls would take the longest.
+    gradient: pressure gradient (Pa/m) of water of constant density, 0 for a pressure from `nodes`.
+    max_depth, max_pressure: validity of the formula (m, Pa).
+
+    This is one kernel, because for few depths the calls would dominate.
     """
     count = depth.shape[0]
     temperature, salinity, pressure = np.empty(count), np.empty(count), np.empty(count)
@@ -163,10 +166,14 @@ def _write_sound_speeds(
 
 @dataclass(frozen=True)
 class Water:
-    """Height of the surface (m), latitude (rad), and by depth (m) temperature (K, of 1990) and practical salinity.
+    """The water of a world.
 
-    `density` (kg/m^3) is one everywhere, or None for that of EOS-80. `sound_speed` is one of
-    `seawater.SOUND_SPEED_FORMULAS`, or one speed everywhere (m/s). Depths begin at 0 or below; the ends are held.
+    surface: height of the surface in the world (m).
+    latitude: rad.
+    depths, temperatures, salinities: profile by depth (m), K (scale of 1990), practical salinity.
+    density: constant density (kg/m^3), None for EOS-80.
+    sound_speed: one of `seawater.SOUND_SPEED_FORMULAS`, or a constant speed (m/s).
+
     Raises `FieldError` for invalid values.
     """
 
@@ -179,10 +186,9 @@ class Water:
     sound_speed: float | str = "chen-millero"
 
     def __post_init__(self) -> None:
-        """Refuse what is no water."""
-        if not abs(self.surface) <= MAX_SURFACE_HEIGHT:
-            allowed = f"must be from {-MAX_SURFACE_HEIGHT:g} to {MAX_SURFACE_HEIGHT:g}"
-            raise FieldError("surface of the water (m)", self.surface, allowed=allowed)
+        """Check the values."""
+        height = MAX_SURFACE_HEIGHT
+        check_number("surface of the water (m)", self.surface, -height, height, error=FieldError)
         check_latitude("latitude of the water (rad)", self.latitude)
         if self.density is not None:
             check_density("density of the water (kg/m^3)", self.density)
@@ -195,18 +201,16 @@ class Water:
         self._check_sound_speed()
 
     def _check_sound_speed(self) -> None:
-        """Raise FieldError for a speed of sound that is none."""
+        """Raise `FieldError` for an invalid speed of sound or an unknown formula."""
         if not isinstance(self.sound_speed, str):
-            if not MIN_SOUND_SPEED <= self.sound_speed <= MAX_SOUND_SPEED:
-                allowed = f"must be from {MIN_SOUND_SPEED:g} to {MAX_SOUND_SPEED:g}"
-                raise FieldError("speed of sound in the water (m/s)", self.sound_speed, allowed=allowed)
-            return
-        if self.sound_speed not in SOUND_SPEED_FORMULAS:
+            what, limits = "speed of sound in the water (m/s)", (MIN_SOUND_SPEED, MAX_SOUND_SPEED)
+            check_number(what, self.sound_speed, *limits, error=FieldError)
+        elif self.sound_speed not in SOUND_SPEED_FORMULAS:
             allowed = f"must be one of {', '.join(SOUND_SPEED_FORMULAS)}, or a speed in m/s"
             raise FieldError("formula for the speed of sound", self.sound_speed, allowed=allowed)
 
     def _check_domain(self, formula: str) -> None:
-        """Raise FieldError for a temperature or salinity of the profile that a formula for the sound is not for."""
+        """Raise `FieldError` for a temperature or salinity of the profile outside the validity of a formula."""
         warmth = [(temperature - ZERO_CELSIUS) * IPTS68_SCALE for temperature in self.temperatures]
         points = (
             ("temperature of the water (degC)", warmth, SOUND_SPEED_FORMULAS[formula].celsius),
@@ -220,9 +224,9 @@ class Water:
 
     @classmethod
     def read_profile(cls, path: str | os.PathLike[str]) -> tuple[tuple[float, ...], ...]:
-        """Read depths (m), temperatures (K) and salinities of a CSV file of the header ``depth,temperature,salinity``.
+        """Read depths (m), temperatures (K) and salinities from a CSV file with header ``depth,temperature,salinity``.
 
-        Raises `FieldError` with file and line for what cannot be read or is no profile.
+        Raises `FieldError` with file and line for an unreadable file and an invalid profile.
         """
         name = os.fspath(path)
         rows: list[tuple[float, float, float]] = []
@@ -250,26 +254,26 @@ class Water:
 
     @cached_property
     def _gravity(self) -> float:
-        """m/s^2 at the surface."""
+        """Gravity at the surface (m/s^2)."""
         return float(surface_gravity(self.latitude))
 
     @cached_property
     def _constant_gradient(self) -> float:
-        """Pa/m, of water of one density; 0 of water that has none."""
+        """Pressure gradient (Pa/m) of water of constant density, otherwise 0."""
         return 0.0 if self.density is None else self.density * self._gravity
 
     def _list_node_depths(self) -> Iterator[float]:
-        """Yield the depths (m) of the nodes but for the last: at the profile's points, and near enough between them."""
+        """Yield the depths (m) of all nodes except the last: the profile's points and equal steps between them."""
         points = list(zip(self.depths, self.temperatures, self.salinities, strict=True))
         points = [(0.0, *points[0][1:]), *points, (MAX_DEPTH, *points[-1][1:])]
-        for (top, *above), (foot, *below) in pairwise(points):
-            changes = (abs(one - other) / MAX_NODE_CHANGE for one, other in zip(above, below, strict=True))
-            parts = math.ceil(max((foot - top) / MAX_NODE_SPACING, *changes)) if foot > top else 0
-            yield from (top + (foot - top) * k / parts for k in range(parts))
+        for (top, *above), (bottom, *below) in pairwise(points):
+            changes = (abs(upper - lower) / MAX_NODE_CHANGE for upper, lower in zip(above, below, strict=True))
+            count = math.ceil(max((bottom - top) / MAX_NODE_SPACING, *changes)) if bottom > top else 0
+            yield from (top + (bottom - top) * k / count for k in range(count))
 
     @cached_property
     def _nodes(self) -> FloatArray:
-        """Depth, pressure and its slopes, one row a node (see `_integrate_pressure`)."""
+        """Depth, pressure and its derivatives, one row per node (see `_integrate_pressure`)."""
         depths = np.array([*self._list_node_depths(), MAX_DEPTH])
         ends = np.zeros((depths.size, 5))
         ends[:, 0] = depths
@@ -284,12 +288,12 @@ class Water:
         return nodes
 
     def temperature_at(self, depth: FloatArray) -> FloatArray:
-        """Return the temperature (n,) K at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the temperature (n,) K at depths (n,) m. Raises `FieldError` outside the water."""
         check_depths(depth)
         return self._temperature.at(depth)
 
     def salinity_at(self, depth: FloatArray) -> FloatArray:
-        """Return the practical salinity (n,) at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the practical salinity (n,) at depths (n,) m. Raises `FieldError` outside the water."""
         check_depths(depth)
         return self._salinity.at(depth)
 
@@ -299,7 +303,7 @@ class Water:
         return self._compute_pressure(depth)
 
     def _compute_pressure(self, depth: FloatArray) -> FloatArray:
-        """Return the pressure (n,) Pa above that of the surface, at depths (n,) m that are the water's."""
+        """Return the pressure (n,) Pa above that of the surface, at depths (n,) m inside the water."""
         if self.density is not None:
             return depth * self._constant_gradient
         out = np.empty(depth.shape[0])
@@ -307,7 +311,7 @@ class Water:
         return out
 
     def density_at(self, depth: FloatArray) -> FloatArray:
-        """Return the density (n,) kg/m^3 at depths (n,) m. Raises `FieldError` where there is no water."""
+        """Return the density (n,) kg/m^3 at depths (n,) m. Raises `FieldError` outside the water."""
         pressure = self.pressure_at(depth)
         if self.density is not None:
             return np.full(depth.shape[0], self.density)
@@ -316,7 +320,7 @@ class Water:
         return out
 
     def pressure_gradient_at(self, depth: FloatArray) -> FloatArray:
-        """Return rho g (n,) Pa/m at depths (n,) m: how the pressure grows there. Raises `FieldError`."""
+        """Return rho g (n,) Pa/m at depths (n,) m, the gradient of the pressure. Raises `FieldError`."""
         if self.density is not None:
             return self.density_at(depth) * self._gravity
         return self.density_at(depth) * (self._gravity + GRAVITY_GRADIENT * self.pressure_at(depth) / DECIBAR)
@@ -324,8 +328,8 @@ class Water:
     def sound_speed_at(self, depth: FloatArray) -> FloatArray:
         """Return the speed of sound (n,) m/s at depths (n,) m.
 
-        Raises `FieldError` where there is no water, and where the formula is not valid: below its depth or pressure,
-        and anywhere in water of a temperature or salinity that it is not for.
+        Raises `FieldError` outside the water, for depths below the validity of the formula, and for a profile with a
+        temperature or salinity outside its validity.
         """
         if not isinstance(self.sound_speed, str):
             check_depths(depth)
@@ -336,48 +340,46 @@ class Water:
         return out
 
     def _formula_error(self, depth: FloatArray) -> FieldError:
-        """Return the error of depths (n,) m at which the formula is not valid; raise that of no water."""
+        """Return the error of depths (n,) m below the validity of the formula. Raises the error of `check_depths`."""
         check_depths(depth)
-        (_, domain), row = self._formula, find_first_outside(depth, 0.0, self._formula[1].depth)
-        where = f"{domain.depth:g} m deep"
+        _, domain = self._formula
+        row, limit = find_first_outside(depth, 0.0, domain.depth), f"{domain.depth:g} m"
         if row < 0:
-            row, where = (
-                find_first_outside(self._compute_pressure(depth), 0.0, domain.pressure),
-                f"{domain.pressure / DECIBAR:g} dbar",
-            )
-        allowed = f"lies below where the formula {self.sound_speed} is valid, {where}"
+            row = find_first_outside(self._compute_pressure(depth), 0.0, domain.pressure)
+            limit = f"{domain.pressure / DECIBAR:g} dbar"
+        allowed = f"must be at most {limit}, where the formula {self.sound_speed} is valid"
         return FieldError("depth (m)", float(depth[row]), row=row, allowed=allowed, remedy=_FORMULA_REMEDY)
 
     @cached_property
     def _kernel_arguments(
         self,
     ) -> tuple[int, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, float]:
-        """The formula, the profile and where the formula ends, as `_write_sound_speeds` takes them."""
+        """The first arguments of `_write_sound_speeds`."""
         (formula, domain), nodes = self._formula, self._nodes if self.density is None else _NO_NODES
         points = (*self._temperature.points, *self._salinity.points)
         return formula, *points, nodes, self._constant_gradient, domain.depth, domain.pressure
 
     @cached_property
     def _formula(self) -> tuple[int, ValidityRange]:
-        """The formula for the speed of sound, as kernels know it, and what it is valid for; raises FieldError."""
+        """The index of the formula for the speed of sound and its validity. Raises `FieldError`."""
         name = str(self.sound_speed)
         self._check_domain(name)
         return list(SOUND_SPEED_FORMULAS).index(name), SOUND_SPEED_FORMULAS[name]
 
 
 _NO_NODES = np.empty((0, 4))
-"""Of water whose density is given."""
+"""Nodes of water with a constant density."""
 
-_NO_NODES.setflags(write=False)  # as nodes are: one compiled form
+_NO_NODES.setflags(write=False)  # the kernel is compiled for read-only nodes
 
 _ROUNDING = 1e-9
-"""degC and salinity by which rounding may put a point over the end of a formula's range."""
+"""Tolerance for rounding at the limits of a formula (degC and salinity)."""
 
 _FORMULA_REMEDY = "choose another formula for the speed of sound, or give a speed in m/s"
 
 
 def _check_point(point: tuple[float, float, float], before: Sequence[float], where: Where | None = None) -> None:
-    """Raise FieldError for a point of a profile (m, K, PSS-78) that is none, or not below the depths `before` it."""
+    """Raise `FieldError` for a point of a profile (m, K, PSS-78) that is invalid or above the depths `before`."""
     depth, temperature, salinity = point
     limits = (
         ("depth of the profile (m)", depth, 0.0, MAX_DEPTH),
@@ -396,7 +398,7 @@ def _check_point(point: tuple[float, float, float], before: Sequence[float], whe
 
 
 def _parse_row(line: str, where: Where) -> tuple[float, float, float]:
-    """Return depth (m), temperature (K) and salinity of a row. Raise FieldError."""
+    """Return depth (m), temperature (K) and salinity of a row. Raises `FieldError`."""
     parts = line.split(",")
     if len(parts) != len(CSV_HEADER):
         allowed = f"must be {len(CSV_HEADER)}: {','.join(CSV_HEADER)}"

@@ -1,7 +1,7 @@
-"""Motions: the truth of one frame as a function of time."""
+"""Motions: the true motion of one frame as a function of time."""
 
-from navsense.motion.attached import AttachedMotion, attach
 from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.derived import AttachedMotion, attach
 from navsense.motion.replay import Replay, from_arrays, load
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints

@@ -1,6 +1,6 @@
-"""Reading of motion logs: text in, arrays out, and every error with its line.
+"""Reads motion logs. Errors name the file and the line.
 
-NumPy reads the numbers of a sound file at once; only where it refuses are the lines looked at one by one.
+NumPy parses the rows in blocks. If it fails, the rows are parsed one by one to find the first invalid line.
 """
 
 from __future__ import annotations
@@ -21,32 +21,36 @@ from navsense.typing import FloatArray
 HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
 TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
-"""Where the columns of `HEADER` stand in a TUM row."""
+"""Columns of a TUM row in the order of `HEADER`."""
 
 BLOCK = 20_000
-"""Rows per call of NumPy: text needs more memory than numbers."""
+"""Rows per call of NumPy, because text needs more memory than numbers."""
 
 _FILE = inputs.FileKind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
 
 @dataclass(frozen=True, eq=False)
 class MotionLog:
-    """The rows of a log: `values` (n, 8) in the order of `HEADER` (s, m, quaternion), and where each row stands."""
+    """The rows of a log.
+
+    values: (n, 8) in the order of `HEADER` (s, m, quaternion).
+    find_line: function that returns the file and line of a row.
+    """
 
     values: FloatArray
-    place: Callable[[int], Where]
+    find_line: Callable[[int], Where]
 
 
 def read_log(path: str | os.PathLike[str]) -> MotionLog:
-    """Read a CSV or TUM log: by its suffix .csv, .tum or .txt, else CSV where the first row has a comma.
+    """Read a CSV or TUM log. The suffix .csv, .tum or .txt decides; otherwise a comma in the first row means CSV.
 
-    Raises `MotionError` with file and line for a file that cannot be opened, is no text or holds no rows, and for a row
+    Raises `MotionError` with file and line for a file that cannot be opened, is not text or has no rows, and for a row
     that is not eight numbers.
     """
     name = os.fspath(path)
     comma, start, count = _scan_header(name)
 
-    def place(row: int) -> Where:
+    def find_line(row: int) -> Where:
         numbers = (number for number, _ in _list_rows(inputs.read_lines(name, _FILE), comma) if number >= start)
         return Where(name, next(number for index, number in enumerate(numbers) if index == row))
 
@@ -63,7 +67,7 @@ def read_log(path: str | os.PathLike[str]) -> MotionLog:
             raise MotionError("log", str(error), where=Where(name), allowed=allowed) from error
         if block.shape[1] != len(HEADER):
             _raise_first_error(name, start, comma)
-    return MotionLog(values, place)
+    return MotionLog(values, find_line)
 
 
 def _scan_header(name: str) -> tuple[bool, int, int]:
@@ -81,7 +85,7 @@ def _scan_header(name: str) -> tuple[bool, int, int]:
 
 
 def _is_csv(name: str) -> bool:
-    """Return whether the log is CSV: its suffix says so, or, where the suffix says nothing, its first row."""
+    """Return true if the log is CSV by its suffix, or by its first row if the suffix is unknown."""
     suffix = Path(name).suffix.lower()
     if suffix in {".csv", ".tum", ".txt"}:
         return suffix == ".csv"
@@ -89,22 +93,21 @@ def _is_csv(name: str) -> bool:
 
 
 def _is_row(line: str, comma: bool) -> bool:
-    """Return whether the line is one of the table: not blank and, in TUM, no comment."""
+    """Return true if the line is not blank and, in TUM, not a comment."""
     return bool(line) and not line.isspace() and (comma or not line.lstrip().startswith("#"))
 
 
 def _list_rows(lines: Iterable[str], comma: bool) -> Iterator[tuple[int, str]]:
-    """Yield number and text of each line of the table, the header included."""
+    """Yield the number and text of each row, including the header."""
     return ((number, line) for number, line in enumerate(lines, 1) if _is_row(line, comma))
 
 
 def _describe_columns(comma: bool) -> str:
-    """Return the columns of a row as the format writes them."""
     return ",".join(HEADER) if comma else " ".join(TUM_COLUMNS)
 
 
 def _check_header(name: str, header: tuple[int, str] | None) -> None:
-    """Raise MotionError where the first line of a CSV log is not its header."""
+    """Raise `MotionError` if the first row of a CSV log is not the header."""
     number, line = header or (1, "")
     if tuple(part.strip() for part in line.split(",")) != HEADER:
         raise MotionError(
@@ -117,7 +120,7 @@ def _check_header(name: str, header: tuple[int, str] | None) -> None:
 
 
 def _raise_first_error(name: str, start: int, comma: bool) -> None:
-    """Raise MotionError for the first row from line `start` that is not eight numbers."""
+    """Raise `MotionError` for the first row from line `start` on that is not eight numbers."""
     for number, line in _list_rows(inputs.read_lines(name, _FILE), comma):
         if number < start:
             continue

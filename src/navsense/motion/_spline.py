@@ -1,8 +1,8 @@
-"""Splines of position and attitude, and the kernel that gives the truth from them.
+"""Splines of position and attitude, and the kernel that evaluates them.
 
-A row of values is seven numbers: position (m, world) and quaternion w x y z (unit in the data, of any length between).
+A row of values is seven numbers: position (m, world) and quaternion w x y z, of unit length at the knots only.
 On segment i, with x = t - knots[i], column j is ``sum over k of coefficients[i, k, j] x^(degree - k)``.
-A cubic spline keeps two numbers a column and knot, half of its coefficients; `expand` computes the coefficients.
+A cubic spline stores two numbers per column and knot. `expand` computes the four coefficients of a segment from them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from navsense.rotation import multiply
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 BLOCK = 20_000
-"""Rows that are computed at once."""
+"""Rows that are processed at once."""
 
 POLYNOMIALS, SLOPES, BENDS = 0, 1, 2
-"""What an array of a spline holds: coefficients; or, at each knot, the value and its first or second derivative."""
+"""Form of a spline array: coefficients, values and first derivatives, or values and second derivatives at the knots."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spline:
-    """A cubic spline of n knots: `rows` (n, 2, 7), the values and the derivatives that `form` names."""
+    """A spline: `rows` is an array in one of the three forms, (n, 2, 7) for a cubic spline of n knots."""
 
     rows: FloatArray
     form: int
@@ -35,9 +35,9 @@ class Spline:
 
 @kernel
 def find_segment(knots: Times, instant: float, guess: int) -> int:
-    """Return the one segment i with knots[i] <= instant < knots[i + 1] (the last one also holds its end).
+    """Return the segment i with knots[i] <= instant < knots[i + 1]. The last segment includes its end.
 
-    `guess` saves the search where instants come in order; the answer does not depend on it.
+    `guess` shortens the search for increasing times. The result does not depend on it.
     """
     low, high = 0, knots.shape[0] - 2
     if knots[guess] > instant:
@@ -59,7 +59,7 @@ def find_segment(knots: Times, instant: float, guess: int) -> int:
 
 @kernel
 def expand(knots: Times, rows: FloatArray, form: int, segment: int, coefficients: FloatArray) -> None:
-    """Write the coefficients (degree + 1, 7) of one segment, in the order of operations of SciPy's cubic splines."""
+    """Write the coefficients (degree + 1, 7) of one segment with the order of operations of SciPy's cubic splines."""
     if form == POLYNOMIALS:
         for power in range(coefficients.shape[0]):
             for column in range(7):
@@ -100,7 +100,7 @@ def expand_all(knots: Times, rows: FloatArray, form: int, coefficients: FloatArr
 
 @kernel
 def horner(coefficients: FloatArray, column: int, x: float) -> tuple[float, float, float]:
-    """Return one column's value and its first and second derivative at x (s) into a segment."""
+    """Return the value and the first and second derivative of one column, x (s) after the start of a segment."""
     value, first, second = coefficients[0, column], 0.0, 0.0
     for power in range(1, coefficients.shape[0]):
         second = second * x + first
@@ -123,9 +123,9 @@ def evaluate(
     acceleration: Vectors,
     alpha: Vectors,
 ) -> None:
-    """Write the truth at each instant (s), taken modulo `period` (s) where that is not infinite.
+    """Write the motion at each time (s), modulo `period` (s).
 
-    With s the quaternion's spline: q = s/|s|, omega = 2 Im(s* s')/|s|^2 and
+    With the spline s of the quaternion: q = s/|s|, omega = 2 Im(s* s')/|s|^2 and
     alpha = 2 Im(s* s'')/|s|^2 - 2 omega (s . s')/|s|^2, both in the body frame.
     """
     coefficients = np.empty((count_powers(rows, form), 7))
@@ -164,7 +164,7 @@ def evaluate(
 
 @kernel
 def first_not_finite(knots: Times, rows: FloatArray, form: int) -> int:
-    """Return the first segment with a coefficient that is not finite; else -1."""
+    """Return the first segment with a coefficient that is not finite, or -1."""
     coefficients = np.empty((count_powers(rows, form), 7))
     for segment in range(knots.shape[0] - 1):
         expand(knots, rows, form, segment, coefficients)
@@ -177,33 +177,33 @@ def first_not_finite(knots: Times, rows: FloatArray, form: int) -> int:
 
 @kernel
 def find_short_quaternion(knots: Times, rows: FloatArray, form: int, allowed: float) -> int:
-    """Return the first segment in which |s| falls below `allowed` times its largest there, at nine points; else -1.
+    """Return the first segment in which |s| is below `allowed` times its maximum at one of nine points, or -1.
 
-    Near |s| = 0 the attitude turns at a rate without bound.
+    Near |s| = 0 the angular velocity is unbounded.
     """
     coefficients = np.empty((count_powers(rows, form), 7))
     for segment in range(knots.shape[0] - 1):
         expand(knots, rows, form, segment, coefficients)
         step = (knots[segment + 1] - knots[segment]) / 8.0
-        least, most = math.inf, 0.0
+        smallest, largest = math.inf, 0.0
         for point in range(9):
             square = 0.0
             for column in range(3, 7):
                 value, _, _ = horner(coefficients, column, point * step)
                 square += value * value
-            least = min(least, square)
-            most = max(most, square)
-        # Written so that a NaN counts as too thin.
-        if not (least > 0.0 and least >= allowed * allowed * most):
+            smallest = min(smallest, square)
+            largest = max(largest, square)
+        # This form also detects NaN.
+        if not (smallest > 0.0 and smallest >= allowed * allowed * largest):
             return segment
     return -1
 
 
 def make_continuous(rotation: Quaternions) -> int:
-    """Give the quaternions (n, 4) signs that make them continuous; return the first row too far from its former.
+    """Make the signs of quaternions (n, 4) continuous; return the first row that turns more than 120 degrees, or 0.
 
-    Too far is more than 120 degrees: a spline through the components is uneven over such a turn, and beyond
-    180 degrees it goes the other way round. The row is 0 where there is none.
+    The angular velocity of a spline of the components is uneven over a larger turn. Beyond 180 degrees the spline turns
+    in the opposite direction.
     """
     cosine = np.empty(rotation.shape[0] - 1)
     for rows in split_rows(cosine.shape[0]):
@@ -217,7 +217,7 @@ def make_continuous(rotation: Quaternions) -> int:
 
 
 def split_rows(count: int) -> Iterator[slice]:
-    """Yield slices that cover `count` rows; arrays of one block take little memory."""
+    """Yield slices of at most `BLOCK` rows that cover `count` rows."""
     for first in range(0, count, BLOCK):
         yield slice(first, min(first + BLOCK, count))
 
@@ -225,15 +225,15 @@ def split_rows(count: int) -> Iterator[slice]:
 def interpolate(time: Times, rows: FloatArray, ends: str) -> Spline:
     """Return the cubic C2 spline through the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s.
 
-    The slopes are written to `rows[:, 1]`, bit for bit those of SciPy's `CubicSpline`. `ends` is its boundary
-    condition: "clamped" (at rest), "periodic" or "not-a-knot".
+    The slopes are written to `rows[:, 1]`. They equal those of SciPy's `CubicSpline` bit for bit. `ends` is its
+    boundary condition: "clamped" (at rest), "periodic" or "not-a-knot".
 
-    Raises `MotionError` where the numbers overflow.
+    Raises `MotionError` if the numbers overflow.
     """
     dx = np.diff(time)
     solve = _parabola if ends == "not-a-knot" and time.shape[0] == 3 else _solve_derivatives
     try:
-        # An overflow either stops SciPy or shows as numbers that are not finite.
+        # After an overflow, SciPy raises an error or returns numbers that are not finite.
         with np.errstate(all="ignore"):
             for column in range(rows.shape[2]):
                 values, slopes = rows[:, 0, column], rows[:, 1, column]
@@ -288,7 +288,7 @@ def _solve_derivatives(time: Times, dx: FloatArray, values: FloatArray, *, clamp
 
 
 def _parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -> FloatArray:
-    """Return the slopes (3,) of the parabola through three values, which is their not-a-knot spline."""
+    """Return the slopes (3,) of the parabola through three values, the not-a-knot spline of three knots."""
     from scipy.linalg import solve  # heavy, and only needed here
 
     slope = np.diff(values) / dx
@@ -300,29 +300,29 @@ def _parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -
 def smooth(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
     """Return the smoothing spline g of the values `rows[:, 0]` of `rows` (n, 2, 7) at `time` (n,) s, n >= 3.
 
-    It writes g and g'' at the knots to `rows`.
+    g and g'' at the knots are written to `rows`.
 
-    g minimises ``sum of w_i |values_i - g(t_i)|^2 + lambda * integral of |g''|^2`` with w the local spacing (s) and
-    ``lambda = (2 pi bandwidth)^-4``, so that a sinusoid of frequency f (Hz), sampled often, keeps the share
-    ``1 / (1 + (f / bandwidth)^4)`` of its amplitude: half at `bandwidth`, whatever the log's rate.
+    g minimises ``sum of w_i |values_i - g(t_i)|^2 + lambda * integral of |g''|^2`` with the local spacing w (s) and
+    ``lambda = (2 pi bandwidth)^-4``. The gain for a well sampled sinusoid of frequency f (Hz) is
+    ``1 / (1 + (f / bandwidth)^4)``, independent of the rate of the log: one half at `bandwidth`.
 
-    Solved for the second derivatives at the knots (Reinsch, Smoothing by spline functions, Numer. Math. 10, 1967):
-    ``(R + lambda Q^T W^-1 Q) g'' = Q^T values``, ``g = values - lambda W^-1 Q g''``, five diagonals.
+    The second derivatives at the knots solve a system with five diagonals (Reinsch, Smoothing by spline functions,
+    Numer. Math. 10, 1967): ``(R + lambda Q^T W^-1 Q) g'' = Q^T values``, ``g = values - lambda W^-1 Q g''``.
 
-    Raises `MotionError` where the spacings are so uneven that rounding leaves no solution.
+    Raises `MotionError` if rounding errors leave no solution because the spacing is too uneven.
     """
     from scipy.linalg import cho_solve_banded, cholesky_banded  # heavy, and only needed here
 
     h = np.diff(time)
-    share = _share(h, bandwidth)
+    penalty = _compute_penalty(h, bandwidth)
     try:
-        factor = cholesky_banded(_band(h, share), overwrite_ab=True, lower=True, check_finite=False)
+        factor = cholesky_banded(_make_band(h, penalty), overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         shortest, longest = float(h.min()), float(h.max())
         raise MotionError(
             "rows too uneven to smooth: shortest and longest spacing (s)",
             (shortest, longest),
-            remedy="leave out rows that nearly repeat the time before",
+            remedy="remove rows with nearly the time of the row before",
         ) from error
     rows[0, 1], rows[-1, 1] = 0.0, 0.0
     for column in range(rows.shape[2]):
@@ -332,33 +332,33 @@ def smooth(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
         bend[1:-1] = cho_solve_banded((factor, True), np.diff(slope), overwrite_b=True, check_finite=False)
         jerk = np.diff(bend)
         jerk /= h
-        g[0] -= share[0] * jerk[0]
-        g[-1] += share[-1] * jerk[-1]
+        g[0] -= penalty[0] * jerk[0]
+        g[-1] += penalty[-1] * jerk[-1]
         change = np.diff(jerk)
-        change *= share[1:-1]
+        change *= penalty[1:-1]
         g[1:-1] -= change
     return Spline(rows, BENDS)
 
 
-def _share(h: FloatArray, bandwidth: float) -> FloatArray:
+def _compute_penalty(h: FloatArray, bandwidth: float) -> FloatArray:
     """Return lambda / w (n,) for spacings `h` (n - 1,) s, with w the local spacing (s)."""
-    penalty = (2.0 * math.pi * bandwidth) ** -4
-    share = np.empty(h.shape[0] + 1)
-    share[0], share[-1] = 2.0 * penalty / h[0], 2.0 * penalty / h[-1]
-    share[1:-1] = 2.0 * penalty / (h[:-1] + h[1:])
-    return share
+    smoothing = (2.0 * math.pi * bandwidth) ** -4
+    penalty = np.empty(h.shape[0] + 1)
+    penalty[0], penalty[-1] = 2.0 * smoothing / h[0], 2.0 * smoothing / h[-1]
+    penalty[1:-1] = 2.0 * smoothing / (h[:-1] + h[1:])
+    return penalty
 
 
-def _band(h: FloatArray, share: FloatArray) -> FloatArray:
-    """Return the lower diagonals of ``R + lambda Q^T W^-1 Q``, in the order of LAPACK."""
+def _make_band(h: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Return the lower diagonals of ``R + lambda Q^T W^-1 Q`` in the order of LAPACK."""
     inverse = 1.0 / h
     left, right = inverse[:-1], inverse[1:]
     middle = -(left + right)
     inner = h.shape[0] - 1
     band = np.zeros((min(3, inner), inner), order="F")
-    band[0] = (h[:-1] + h[1:]) / 3.0 + share[:-2] * left**2 + share[1:-1] * middle**2 + share[2:] * right**2
+    band[0] = (h[:-1] + h[1:]) / 3.0 + penalty[:-2] * left**2 + penalty[1:-1] * middle**2 + penalty[2:] * right**2
     if inner > 1:
-        band[1, :-1] = h[1:-1] / 6.0 + share[1:-2] * middle[:-1] * left[1:] + share[2:-1] * right[:-1] * middle[1:]
+        band[1, :-1] = h[1:-1] / 6.0 + penalty[1:-2] * middle[:-1] * left[1:] + penalty[2:-1] * right[:-1] * middle[1:]
     if inner > 2:
-        band[2, :-2] = share[2:-2] * right[:-2] * left[2:]
+        band[2, :-2] = penalty[2:-2] * right[:-2] * left[2:]
     return band

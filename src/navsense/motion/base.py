@@ -1,25 +1,34 @@
-"""What a motion is: a function of time that gives the truth of one frame.
+"""The motion protocol: the true motion of one frame as a function of time. Checks that all motions share.
 
 Symbols: world frame w, moving frame b. `rotation_wb` takes coordinates of b to coordinates of w.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.errors import MotionError
+from navsense.kernels import kernel
+from navsense.pose import Pose
+from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
 
 @dataclass(frozen=True, init=False)
 class MotionBlock:
-    """Truth of one frame at n instants, one row an instant.
+    """The true motion of one frame at n times.
 
-    position_w (n, 3) m; rotation_wb (n, 4) w x y z; velocity_w (n, 3) m/s; angular_velocity_b (n, 3) rad/s;
-    acceleration_w (n, 3) m/s^2 (of the frame's origin, gravity not included); angular_acceleration_b (n, 3) rad/s^2.
-    Truth is read-only: the arrays are so from here on.
+    position_w: (n, 3) m.
+    rotation_wb: (n, 4) quaternion w x y z.
+    velocity_w: (n, 3) m/s.
+    angular_velocity_b: (n, 3) rad/s.
+    acceleration_w: (n, 3) m/s^2, of the frame's origin, without gravity.
+    angular_acceleration_b: (n, 3) rad/s^2.
+
+    The constructor makes the arrays read-only.
     """
 
     position_w: Vectors
@@ -38,18 +47,18 @@ class MotionBlock:
         acceleration_w: Vectors,
         angular_acceleration_b: Vectors,
     ) -> None:
-        """Close the arrays to writing, and keep them: all at once, as a live step makes a block for each instant."""
+        """Store the arrays read-only. Written for speed: a live run creates a block per sensor and step."""
         linear = (position_w, rotation_wb, velocity_w)
         for array in (*linear, angular_velocity_b, acceleration_w, angular_acceleration_b):
-            array.setflags(False)  # type: ignore[call-arg]  # twice as quick as by its name
-        own = self.__dict__
-        own["position_w"], own["rotation_wb"], own["velocity_w"] = linear
-        own["angular_velocity_b"], own["acceleration_w"] = angular_velocity_b, acceleration_w
-        own["angular_acceleration_b"] = angular_acceleration_b
+            array.setflags(False)  # type: ignore[call-arg]  # twice as fast as with the keyword
+        fields = self.__dict__
+        fields["position_w"], fields["rotation_wb"], fields["velocity_w"] = linear
+        fields["angular_velocity_b"], fields["acceleration_w"] = angular_velocity_b, acceleration_w
+        fields["angular_acceleration_b"] = angular_acceleration_b
 
     @property
     def arrays(self) -> tuple[Vectors, Quaternions, Vectors, Vectors, Vectors, Vectors]:
-        """Return the six arrays, in the order of the fields."""
+        """The six arrays in the order of the fields."""
         return (
             self.position_w,
             self.rotation_wb,
@@ -61,24 +70,72 @@ class MotionBlock:
 
 
 def empty_arrays(count: int) -> tuple[FloatArray, ...]:
-    """Return the six arrays of a block of `count` rows, to be filled."""
+    """Return six empty arrays for a block of `count` rows."""
     vectors, quaternions = (count, 3), (count, 4)
-    before = (np.empty(vectors), np.empty(quaternions), np.empty(vectors))
-    return (*before, np.empty(vectors), np.empty(vectors), np.empty(vectors))
+    linear = (np.empty(vectors), np.empty(quaternions), np.empty(vectors))
+    return (*linear, np.empty(vectors), np.empty(vectors), np.empty(vectors))
 
 
 @runtime_checkable
 class Motion(Protocol):
-    """A source of truth for one frame."""
+    """The true motion of one frame."""
 
     @property
     def end(self) -> float:
-        """Last instant (s) at which the motion is defined; `math.inf` where it never ends."""
+        """Last time (s) at which the motion is defined, `math.inf` if it never ends."""
         ...
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth at the instants `time` (n,) s, in any order. A row depends on its own instant alone.
+        """Return the motion at `time` (n,) s, in any order. Each row depends only on its own time.
 
-        Raises `MotionError` for an instant below 0 or past `end`.
+        Raises `MotionError` for a time below 0 or after `end`.
         """
         ...
+
+
+@kernel
+def _first_outside(time: Times, end: float) -> int:
+    """Return the first row with a time that is not finite or not in [0, end], or -1."""
+    for row in range(time.shape[0]):
+        t = time[row]
+        if not (0.0 <= t <= end and t < math.inf):
+            return row
+    return -1
+
+
+def check_instants(time: Times, end: float) -> Times:
+    """Return `time` (n,) s as contiguous, read-only float64, the one type that kernels are compiled for.
+
+    Raises `MotionError` for a time that is not in [0, end] or not finite.
+    """
+    array: AnyArray = np.ascontiguousarray(time, dtype=np.float64).view()
+    array.setflags(write=False)
+    if np.ndim(time) != 1:
+        raise MotionError("the shape of the instants", np.shape(time), allowed="must be (n,)")
+    row = _first_outside(array, end)
+    if row >= 0:
+        allowed = f"must be from 0 to {end!r} s, the end of the motion" if end < math.inf else "must be >= 0 and finite"
+        raise MotionError(
+            f"instant {row} (s)",
+            float(array[row]),
+            allowed=allowed,
+            remedy="shorten the run or give a longer motion" if array[row] > end else "",
+        )
+    return array
+
+
+def pose_row(pose: Pose) -> FloatArray:
+    """Return x y z (m) and unit w x y z of `pose` as one read-only array (7,)."""
+    row = np.array((*pose.position, *pose.rotation))
+    row.setflags(write=False)
+    return row
+
+
+def copy_read_only(array: FloatArray) -> FloatArray:
+    """Return the array as contiguous, read-only float64; a copy unless the array already has these properties."""
+    values = np.asarray(array)
+    if values.dtype == np.float64 and values.flags.c_contiguous and not values.flags.writeable:
+        return values
+    values = np.array(values, dtype=np.float64, order="C")
+    values.setflags(write=False)
+    return values

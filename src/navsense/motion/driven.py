@@ -1,22 +1,22 @@
-"""A motion that the caller gives state by state: for a controller or another simulator in the loop.
+"""Motion that the caller gives state by state, for a controller or another simulator in the loop.
 
-The caller gives the state at the end of each step. A step of length h goes from state 0 to state 1; the step before it
-has length h_p. What a state gives is used exactly at its instant. What it leaves out is derived from this and earlier
-states, and never changes afterwards:
+The caller gives the state at the end of each step. A step of length h is from state 0 to state 1. The step before it
+has length h_p. Given quantities are used exactly. Missing quantities are derived from this and earlier states and never
+change afterwards:
 
     mean rate over a step      m = (p_1 - p_0) / h,  or the rotation vector from attitude 0 to attitude 1 over h
     velocity not given         v_1 = m + a_1 h / 2                             error of order h^2
     acceleration not given     a_1 = (v_1 - v_0) / h                           error of order h, velocity given
                                a_1 = 2 (m - m_p) / (h + h_p)                   error of order h, velocity not given
 
-Angular velocity and angular acceleration follow the same three rules, in body coordinates. The orders hold for states
-of one smooth motion at equal steps. No acceleration is derived from positions where velocities are given, so a
-simulator with semi-implicit steps (p_1 = p_0 + h v_1) gets its own accelerations back.
+Angular velocity and angular acceleration follow the same three rules in body coordinates. The orders hold for states of
+one smooth motion at equal steps. If velocities are given, accelerations are not derived from positions. A simulator
+with semi-implicit steps (p_1 = p_0 + h v_1) therefore gets its own accelerations.
 
-At t = 0 there is no earlier state: a quantity that the first state leaves out reads zero there. Give it, and the orders
-hold from the first step. In the first step m_p is the given v_0, with h_p = 0. A v_0 that is not given becomes
-``2 m - v_1``, an a_0 ``2 (v_1 - v_0) / h - a_1``. With neither v_0 nor v_1 given, the rate is constant in the first
-step: its error is of order h, and the acceleration is not known before the second step.
+At t = 0 there is no earlier state: a missing quantity of the first state is zero there. If you give it, the orders hold
+from the first step. In the first step, m_p is the given v_0 with h_p = 0. A missing v_0 becomes ``2 m - v_1``, a
+missing a_0 ``2 (v_1 - v_0) / h - a_1``. If v_0 and v_1 are both missing, the rate is constant in the first step with an
+error of order h, and the acceleration is unknown until the second step.
 
 Inside a step, at s = (t - t_0) / h:
 
@@ -26,11 +26,12 @@ Inside a step, at s = (t - t_0) / h:
                                attitudes and both angular velocities
     angular velocity and acceleration    as velocity and acceleration
 
-Errors inside a step: position and attitude h^4 (h^3 where the rate is derived), rates h^2 (h^4 where rate and
-acceleration are given), accelerations h (h^3 likewise). All are continuous from step to step. Position and velocity are
-two curves, and so are attitude and angular velocity: one is the other's integral to order h^2.
+Errors inside a step: position and attitude h^4 (h^3 if the rate is derived); rates h^2 (h^4 if rate and acceleration
+are given); accelerations h (h^3 if rate and acceleration are given). All quantities are continuous from step to step.
+Position and velocity are two curves, and so are attitude and angular velocity. One is the integral of the other to
+order h^2.
 
-A step turns by less than pi. The orders are those of the method: attitudes rounded to e rad add 2 e / h^2 to an angular
+A step turns by less than pi. The orders exclude rounding: attitudes rounded to e rad add 2 e / h^2 to an angular
 acceleration that is derived from attitudes.
 """
 
@@ -49,8 +50,8 @@ from navsense.pose import Pose, rotate
 from navsense.rotation import cross, multiply, to_rotation_vector
 from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
-_ROOM = 64
-"""Ends of steps that there is room for at first."""
+_INITIAL_CAPACITY = 64
+"""Initial number of steps of the arrays."""
 
 LIMITS = {
     "position": (1e13, "m"),
@@ -61,32 +62,32 @@ LIMITS = {
 }
 """Largest coordinate in a state, and its unit. Readings are finite within these limits.
 
-The position is beyond the planets and the speed beyond that of light. The accelerations reach these speeds in a
-nanosecond. The largest product is that of two squared angular velocities and a lever arm: 1e18 x 1e18 x 1e13 = 1e49.
+The limits are above any physical value. The largest product is that of two squared angular velocities and a lever arm:
+1e18 x 1e18 x 1e13 = 1e49.
 """
 
 _UNKNOWN = (math.nan, math.nan, math.nan)
 
 Frame = Literal["world", "body"]
-"""The axes that a vector's coordinates are along: those of the world, or those of the frame that moves."""
+"""The axes of a vector's coordinates: those of the world or of the moving frame."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The motion of one frame at one instant: its pose in the world, and what else the caller knows.
+    """The state of one frame at one time: its pose in the world and optional derivatives.
 
         State(Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
 
     pose: position (m) and unit quaternion w x y z of the frame in the world.
     velocity (m/s), acceleration (m/s^2, gravity not included): of the frame's origin in the world.
     angular_velocity (rad/s), angular_acceleration (rad/s^2): of the frame in the world.
-    frame: "world" or "body", the axes along which all four vectors have their coordinates. It declares coordinates
-    only: an acceleration in "body" is the second derivative of the position in the world, turned into body axes.
-    angular_frame: the same for the two angular ones, where it is another: MuJoCo's free joints and `Truth` have
-    velocities in the world frame and angular velocities in the body frame.
+    frame: "world" or "body", the axes of the coordinates of all four vectors. An acceleration in "body" is the second
+    derivative of the position in the world, expressed in body axes.
+    angular_frame: the axes of the two angular vectors if they differ. MuJoCo's free joints and `Truth` have velocities
+    in the world frame and angular velocities in the body frame.
 
-    Coordinates beyond `navsense.motion.driven.LIMITS` are errors. Fields after `velocity` are keyword-only. A field
-    that is None is derived from this and earlier states, see `navsense.motion.driven`.
+    Coordinates above `navsense.motion.driven.LIMITS` are errors. Fields after `velocity` are keyword-only. A field that
+    is None is derived from this and earlier states, see `navsense.motion.driven`.
     """
 
     pose: Pose = Pose()
@@ -103,10 +104,11 @@ class State:
 def _derive_rates(
     start: FloatArray, end: FloatArray, rate: int, acceleration: int, mean: float, former: float, h: float, span: float
 ) -> None:
-    """Fill in one axis of a rate and its derivative where they are NaN in two states; both at `start` are known or NaN.
+    """Replace NaN in one axis of a rate and its derivative at the start and the end of a step.
 
-    `mean` is the mean rate over the step of length h, `former` that over the step before, NaN where there is none;
-    `span` is the length of both.
+    mean: mean rate over the step of length h.
+    former: mean rate over the step before, NaN if there is none.
+    span: length of both steps.
     """
     slope = 2.0 * (mean - former) / span if not math.isnan(former) else 0.0
     if math.isnan(end[rate]):
@@ -123,9 +125,9 @@ def _derive_rates(
 
 @kernel
 def _complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
-    """Fill in what the state at the end of a step leaves out (NaN), and the rotation vector over the step.
+    """Write the missing quantities (NaN) at the end of a step and the rotation vector over the step.
 
-    Arrays as for `_within`. The step before the first one has no length.
+    The arrays are those of `_evaluate_step`. The step before the first one has length zero.
     """
     start, end, h = rows[step - 1], rows[step], ends[step] - ends[step - 1]
     h_former = ends[step - 1] - ends[step - 2]
@@ -142,7 +144,7 @@ def _complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatAr
 
 @kernel
 def _find_slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float) -> tuple[float, float, float]:
-    """Return the derivative of a rotation vector t (rad) whose rotation turns at the body's angular velocity o (rad/s).
+    """Return the derivative of a rotation vector t (rad) for the angular velocity o (rad/s) in the body frame.
 
     o + t x o / 2 + c t x (t x o), with c = (1 - (|t| / 2) cot(|t| / 2)) / |t|^2.
     """
@@ -159,7 +161,7 @@ def _find_slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float
 
 @kernel
 def _interpolate_hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> tuple[float, float]:
-    """Return the cubic through x0 and x1 with the derivatives d0 and d1 at the ends of a step h, and its derivative."""
+    """Return the cubic Hermite curve of values x0, x1 and derivatives d0, d1 over a step h at s, and its derivative."""
     mean = (x1 - x0) / h
     bend, twist = 3.0 * mean - 2.0 * d0 - d1, d0 + d1 - 2.0 * mean
     return x0 + s * h * (d0 + s * (bend + s * twist)), d0 + s * (2.0 * bend + 3.0 * s * twist)
@@ -180,11 +182,12 @@ def _evaluate_step(
     acceleration: Vectors,
     alpha: Vectors,
 ) -> int:
-    """Write the truth in the steps from `first` to `last`; return the first instant outside, -1 where there is none.
+    """Write the motion in the steps from `first` to `last`; return the first row outside these steps, or -1.
 
-    Step k ends at `ends` k (s) in `rows` k (19,): position m, quaternion, velocity m/s, angular velocity rad/s (body),
-    acceleration m/s^2, angular acceleration rad/s^2 (body); the one before ends where it begins. `turns` k (3,) rad is
-    the rotation vector over it. The end of a step is read from its row as it is.
+    ends (m,): end of each step (s), the start of the next.
+    rows (m, 19): state at the end of each step: position m, quaternion, velocity m/s, angular velocity rad/s (body),
+        acceleration m/s^2, angular acceleration rad/s^2 (body). At the end of a step the result is its row, exactly.
+    turns (m, 3): rotation vector over each step (rad).
     """
     for i in range(time.shape[0]):
         if not ends[first - 1] <= time[i] <= ends[last]:
@@ -198,12 +201,12 @@ def _evaluate_step(
                 low = middle + 1
         start, end, turn, h = rows[low - 1], rows[low], turns[low], ends[low] - ends[low - 1]
         if time[i] == ends[low] or time[i] == ends[low - 1]:
-            there = end if time[i] == ends[low] else start
+            state = end if time[i] == ends[low] else start
             for axis in range(3):
-                position[i, axis], velocity[i, axis], omega[i, axis] = there[axis], there[7 + axis], there[10 + axis]
-                acceleration[i, axis], alpha[i, axis] = there[13 + axis], there[16 + axis]
+                position[i, axis], velocity[i, axis], omega[i, axis] = state[axis], state[7 + axis], state[10 + axis]
+                acceleration[i, axis], alpha[i, axis] = state[13 + axis], state[16 + axis]
             for part in range(4):
-                rotation[i, part] = there[3 + part]
+                rotation[i, part] = state[3 + part]
             continue
         s = (time[i] - ends[low - 1]) / h
         for axis in range(3):
@@ -226,67 +229,65 @@ def _evaluate_step(
     return -1
 
 
-def _vector_in_frame(name: str, of: str, given: Vector | None, turn: Quaternion | None) -> Vector:
-    """Return a vector of a state, turned where `turn` is given; NaN where it is not given.
-
-    Raises `MotionError` for another value.
-    """
-    if given is None:
+def _vector_in_frame(name: str, owner: str, vector: Vector | None, rotation: Quaternion | None) -> Vector:
+    """Return a rotated vector of a state, NaN for None. Raises `MotionError` for an invalid vector."""
+    if vector is None:
         return _UNKNOWN
     try:
-        x, y, z = map(float, given)
+        x, y, z = map(float, vector)
     except (TypeError, ValueError, OverflowError):
         x, y, z = _UNKNOWN
     limit, unit = LIMITS[name]
     if not (abs(x) <= limit and abs(y) <= limit and abs(z) <= limit):
         derived = "" if name == "position" else ", or None to be derived"
         allowed = f"must be 3 finite numbers of at most {limit:g} {unit}{derived}"
-        raise MotionError(f"{name} of {of}", given, allowed=allowed)
-    return (x, y, z) if turn is None else rotate(turn, (x, y, z))
+        raise MotionError(f"{name} of {owner}", vector, allowed=allowed)
+    return (x, y, z) if rotation is None else rotate(rotation, (x, y, z))
 
 
-def state_row(state: State, of: str = "a driven model") -> FloatArray:
-    """Return a state as a row (19,), see `_within`, NaN where it is not given.
+def state_row(state: State, owner: str = "a driven model") -> FloatArray:
+    """Return a state as a row (19,) of `_evaluate_step`, NaN for missing quantities.
 
-    Raises `MotionError` for another value than a `State`, numbers beyond `LIMITS` or an unknown frame. `of` is what
-    the state is of.
+    Raises `MotionError` for a value that is not a `State`, numbers beyond `LIMITS` or an unknown frame. Errors call
+    the frame `owner`.
     """
     if not isinstance(state, State) or not isinstance(state.pose, Pose):
         allowed = "must be a navsense.State with a navsense.Pose"
         remedy = "write navsense.State(navsense.Pose((x, y, z), (w, x, y, z)), velocity=(vx, vy, vz))"
-        raise MotionError(f"state of {of}", repr(state), allowed=allowed, remedy=remedy)
+        raise MotionError(f"state of {owner}", repr(state), allowed=allowed, remedy=remedy)
     linear, angular = state.frame, state.frame if state.angular_frame is None else state.angular_frame
     for name, frame in (("frame", linear), ("angular_frame", angular)):
         if frame not in ("world", "body"):
-            raise MotionError(f"{name} of the state of {of}", frame, allowed="must be world or body")
-    position = _vector_in_frame("position", of, state.pose.position, None)
+            raise MotionError(f"{name} of the state of {owner}", frame, allowed="must be world or body")
+    position = _vector_in_frame("position", owner, state.pose.position, None)
     w, x, y, z = state.pose.rotation
     length = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / length, x / length, y / length, z / length
-    outward = (w, x, y, z) if linear == "body" else None
-    inward = (w, -x, -y, -z) if angular == "world" else None
-    velocity = _vector_in_frame("velocity", of, state.velocity, outward)
-    omega = _vector_in_frame("angular_velocity", of, state.angular_velocity, inward)
-    acceleration = _vector_in_frame("acceleration", of, state.acceleration, outward)
-    alpha = _vector_in_frame("angular_acceleration", of, state.angular_acceleration, inward)
+    to_world = (w, x, y, z) if linear == "body" else None
+    to_body = (w, -x, -y, -z) if angular == "world" else None
+    velocity = _vector_in_frame("velocity", owner, state.velocity, to_world)
+    omega = _vector_in_frame("angular_velocity", owner, state.angular_velocity, to_body)
+    acceleration = _vector_in_frame("acceleration", owner, state.acceleration, to_world)
+    alpha = _vector_in_frame("angular_acceleration", owner, state.angular_acceleration, to_body)
     return np.array((*position, w, x, y, z, *velocity, *omega, *acceleration, *alpha), dtype=np.float64)
 
 
 class DrivenMotion:
-    """The caller's motion: `push(time, state)` ends a step; instants inside the last step can be asked for.
+    """The motion of a driven frame. `push(time, state)` ends a step. The motion is defined inside the last step.
 
-    So can those of the `memory` (s) before it: sound that a sensor hears now was sent earlier.
+    It is also defined for `memory` (s) before that step, for sensors with a travel time of sound.
     """
 
-    def __init__(self, state: State, memory: float = 0.0, of: str = "a driven model") -> None:
-        """Stand in `state` at t = 0. Raises `MotionError` for a value that is not a state; `of` is what it is of."""
+    def __init__(self, state: State, memory: float = 0.0, owner: str = "a driven model") -> None:
+        """Start at t = 0 in `state`. Raises `MotionError` for an invalid state; errors call the frame `owner`."""
         self._memory = memory
-        self._asked: dict[float, MotionBlock] = {}
-        self._reset(state_row(state, of))
+        self._blocks: dict[float, MotionBlock] = {}
+        self._reset(state_row(state, owner))
 
     def _reset(self, row: FloatArray) -> None:
-        """Begin with a step of no length, which ends in `row`."""
-        self._ends, self._rows, self._turns = np.zeros(_ROOM), np.empty((_ROOM, 19)), np.zeros((_ROOM, 3))
+        """Start with a step of length zero that ends in `row`."""
+        count = _INITIAL_CAPACITY
+        self._ends, self._rows, self._turns = np.zeros(count), np.empty((count, 19)), np.zeros((count, 3))
         self._rows[:2] = row
         known = np.where(np.isnan(row), 0.0, row)
         self._start = (1, 1, np.zeros(2), np.array((known, known)), np.zeros((2, 3)))
@@ -294,19 +295,19 @@ class DrivenMotion:
 
     @property
     def end(self) -> float:
-        """Return infinity: the caller decides."""
+        """Infinity: the caller decides when the motion ends."""
         return math.inf
 
     def push(self, time: float, state: State) -> None:
-        """End the step at `time` (s) in `state`. Raises `MotionError` where time does not advance or a value is bad."""
+        """End the step at `time` (s) in `state`. Raises `MotionError` for an earlier time or an invalid state."""
         self.advance(time, state_row(state))
 
     def advance(self, time: float, row: FloatArray) -> None:
-        """End the step at `time` (s) in a checked state (19,). Raises `MotionError` where time does not advance.
+        """End the step at `time` (s) in a checked state (19,). Raises `MotionError` if time does not increase.
 
-        At t = 0 the motion begins again. A start that replaces a start keeps what it does not give itself.
+        A state at t = 0 restarts the motion. If it replaces another state at t = 0, missing quantities are kept.
         """
-        self._asked.clear()
+        self._blocks.clear()
         before = float(self._ends[self._last])
         if time == 0.0:
             self._reset(np.where(np.isnan(row), self._rows[1], row) if before == 0.0 else row)
@@ -314,49 +315,49 @@ class DrivenMotion:
         if not time > before:
             raise MotionError("time of a driven model", time, allowed=f"must be after {before!r} s")
         if self._last + 1 == self._ends.shape[0]:
-            self._make_room()
+            self._compact()
         self._last += 1
         self._ends[self._last], self._rows[self._last] = time, row
         _complete_step(self._last, self._ends, self._rows, self._turns)
         while self._oldest < self._last and self._ends[self._oldest] <= before - self._memory:
             self._oldest += 1
 
-    def _make_room(self) -> None:
-        """Let go of the steps that are forgotten; have room for as many as are not, and more."""
-        kept = slice(self._oldest - 1, self._last + 1)
-        held = (self._ends[kept], self._rows[kept], self._turns[kept])
-        room = max(_ROOM, 2 * held[0].size)
-        self._ends, self._rows, self._turns = (np.zeros((room, *array.shape[1:])) for array in held)
-        for array, old in zip((self._ends, self._rows, self._turns), held, strict=True):
-            array[: old.shape[0]] = old
-        self._oldest, self._last = 1, held[0].size - 1
+    def _compact(self) -> None:
+        """Remove the steps before `_oldest` and resize the arrays to twice the number of steps left."""
+        rows = slice(self._oldest - 1, self._last + 1)
+        kept = (self._ends[rows], self._rows[rows], self._turns[rows])
+        capacity = max(_INITIAL_CAPACITY, 2 * kept[0].size)
+        self._ends, self._rows, self._turns = (np.zeros((capacity, *array.shape[1:])) for array in kept)
+        for array, values in zip((self._ends, self._rows, self._turns), kept, strict=True):
+            array[: values.shape[0]] = values
+        self._oldest, self._last = 1, kept[0].size - 1
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth at instants (n,) s inside the last step, or at 0. Raises `MotionError` elsewhere.
+        """Return the motion at times (n,) s in the last step or the memory, or at 0. Raises `MotionError` elsewhere.
 
-        One instant is worked out once a step, however many sensors ask for it.
+        A single time is evaluated once per step, because several sensors query it.
         """
         if time.shape[0] != 1:
             return self._evaluate(time, self._steps)
-        instant = time.item()
-        block = self._asked.get(instant)
+        t = time.item()
+        block = self._blocks.get(t)
         if block is None:
-            block = self._asked[instant] = self._evaluate(time, self._start if instant == 0.0 else self._steps)
+            block = self._blocks[t] = self._evaluate(time, self._start if t == 0.0 else self._steps)
         return block
 
     @property
     def _steps(self) -> tuple[int, int, FloatArray, FloatArray, FloatArray]:
-        """The steps that are remembered, as `_within` takes them."""
+        """The first five arguments of `_evaluate_step` for the steps in memory."""
         if self._ends[self._last] == 0.0:
             return self._start
         return self._oldest, self._last, self._ends, self._rows, self._turns
 
     def _evaluate(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:
         time, arrays = np.ascontiguousarray(time, dtype=np.float64), empty_arrays(time.shape[0])
-        outside = _evaluate_step(*steps, time, *arrays)
-        if outside >= 0:
-            begin, end = float(self._ends[self._oldest - 1]), float(self._ends[self._last])
-            steps_kept = "step" if self._oldest == self._last else f"{self._last - self._oldest + 1} steps"
-            allowed = f"must be inside the last {steps_kept}, {begin!r} to {end!r} s"
-            raise MotionError("time", float(time[outside]), allowed=allowed)
+        row = _evaluate_step(*steps, time, *arrays)
+        if row >= 0:
+            start, end = float(self._ends[self._oldest - 1]), float(self._ends[self._last])
+            span = "step" if self._oldest == self._last else f"{self._last - self._oldest + 1} steps"
+            allowed = f"must be inside the last {span}, {start!r} to {end!r} s"
+            raise MotionError("time", float(time[row]), allowed=allowed)
         return MotionBlock(*arrays)

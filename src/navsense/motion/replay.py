@@ -1,7 +1,7 @@
-"""Replay of a motion log: a spline through its rows, or a smooth one near them, and the noise that it brings.
+"""Replay of a motion log: an interpolating or smoothing spline of its rows, and the noise of its acceleration.
 
-The rows are measured. Their position noise sigma (m, white, even spacing h) gives the acceleration of the spline the
-mean square over time
+The rows of a log are measured. White position noise of standard deviation sigma (m) in rows at even spacing h (s) gives
+the acceleration of the spline the mean square over time
 
     a^2 = sigma^2 / h^4 * mean over theta in [-pi, pi] of e / (1 + kappa e)^2
     e(theta) = 12 (1 - cos theta)^2 / (2 + cos theta),   kappa = (2 pi bandwidth h)^-4
@@ -29,17 +29,19 @@ from navsense.motion.trajectory import Trajectory, trajectory_from_spline
 from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
 MIN_BANDWIDTH_SHARE = 1e-3
-"""Least 2 pi bandwidth times spacing: below, rounding in the smoothing spline reaches micrometres to millimetres."""
+"""Smallest 2 pi bandwidth times spacing. Below it, rounding errors of the smoothing spline exceed micrometres."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """The motion of a log, from its first row, t = 0, to its last.
+    """The motion of a log from its first row (t = 0) to its last row.
 
-    `trajectory` is the spline; `bandwidth` (Hz) the frequency whose amplitude smoothing halves, None where the spline
-    goes through the rows. `position_noise` (m, rms an axis) is what the rows themselves show, and `acceleration_noise`
-    (m/s^2, rms an axis) what it puts into the true acceleration; both are NaN for a log of fewer than five rows. Real
-    motion faster than the rows can follow counts as noise.
+    trajectory: the spline.
+    bandwidth: frequency (Hz) at which smoothing halves the amplitude, None for the interpolating spline.
+    position_noise: rms noise per axis (m), estimated from the rows. NaN for fewer than five rows.
+    acceleration_noise: rms noise per axis (m/s^2) of the spline's acceleration. NaN for fewer than five rows.
+
+    Motion that is too fast for the rate of the log counts as noise.
     """
 
     trajectory: Trajectory
@@ -49,13 +51,13 @@ class Replay:
 
     @property
     def end(self) -> float:
-        """Last instant (s): that of the last row."""
+        """Time (s) of the last row."""
         return self.trajectory.end
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth at the instants `time` (n,) s, in any order.
+        """Return the motion at `time` (n,) s, in any order.
 
-        Raises `MotionError` for an instant below 0, past `end` or not finite.
+        Raises `MotionError` for a time that is below 0, after `end` or not finite.
         """
         return self.trajectory.at(time)
 
@@ -63,11 +65,11 @@ class Replay:
 def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
     """Read a motion log and return its motion.
 
-    CSV has the header ``time,x,y,z,qw,qx,qy,qz`` (s, m, world frame, of the model's canonical link) and no comments;
-    TUM has rows ``t x y z qx qy qz qw`` and `#` comments. The suffix .csv, .tum or .txt decides, else the first row.
-    Times count from the first row. `bandwidth` as in `from_arrays`.
+    CSV has the header ``time,x,y,z,qw,qx,qy,qz`` (s, m, world frame, of the model's canonical link) and no comments.
+    TUM has rows ``t x y z qx qy qz qw`` and `#` comments. The suffix .csv, .tum or .txt decides, otherwise the first
+    row. The first row is at t = 0. `bandwidth` is that of `from_arrays`.
 
-    Raises `MotionError`, with file and line, for what cannot be read or is no motion.
+    Raises `MotionError` with file and line for an unreadable file and for invalid rows.
     """
     try:
         return _build_replay(*_read_columns(path), bandwidth)
@@ -78,15 +80,15 @@ def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Rep
 
 
 def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwidth: float | None = None) -> Replay:
-    """Return the motion through rows `time` (n,) s, `position` (n, 3) m (world) and `rotation` (n, 4) w x y z.
+    """Return the motion of the rows `time` (n,) s, `position` (n, 3) m (world) and `rotation` (n, 4) w x y z.
 
-    Times count from the first row; quaternions are brought to unit length. Without `bandwidth` the motion is the cubic
-    C2 spline through the rows; with it (Hz) the smoothing spline that halves the amplitude at that frequency,
-    ``1 / (1 + (f / bandwidth)^4)`` at f, of position and quaternion.
+    The first row is at t = 0. Quaternions are normalised. Without `bandwidth`, the motion is the cubic C2 spline
+    through the rows. With `bandwidth` (Hz), it is a smoothing spline of position and quaternion with the gain
+    ``1 / (1 + (f / bandwidth)^4)`` at frequency f.
 
     Raises `MotionError` for wrong shapes, fewer than two rows, numbers that are not finite, times that do not increase,
-    quaternions of zero length, successive attitudes more than 120 degrees apart, and a bandwidth that the rows cannot
-    have.
+    quaternions of zero length, turns of more than 120 degrees between rows, and a bandwidth outside the range of the
+    log's rate.
     """
     try:
         arrays = [np.asarray(array, dtype=np.float64) for array in (time, position, rotation)]
@@ -96,29 +98,29 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     count = arrays[0].size
     if shapes != ((count,), (count, 3), (count, 4)):
         raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
-    return _build_replay(*_stack_rows(arrays[0], arrays[1], arrays[2], _no_place), bandwidth)
+    return _build_replay(*_stack_rows(arrays[0], arrays[1], arrays[2], lambda _: None), bandwidth)
 
 
 def _read_columns(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
-    """Return times and values of a log in a file, whose own table is then freed."""
+    """Return times and values of a log file. The parsed table is freed on return."""
     log = read_log(path)
-    return _stack_rows(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.place)
+    return _stack_rows(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.find_line)
 
 
 def _stack_rows(
-    time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]
+    time: Times, position: Vectors, rotation: Quaternions, find_line: Callable[[int], Where | None]
 ) -> tuple[Times, FloatArray]:
-    """Check the rows of a log; return times from 0 and the values for a spline; `place` tells where a row stands."""
+    """Check the rows of a log; return times from 0 and values for a spline. `find_line` locates a row in the file."""
     if time.shape[0] < 2:
         raise MotionError("number of rows", time.shape[0], allowed="must be >= 2")
-    _check_rows(time, position, rotation, place)
+    _check_rows(time, position, rotation, find_line)
     rows = np.empty((time.shape[0], 2, 7))
     rows[:, 0, :3] = position
     for part in split_rows(time.shape[0]):
         unit = rotation[part] / np.abs(rotation[part]).max(axis=1, keepdims=True)
         unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
         rows[part, 0, 3:] = unit
-    _check_unit_quaternions(rows[:, 0, 3:], place)
+    _check_unit_quaternions(rows[:, 0, 3:], find_line)
     return time - time[0], rows
 
 
@@ -126,7 +128,7 @@ def _build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Rep
     """Return the motion of the values `rows[:, 0]`."""
     position = rows[:, 0, :3]
     spacing = float(np.median(np.diff(time)))
-    # An overflow shows as coefficients that are not finite, which the trajectory refuses.
+    # After an overflow the coefficients are not finite; `Trajectory` raises an error for them.
     with np.errstate(all="ignore"):
         noise = position_noise(time, position)
         if bandwidth is None:
@@ -137,8 +139,10 @@ def _build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Rep
     return Replay(trajectory_from_spline(time, spline), bandwidth, noise, acceleration_noise(noise, spacing, bandwidth))
 
 
-def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Callable[[int], Where | None]) -> None:
-    """Raise MotionError for the first row that is not finite, has no attitude, or does not come after its former."""
+def _check_rows(
+    time: Times, position: Vectors, rotation: Quaternions, find_line: Callable[[int], Where | None]
+) -> None:
+    """Raise `MotionError` for the first row that is not finite, has a zero quaternion or does not increase."""
     bad = ~np.isfinite(time)
     for array in (position, rotation):
         bad |= ~np.isfinite(array).all(axis=1)
@@ -147,24 +151,24 @@ def _check_rows(time: Times, position: Vectors, rotation: Quaternions, place: Ca
         values = [time[row], *position[row], *rotation[row]]
         column = _first_true(~np.isfinite(values))
         raise MotionError(
-            f"{HEADER[column]} of row {row}", float(values[column]), allowed="must be finite", where=place(row)
+            f"{HEADER[column]} of row {row}", float(values[column]), allowed="must be finite", where=find_line(row)
         )
     row = _first_true(np.concatenate(([False], time[1:] <= time[:-1])))
     if row >= 0:
         raise MotionError(
             f"time of row {row} (s)",
             float(time[row]),
-            allowed=f"must be past that of the row before, {float(time[row - 1])!r}",
-            where=place(row),
-            remedy="put the rows in order and leave out repeats",
+            allowed=f"must be after the row before, {float(time[row - 1])!r}",
+            where=find_line(row),
+            remedy="sort the rows and remove duplicates",
         )
     row = _first_true(~np.any(rotation, axis=1))
     if row >= 0:
-        raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must have a length", where=place(row))
+        raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must not be zero", where=find_line(row))
 
 
-def _check_unit_quaternions(unit: Quaternions, place: Callable[[int], Where | None]) -> None:
-    """Give unit quaternions continuous signs. Raise MotionError where one turns too far."""
+def _check_unit_quaternions(unit: Quaternions, find_line: Callable[[int], Where | None]) -> None:
+    """Make the signs of unit quaternions continuous. Raise `MotionError` for a turn of more than 120 degrees."""
     far = make_continuous(unit)
     if far:
         cosine = min(abs(float(np.dot(unit[far], unit[far - 1]))), 1.0)
@@ -172,30 +176,30 @@ def _check_unit_quaternions(unit: Quaternions, place: Callable[[int], Where | No
             f"turn from row {far - 1} to {far} (degrees)",
             round(math.degrees(2.0 * math.acos(cosine)), 6),
             allowed="must be <= 120",
-            where=place(far),
+            where=find_line(far),
             remedy="log at a higher rate",
         )
 
 
 def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
-    """Raise MotionError where rows `spacing` s apart cannot be smoothed to `bandwidth` Hz."""
+    """Raise `MotionError` if rows `spacing` s apart cannot be smoothed to `bandwidth` Hz."""
     if count < 5:
-        raise MotionError("number of rows", count, allowed="must be >= 5 to smooth", remedy="leave out bandwidth")
-    least, most = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
-    if not least <= bandwidth < most:
+        raise MotionError("number of rows", count, allowed="must be >= 5 to smooth", remedy="omit bandwidth")
+    low, high = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
+    if not low <= bandwidth < high:
         raise MotionError(
             "bandwidth (Hz)",
             bandwidth,
-            allowed=f"must be >= {least:.6g} and below {most:.6g}, half the log's rate",
-            remedy="thin out the log" if bandwidth < least else "leave it out to go through the rows",
+            allowed=f"must be >= {low:.6g} and below {high:.6g}, half the log's rate",
+            remedy="subsample the log" if bandwidth < low else "omit it for an interpolating spline",
         )
 
 
 def position_noise(time: Times, position: Vectors) -> float:
-    """Return the rms (m, an axis) of white noise in the rows `position` (n, 3) m at `time` (n,) s; NaN for n < 5.
+    """Return the rms per axis (m) of white noise in `position` (n, 3) m at `time` (n,) s; NaN for n < 5.
 
-    From fourth divided differences, which no cubic passes, each scaled to the variance of one row: for even spacing
-    ``(p0 - 4 p1 + 6 p2 - 4 p3 + p4) / sqrt(70)``.
+    It is the rms of fourth divided differences, which are zero for a cubic, each scaled to the variance of one row. For
+    even spacing: ``(p0 - 4 p1 + 6 p2 - 4 p3 + p4) / sqrt(70)``.
     """
     count = time.shape[0] - 4
     if count < 1:
@@ -216,9 +220,9 @@ def _scaled_differences(time: Times, position: Vectors) -> FloatArray:
     weights: list[FloatArray] = []
     for k in range(5):
         product = np.ones(count)
-        for other in range(5):
-            if other != k:
-                product *= (times[k] - times[other]) / span
+        for j in range(5):
+            if j != k:
+                product *= (times[k] - times[j]) / span
         weights.append(1.0 / product)
     scale = np.sqrt(sum((weight * weight for weight in weights), np.zeros(count)))
     difference: AnyArray = np.zeros((count, 3))
@@ -228,15 +232,16 @@ def _scaled_differences(time: Times, position: Vectors) -> FloatArray:
 
 
 def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) -> float:
-    """Return the rms acceleration (m/s^2, an axis) that white position noise of rms `noise` (m) gives the spline.
+    """Return the rms acceleration per axis (m/s^2) of the spline for white position noise of rms `noise` (m).
 
-    Rows are `spacing` s apart; the formula heads this file. With theta = 2 atan z, e = 48 z^4 / ((1 + z^2)(3 + z^2));
-    the mean is taken by the midpoint rule over phi in z = b tan(phi / 2), where b is of the order of the pass band.
+    Rows are `spacing` s apart. The module docstring has the formula. With theta = 2 atan z it is
+    e = 48 z^4 / ((1 + z^2)(3 + z^2)). The mean is computed by the midpoint rule over phi with z = b tan(phi / 2), where
+    b is of the order of the pass band.
     """
     kappa, band = 0.0, 1.0
     if bandwidth is not None:
-        share = 2.0 * math.pi * bandwidth * spacing
-        kappa, band = share**-4, min(share / 2.0, 1.0)
+        angle = 2.0 * math.pi * bandwidth * spacing
+        kappa, band = angle**-4, min(angle / 2.0, 1.0)
     points = 4096
     tangent = np.tan((np.arange(points) + 0.5) * (math.pi / points) - math.pi / 2.0)
     z2 = (band * tangent) ** 2
@@ -245,10 +250,6 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     return noise / spacing / spacing * math.sqrt(mean)
 
 
-def _no_place(_row: int) -> None:
-    """Return the place of a row that comes from no file."""
-
-
 def _first_true(flags: AnyArray) -> int:
-    """Return the index of the first true flag, -1 where there is none."""
+    """Return the index of the first true flag, or -1."""
     return int(np.argmax(flags)) if bool(flags.any()) else -1

@@ -1,1 +1,1 @@
-"""Noise: one process a file, and the noise of a channel put together from them."""
+"""Noise of sensor channels: the model and its terms, and faults of a sensor."""

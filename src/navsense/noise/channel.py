@@ -1,4 +1,4 @@
-"""The noise of one channel, in SDF's terms and in those of data sheets."""
+"""The noise of one channel, as SDF and data sheets specify it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 
 from navsense.errors import SensorError
 from navsense.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
-from navsense.noise.white import white_stddev
-from navsense.validation import validate_types
+from navsense.noise.terms import white_stddev
+from navsense.validation import MAX_MAGNITUDE, check_number, validate_types
 
 ROOM_TEMPERATURE = 298.15
-"""Kelvin: 25 degrees Celsius, at which data sheets print their figures."""
-
-MAX_MAGNITUDE = 1e100
-"""Above this size products of parameters leave the range of doubles."""
+"""K: 25 degrees Celsius, the reference temperature of data sheets."""
 
 _DATASHEET = in_file(parent="navsense:noise")
 _DATASHEET_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
@@ -23,35 +20,40 @@ _DATASHEET_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 
 @dataclass(frozen=True)
 class Noise:
-    """Errors of one channel, every field neutral by default.
+    """The errors of one channel. All defaults are neutral.
 
-    Model, for the ideal value x of sample k at instant t_k, with standard normals w, v, u, dt = t_k - t_(k-1) and the
-    temperature T_k above `reference_temperature`::
+    The model for the ideal value x_k of sample k at time t_k, with standard normals w, v, u, the step
+    dt = t_k - t_(k-1) and the temperature T_k above `reference_temperature`::
 
         y_k  = quantise(saturate(gain_k x_k + slow_k + mean + sigma_k w_k + outlier_k))
         gain_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
         slow_k = turn_on + drift_k + flicker_k + walk_k + temperature_coefficient T_k
         sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
-        turn_on   = bias_mean + bias_stddev u                                       once for each instance
+        turn_on   = bias_mean + bias_stddev u                                       once per instance
         drift_0   = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         drift_k   = exp(-dt / tau) drift_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
-        flicker   : Allan deviation flat at 0.664 bias_instability from 0.1 s to 10^4 s, see `noise.flicker`
+        flicker   : Allan deviation flat at 0.664 bias_instability from 0.1 s to 10^4 s, see `noise.terms`
         walk_k    = walk_(k-1) + random_walk sqrt(dt) v_k,  walk_0 = 0
-        outlier_k = outlier_stddev w, in a share `outlier_probability` of the samples
+        outlier_k = outlier_stddev w with probability `outlier_probability`, else 0
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
-    Under `classic` the turn-on value has a random sign and is where the drift starts, as in Gazebo:
-    ``drift_0 = sign * (bias_mean + bias_stddev u)`` and no constant beside it (constant where there is no drift).
+    With `classic`, the turn-on bias has a random sign and is the initial value of the drift, as in Gazebo:
+    ``drift_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a drift the turn-on bias is constant.
 
-    In the channel's unit: mean, stddev, bias_mean, bias_stddev, bias_instability, precision, minimum, maximum,
-    outlier_stddev. `stddev` is per sample, whatever the rate; `noise_density` is a density (unit per root hertz) of a
-    sensor band-limited to its rate; `dynamic_bias_stddev` and `random_walk` are driving densities (unit per root
-    second); the correlation time is in s; scale factors are fractions; temperature coefficients are a kelvin.
+    Fields in the channel's unit: mean, stddev, bias_mean, bias_stddev, bias_instability, precision, minimum, maximum,
+    outlier_stddev. Other units:
 
-    Raises `SensorError` for a value that is no finite number, or is negative where a deviation, time or step stands.
-    Source: SDF 1.12 `noise.sdf`; facts of Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
+    stddev: standard deviation per sample, at any rate.
+    noise_density: density (unit per root hertz) of a sensor that is band-limited to its rate.
+    dynamic_bias_stddev, random_walk: driving densities (unit per root second).
+    dynamic_bias_correlation_time: s.
+    scale_factor, scale_factor_stddev: fractions.
+    temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K.
+
+    Raises `SensorError` for a value that is not finite, or is negative where only positive values are possible.
+    Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 
     mean: float = 0.0
@@ -76,55 +78,50 @@ class Noise:
     outlier_stddev: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
 
     def __post_init__(self) -> None:
-        """Refuse what no instrument can have."""
+        """Check the values."""
         validate_types(self)
         for name, file in get_file_fields(Noise).items():
             value = getattr(self, name)
-            if value != value or (abs(value) == math.inf and name not in ("minimum", "maximum")):
-                raise SensorError(name, value, allowed="must be a finite number")
-            if MAX_MAGNITUDE < abs(value) < math.inf:
-                raise SensorError(name, value, allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
-            if value < file.minimum:
-                raise SensorError(name, value, allowed="must be >= 0")
-        if self.outlier_probability > 1.0:
-            raise SensorError("outlier_probability", self.outlier_probability, allowed="must be from 0 to 1")
+            if not (name in ("minimum", "maximum") and abs(value) == math.inf):
+                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE))
+        check_number("outlier_probability", self.outlier_probability, 0.0, 1.0)
         if not self.minimum < self.maximum:
             raise SensorError("minimum", self.minimum, allowed=f"must be below the maximum {self.maximum!r}")
         if self.dynamic_bias_stddev > 0.0 and self.dynamic_bias_correlation_time == 0.0:
             raise SensorError(
                 "dynamic_bias_correlation_time",
                 0.0,
-                allowed="must be > 0 where dynamic_bias_stddev is",
-                remedy="give the correlation time in seconds, or leave the dynamic bias out",
+                allowed="must be > 0 if dynamic_bias_stddev is",
+                remedy="give the correlation time in seconds, or omit the dynamic bias",
             )
 
     @property
     def has_turn_on_bias(self) -> bool:
-        """True where there is a turn-on bias."""
+        """True if there is a turn-on bias."""
         return self.bias_mean != 0.0 or self.bias_stddev > 0.0
 
     @property
     def has_dynamic_bias(self) -> bool:
-        """True where the dynamic bias acts."""
+        """True if there is a dynamic bias."""
         return self.dynamic_bias_stddev > 0.0
 
     @property
     def has_white_noise(self) -> bool:
-        """True where there is white noise."""
+        """True if there is white noise."""
         return self.stddev > 0.0 or self.noise_density > 0.0
 
     @property
     def has_outliers(self) -> bool:
-        """True where there are outliers."""
+        """True if there are outliers."""
         return self.outlier_probability > 0.0 and self.outlier_stddev > 0.0
 
     @property
     def has_temperature_coefficient(self) -> bool:
-        """True where the temperature acts."""
+        """True if the errors depend on the temperature."""
         return self.temperature_coefficient != 0.0 or self.scale_temperature_coefficient != 0.0
 
     def white_stddev(self, rate: float) -> float:
-        """Return the deviation of the white noise of samples at `rate` (Hz)."""
+        """Return the standard deviation of the white noise of samples at `rate` (Hz)."""
         return white_stddev(1.0 / rate, self.stddev, self.noise_density)
 
     def white_density(self, rate: float) -> float:
@@ -133,10 +130,11 @@ class Noise:
 
 
 NEUTRAL = Noise()
+"""Noise without errors."""
 
 
 def make_example_noise(size: float, **overrides: float) -> Noise:
-    """Return a noise in which every term acts, of the order of `size` (channel's unit); `given` replaces some."""
+    """Return a noise with all terms, of the order of `size` (channel's unit). `overrides` replaces single fields."""
     terms: dict[str, Any] = {
         "mean": 0.1 * size,
         "stddev": size,

@@ -1,7 +1,7 @@
-"""The noise of several channels at once: what sensors call.
+"""The noise of all channels of a sensor.
 
-`NoiseChannels(names, noises)` lists the random processes, draws a serial number's turn-on values, and applies the noise
-to a block of ideal values, in one compiled loop. Every formula is that of `Noise`.
+`NoiseChannels(names, noises)` lists the random processes, computes the initial state of one instance (serial number)
+and applies the noise to a block of ideal values in one compiled loop. The formulas are those of `Noise`.
 """
 
 from __future__ import annotations
@@ -13,34 +13,32 @@ from typing import NamedTuple
 import numpy as np
 
 from navsense.errors import SensorError
-from navsense.noise.bias import compute_turn_on_bias, randomise_sign
 from navsense.noise.channel import Noise
-from navsense.noise.flicker import make_components
-from navsense.noise.gauss_markov import stationary_stddev
 from navsense.noise.kernels import DRIFT_STATE, FLICKER_STATES, apply_noise
+from navsense.noise.terms import compute_turn_on_bias, make_components, randomise_sign, stationary_stddev
 from navsense.random_streams import RandomProcess
 from navsense.series import make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 _TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
-"""Processes that are drawn at each tick, in the order of the columns of a sensor's rows of draws."""
+"""Processes with draws at each tick, in the order of the columns of `NoiseChannels._rows`."""
 
 FLICKER_BAND = (0.1, 1e4)
-"""Seconds: averaging times between which the Allan deviation of flicker is flat."""
+"""Averaging times (s) between which the Allan deviation of flicker is flat."""
 
 _MODES: FloatArray = make_read_only(np.array(make_components(1.0, *FLICKER_BAND)))
 _MODE_COUNT = _MODES.shape[1]
 _NO_TEMPERATURE = np.empty(0)
 
 _MAX_ARRAYS = 4
-"""Arrays that a call is filled up to, so that one compiled form serves all sensors."""
+"""Number of ideal arrays in each kernel call. Empty arrays fill the rest, so all sensors share one compiled kernel."""
 
 _NO_ROWS: FloatArray = make_read_only(np.empty((0, 0)))
 
 
 def _as_rows(ideal: FloatArray) -> FloatArray:
-    """Return (n, axes) or (n,) as rows (axes, n) side by side, read-only whatever was given: one compiled form."""
+    """Return (n, axes) or (n,) as contiguous read-only rows (axes, n), the one type that the kernel is compiled for."""
     rows = ideal.T if ideal.ndim > 1 else ideal[None]
     if not rows.flags.c_contiguous:
         rows = np.ascontiguousarray(rows)
@@ -49,10 +47,10 @@ def _as_rows(ideal: FloatArray) -> FloatArray:
 
 
 class NoiseState(NamedTuple):
-    """This serial number at tick `last`.
+    """The state of one instance (serial number) at tick `last_tick`.
 
-    Of each channel (channels,) the turn-on bias and the scale factor; `slow` (channels, 2 + modes): its drift, random
-    walk and modes of flicker.
+    turn_on, scale (channels,): turn-on bias (channel's unit) and scale factor.
+    slow (channels, 2 + modes): drift, random walk and modes of flicker.
     """
 
     turn_on: FloatArray
@@ -63,19 +61,19 @@ class NoiseState(NamedTuple):
 
 @dataclass(frozen=True)
 class NoiseChannels:
-    """Named channels with the noise of each; names key the streams."""
+    """Channels with their noise. The names are part of the keys of the random streams."""
 
     names: tuple[str, ...]
     noises: tuple[Noise, ...]
 
     @cached_property
     def processes(self) -> tuple[RandomProcess, ...]:
-        """Return the random processes that act, channel after channel."""
-        found: list[RandomProcess] = []
+        """The random processes of all channels, channel by channel. Neutral terms have none."""
+        active: list[RandomProcess] = []
         for name, noise in zip(self.names, self.noises, strict=True):
-            found += [
+            active += [
                 process
-                for acts, process in (
+                for is_active, process in (
                     (noise.bias_stddev > 0.0, RandomProcess(name, "turn_on", initial=1, per_tick=0)),
                     (
                         noise.classic and noise.has_turn_on_bias,
@@ -92,13 +90,13 @@ class NoiseChannels:
                     (noise.has_outliers, RandomProcess(name, "outlier", kind="uniform")),
                     (noise.has_outliers, RandomProcess(name, "outlier_size")),
                 )
-                if acts
+                if is_active
             ]
-        return tuple(found)
+        return tuple(active)
 
     @cached_property
     def draws_per_tick(self) -> int:
-        """Return how many rows of draws a tick takes."""
+        """The number of draws per tick."""
         return sum(process.per_tick for process in self.processes)
 
     @cached_property
@@ -129,26 +127,24 @@ class NoiseChannels:
 
     @cached_property
     def needs_temperature(self) -> bool:
-        """True where `apply` needs the temperature."""
+        """True if `apply` requires the temperature."""
         return any(noise.has_temperature_coefficient for noise in self.noises)
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return a serial number's state at t = 0 from the initial draws of `processes`, in order."""
-        given: dict[tuple[str, str], FloatArray] = {}
+        """Return the state of one instance at t = 0 from the initial draws of `processes`, in their order."""
+        initial: dict[str, dict[str, FloatArray]] = {name: {} for name in self.names}
         first = 0
         for process in self.processes:
-            given[process.channel, process.name] = draws[first : first + process.initial]
+            initial[process.channel][process.name] = draws[first : first + process.initial]
             first += process.initial
         count = len(self.names)
         state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _MODE_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            start = _InitialDraws(
-                noise, {process: drawn for (channel, process), drawn in given.items() if channel == name}
-            )
-            state.turn_on[c], state.slow[c, DRIFT_STATE] = start.compute_bias()
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * start.get("scale")
+            drawn = initial[name]
+            state.turn_on[c], state.slow[c, DRIFT_STATE] = _compute_initial_bias(noise, drawn)
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * _get_draw(drawn, "scale")
             if noise.bias_instability > 0.0:
-                state.slow[c, FLICKER_STATES:] = noise.bias_instability * _MODES[1] * start.draws["flicker"]
+                state.slow[c, FLICKER_STATES:] = noise.bias_instability * _MODES[1] * drawn["flicker"]
         return state
 
     def apply(
@@ -159,59 +155,52 @@ class NoiseChannels:
         *ideals: FloatArray,
         temperature: AnyArray | None = None,
     ) -> tuple[NoiseState, FloatArray, FloatArray]:
-        """Return the new state, the noisy values and the slow errors, (n, channels) each.
+        """Return the new state, the noisy values (n, channels) and the slow errors (n, channels).
 
-        `draws` (depth, n) in the order of `processes`; `ideals`: arrays (n, axes) or (n,) that hold the channels one
-        after the other; `temperature` (n,) K where it acts. Inside, and in what is returned, a channel's values lie
-        side by side in memory (Fortran order).
+        draws (draws_per_tick, n): in the order of `processes`.
+        ideals: arrays (n, axes) or (n,) that together hold the channels in their order.
+        temperature (n,) K: required if `needs_temperature`.
+
+        The returned arrays are in Fortran order: the values of one channel are contiguous.
         """
         columns = tuple(_as_rows(ideal) for ideal in ideals)
         columns += (_NO_ROWS,) * (_MAX_ARRAYS - len(columns))
         shape = (len(self.names), ticks.index.size)
-        out, error, slow = np.empty(shape), np.empty(shape), state.slow.copy()
-        constant, scale = state.turn_on, state.scale
-        index, noise = (
-            ticks.index,
-            (*self._kernel_arguments, draws, self._check_temperature(temperature), state.last_tick),
+        index, out, error, slow = ticks.index, np.empty(shape), np.empty(shape), state.slow.copy()
+        noise = (*self._kernel_arguments, draws, self._check_temperature(temperature), state.last_tick)
+        apply_noise(
+            columns, index, ticks.rate, float(ticks.spacing), *noise, state.turn_on, state.scale, slow, out, error
         )
-        apply_noise(columns, index, ticks.rate, float(ticks.spacing), *noise, constant, scale, slow, out, error)
         last = int(index[-1]) if index.size else state.last_tick
-        return NoiseState(constant, scale, slow, last), out.T, error.T
+        return NoiseState(state.turn_on, state.scale, slow, last), out.T, error.T
 
-    def _check_temperature(self, given: AnyArray | None) -> FloatArray:
-        """Return the temperature (n,) K, (0,) where it does not act."""
+    def _check_temperature(self, temperature: AnyArray | None) -> FloatArray:
+        """Return the temperature (n,) K, or (0,) if it is not needed."""
         if not self.needs_temperature:
             return _NO_TEMPERATURE
-        if given is None:
+        if temperature is None:
             raise SensorError(
                 "temperature",
                 None,
-                allowed="must be given: a temperature coefficient is declared",
-                remedy='give the signal "temperature" (K), or no coefficient',
+                allowed="must be given: the noise has a temperature coefficient",
+                remedy='give the signal "temperature" (K), or omit the coefficient',
             )
-        return np.ascontiguousarray(given, dtype=np.float64)
+        return np.ascontiguousarray(temperature, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class _InitialDraws:
-    """One channel's initial draws by process."""
+def _get_draw(initial: dict[str, FloatArray], process: str) -> float:
+    """Return the initial draw of a process, 0 for a process that is not active."""
+    return float(initial[process][0]) if process in initial else 0.0
 
-    noise: Noise
-    draws: dict[str, FloatArray]
 
-    def get(self, process: str) -> float:
-        """Return a process's one draw, 0 where it does not act."""
-        return float(self.draws[process][0]) if process in self.draws else 0.0
-
-    def compute_bias(self) -> tuple[float, float]:
-        """Return the constant and the drift at the start."""
-        noise = self.noise
-        value = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, self.get("turn_on"))
-        if "sign" in self.draws:
-            value = randomise_sign(value, self.get("sign"))
-        if not noise.has_dynamic_bias:
-            return value, 0.0
-        if noise.classic:
-            return 0.0, value
-        deviation = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-        return value, deviation * self.get("drift")
+def _compute_initial_bias(noise: Noise, initial: dict[str, FloatArray]) -> tuple[float, float]:
+    """Return the turn-on bias and the initial drift of a channel from its initial draws by process."""
+    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, _get_draw(initial, "turn_on"))
+    if "sign" in initial:
+        turn_on = randomise_sign(turn_on, _get_draw(initial, "sign"))
+    if not noise.has_dynamic_bias:
+        return turn_on, 0.0
+    if noise.classic:
+        return 0.0, turn_on
+    stddev = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
+    return turn_on, stddev * _get_draw(initial, "drift")

@@ -1,13 +1,14 @@
-"""Faults of a whole sensor that come and go by chance: it says nothing for a while, or says the same for a while.
+"""Faults of a sensor: random dropouts and stuck readings, and scheduled faults.
 
-Each is a telegraph process, on and off in continuous time, exact for any step and stationary from the first sample::
+Each random fault is a telegraph process: on and off in continuous time, exact for any step, stationary from the first
+sample::
 
-    P(on at 0) = p,   p = r d / (1 + r d)                     r begins a second while off, d mean duration (s)
+    P(on at 0) = p,   p = r d / (1 + r d)                     r onsets per second while off, d mean duration (s)
     P(on at t + dt | off at t) = p (1 - e),   P(off at t + dt | on at t) = (1 - p) (1 - e),   e = exp(-(r + 1 / d) dt)
 
-While it is dropped out, a sensor's numbers are NaN, not valid, and no message is sent. While it is stuck, they are
-those of the last sample that it emitted; before it has emitted one there is nothing to be stuck at. Source: the
-two-state Markov process, Papoulis, Probability, Random Variables and Stochastic Processes (random telegraph signal).
+During a dropout, the values of a sensor are NaN and not valid, and no message is sent. A stuck sensor repeats the last
+sample that it emitted. Before its first sample a sensor cannot be stuck. Source: the two-state Markov process,
+Papoulis, Probability, Random Variables and Stochastic Processes (random telegraph signal).
 """
 
 from __future__ import annotations
@@ -35,33 +36,40 @@ from navsense.random_streams import RandomProcess
 from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
-from navsense.validation import validate_types
+from navsense.validation import check_number, validate_types
+
+RANDOM_KINDS = ("dropout", "stuck")
+"""Kinds of random faults."""
+
+RANDOM_FIELDS = tuple(f"{kind}_{quantity}" for kind in RANDOM_KINDS for quantity in ("rate", "duration"))
+"""Fields of `Faults` that specify random faults."""
 
 
 @dataclass(frozen=True)
 class Faults:
-    """How often a sensor drops out and gets stuck (begins a second while it is well), and how long on average (s).
+    """The faults of one sensor.
 
-    A kind acts where both its rate and its duration are above 0; beside them are those on purpose, `planned`. With
-    `recorded` a recording says when faults acted, and not what was asked for: such are not simulated. Raises
-    `SensorError` for a value that is negative or not finite, or a rate without a duration.
+    dropout_rate, stuck_rate: onsets per second while the fault is off (1/s).
+    dropout_duration, stuck_duration: mean duration (s). A kind is active if its rate and its duration are above 0.
+    scheduled: faults at given times.
+    recorded: true if a recording has flags of faults but not their specification. They are not simulated.
+
+    Raises `SensorError` for a value that is negative or not finite, or a rate without a duration.
     """
 
     dropout_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
     dropout_duration: float = field(default=0.0, metadata=NON_NEGATIVE)
     stuck_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
     stuck_duration: float = field(default=0.0, metadata=NON_NEGATIVE)
-    planned: tuple[ScheduledFault, ...] = field(default=(), metadata=NOT_IN_FILE)
+    scheduled: tuple[ScheduledFault, ...] = field(default=(), metadata=NOT_IN_FILE)
     recorded: bool = field(default=False, metadata=NOT_IN_FILE)
 
     def __post_init__(self) -> None:
-        """Refuse what is no rate or no duration."""
+        """Check the values."""
         validate_types(self, "of faults")
-        object.__setattr__(self, "planned", tuple(self.planned))
+        object.__setattr__(self, "scheduled", tuple(self.scheduled))
         for name in RANDOM_FIELDS:
-            value = getattr(self, name)
-            if not 0.0 <= value <= MAX_VALUE:
-                raise SensorError(name, value, allowed=f"must be from 0 to {MAX_VALUE:g}")
+            check_number(name, getattr(self, name), 0.0, MAX_VALUE)
         for kind in RANDOM_KINDS:
             rate, duration = self.rate_and_duration(kind)
             if (rate > 0.0) != (duration > 0.0):
@@ -69,7 +77,7 @@ class Faults:
                     f"{kind}_rate and {kind}_duration",
                     (rate, duration),
                     allowed="must both be 0 or both above 0",
-                    remedy="give how often it begins (1/s) and how long it lasts on average (s)",
+                    remedy="give the rate of onsets (1/s) and the mean duration (s)",
                 )
 
     def rate_and_duration(self, kind: str) -> tuple[float, float]:
@@ -78,39 +86,35 @@ class Faults:
 
     @cached_property
     def random_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that act by chance."""
+        """The kinds of random faults that are active."""
         return tuple(kind for kind in RANDOM_KINDS if self.rate_and_duration(kind)[0] > 0.0)
 
     @cached_property
     def schedule(self) -> FaultSchedule:
-        """Return those on purpose by when they act."""
-        return FaultSchedule(self.planned)
+        """The scheduled faults, searchable by time."""
+        return FaultSchedule(self.scheduled)
 
     @property
     def has_faults(self) -> bool:
-        """Return whether there are any, by chance or on purpose, or were."""
-        return bool(self.random_kinds or self.planned or self.recorded)
+        """True if there are random, scheduled or recorded faults."""
+        return bool(self.random_kinds or self.scheduled or self.recorded)
 
     def on_probability(self, kind: str) -> float:
-        """Return the share p of the time that a kind is on."""
+        """Return the probability p that a kind is on."""
         rate, duration = self.rate_and_duration(kind)
         return rate * duration / (1.0 + rate * duration)
 
     def processes(self) -> tuple[RandomProcess, ...]:
-        """Return the random processes of the kinds that act: a uniform at the start and one at each tick."""
+        """Return the random processes of the active kinds: one uniform at the start and one per tick."""
         return tuple(RandomProcess("faults", kind, initial=1, kind="uniform") for kind in self.random_kinds)
 
 
-RANDOM_KINDS = ("dropout", "stuck")
-
-RANDOM_FIELDS = tuple(f"{kind}_{figure}" for kind in RANDOM_KINDS for figure in ("rate", "duration"))
-"""Figures of the faults that come by chance."""
-
-
 class FaultState(NamedTuple):
-    """Which kinds that act are on at tick `last`, and what the sensor last emitted, (...) by name; nothing before.
+    """The state of the faults at tick `last_tick`.
 
-    `told` is the last tick at which it would have emitted without faults, -1 before the first.
+    active: whether each of `Faults.random_kinds` is on.
+    last_output: the arrays (...) that the sensor last emitted, by name; empty before the first sample.
+    last_emitted_tick: the last tick at which the sensor would have emitted without faults, -1 before the first.
     """
 
     active: tuple[bool, ...]
@@ -130,7 +134,7 @@ def _write_telegraph(
     draws: FloatArray,
     out: BoolArray,
 ) -> bool:
-    """Write whether it is on at each tick; `pace` is r + 1 / d; return whether it is at the last."""
+    """Write whether the fault is on at each tick; return the last value. `switch_rate` is r + 1 / d (1/s)."""
     for i in range(index.shape[0]):
         changed = -math.expm1(-switch_rate * ((index[i] - last) / rate))
         on = draws[i] >= (1.0 - on_probability) * changed if on else draws[i] < on_probability * changed
@@ -155,49 +159,51 @@ def apply_faults(
     emitted: BoolArray,
     source_arrays: Sequence[str] = (),
 ) -> tuple[FaultState, Mapping[str, AnyArray], dict[str, BoolArray]]:
-    """Return the new state, the arrays with their faults, and the rows (n,) on which each kind of fault acts.
+    """Return the new state, the arrays with faults, and the rows (n,) on which each kind of fault acts.
 
-    `arrays` (n, ...) by name are what it would show without faults, where it would emit (n,); `draws` (kinds, n).
-    Biases and spikes of `source_arrays` are in
-    `arrays` already. A sample is published where no dropout acts.
+    draws (kinds, n): uniforms of `Faults.random_kinds`.
+    arrays: the arrays (n, ...) without faults, by name.
+    emitted (n,): the rows that the sensor emits without faults.
+    source_arrays: arrays whose biases and spikes the sensor has already applied.
+
+    A sample is published on the rows without a dropout.
     """
     count = len(ticks)
-    told = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
-    struck = faults.schedule.find_active(told)
-    arrays = apply_offsets([(one, rows) for one, rows in struck if one.array not in source_arrays], arrays)
-    acts = {kind: find_rows_of_kind(struck, kind, count) for kind in FAULT_BITS}
-    on = _add_random_faults(faults, state, ticks, draws, acts)
-    source, last = _find_source_rows(acts["stuck"], emitted & ~acts["dropout"], has_previous=bool(state.last_output))
-    own = source == np.arange(1, count + 1)
-    acts["spike"] &= ~acts["dropout"] & own
-    acts["stuck"] &= ~own
-    shown = {name: _take_rows(state.last_output.get(name), array, source) for name, array in arrays.items()}
-    kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
-    out = {name: _mask_dropped(array, acts["dropout"]) for name, array in shown.items()}
-    end = int(ticks.index[-1]) if count else state.last_tick
-    return FaultState(on, kept, end, told.last_tick), out, acts
+    emissions = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
+    active = faults.schedule.find_active(emissions)
+    arrays = apply_offsets([(fault, rows) for fault, rows in active if fault.array not in source_arrays], arrays)
+    rows_of = {kind: find_rows_of_kind(active, kind, count) for kind in FAULT_BITS}
+    on = _add_random_faults(faults, state, ticks, draws, rows_of)
+    dropped = rows_of["dropout"]
+    source, last = _find_source_rows(rows_of["stuck"], emitted & ~dropped, has_previous=bool(state.last_output))
+    is_own_row = source == np.arange(1, count + 1)
+    rows_of["spike"] &= ~dropped & is_own_row
+    rows_of["stuck"] &= ~is_own_row
+    taken = {name: _take_rows(state.last_output.get(name), array, source) for name, array in arrays.items()}
+    output = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
+    masked = {name: _mask_dropped(array, dropped) for name, array in taken.items()}
+    last_tick = int(ticks.index[-1]) if count else state.last_tick
+    return FaultState(on, output, last_tick, emissions.last_tick), masked, rows_of
 
 
 def _add_random_faults(
-    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, acts: Mapping[str, BoolArray]
+    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, rows_of: Mapping[str, BoolArray]
 ) -> tuple[bool, ...]:
-    """Add to the rows (n,) on which each kind acts those by chance; return which are on at the last."""
+    """Add the random faults to the rows (n,) of each kind; return which kinds are on at the last tick."""
     on = []
-    for kind, row, was in zip(faults.random_kinds, draws, state.active, strict=True):
+    for kind, uniforms, was_on in zip(faults.random_kinds, draws, state.active, strict=True):
         rate, duration = faults.rate_and_duration(kind)
-        figures, rows = (
-            (faults.on_probability(kind), rate + 1.0 / duration, ticks.rate),
-            np.zeros(len(ticks), dtype=np.bool_),
-        )
-        on.append(bool(_write_telegraph(was, *figures, state.last_tick, ticks.index, row, rows)))
-        acts[kind][:] |= rows
+        rates, rows = (rate + 1.0 / duration, ticks.rate), np.zeros(len(ticks), dtype=np.bool_)
+        probability = faults.on_probability(kind)
+        on.append(bool(_write_telegraph(was_on, probability, *rates, state.last_tick, ticks.index, uniforms, rows)))
+        rows_of[kind][:] |= rows
     return tuple(on)
 
 
 def _find_source_rows(stuck: BoolArray, emitted: BoolArray, *, has_previous: bool) -> tuple[IntArray, int]:
-    """Return the row that each row shows (n,), and the last one that was emitted: from 1 on, 0 is the one kept before.
+    """Return the number of the row that each row repeats (n,), and of the last emitted row.
 
-    `given` (n,) is where a row gets out; `begun` whether any did before.
+    Rows are numbered from 1; 0 is the last output of earlier blocks, which exists if `has_previous`.
     """
     rows = np.arange(1, stuck.size + 1)
     if not has_previous:
@@ -208,14 +214,14 @@ def _find_source_rows(stuck: BoolArray, emitted: BoolArray, *, has_previous: boo
 
 
 def _take_rows(previous: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
-    """Return the rows that are shown: row `source` - 1 of the array, or the one `before` it where that is 0."""
+    """Return row `source` - 1 of the array for each row, or `previous` where `source` is 0."""
     if previous is None or source.all():
         return array[source - 1]
     return np.concatenate((previous[None], array))[source]
 
 
 def _mask_dropped(array: AnyArray, dropped: BoolArray) -> AnyArray:
-    """Return the array with NaN in the rows that are dropped; one of integers stays as it is."""
+    """Return the array with NaN in the dropped rows; an array of integers is unchanged."""
     if array.dtype.kind != "f" or not dropped.any():
         return array
     out = array.copy()

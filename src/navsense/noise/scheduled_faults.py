@@ -1,17 +1,19 @@
-"""Faults of a sensor on purpose: known ones, at known times, which a robot's software has to live through.
+"""Scheduled faults of a sensor: fault injection at given times.
 
-| kind | what the sensor does for start <= t < end |
+| kind | effect for start <= t < end |
 |---|---|
-| `dropout` | it says nothing: NaN, not valid, no message |
-| `stuck` | it repeats what it last emitted |
-| `bias` | `array` is off by `value`; where it makes others of it (`HasDerivedArrays`) these are too |
-| `spike` | `array` is off by `value` in one sample: the first told from `start`, and again every `period` s |
-| `lost_lock` | its echoes from the bottom do not come back |
+| `dropout` | values are NaN and not valid; no message |
+| `stuck` | the sensor repeats the last sample that it emitted |
+| `bias` | `value` is added to `array` |
+| `spike` | `value` is added to one sample of `array` at `start`, repeated every `period` s |
+| `lost_lock` | there are no echoes from the bottom |
 
-t is true time (s), values are SI, a number or one an axis. Of spikes at s_k = start + k period, k = 0, 1, ..., a sample
-told at t after one told at u has those with u < s_k <= t: it is struck once, however many they are. A tick at which the
-sensor tells nothing (a DVL between pings) so leaves them to the next that it tells, if that is before the end. A sample
-that drops out, or of which a stuck sensor shows another, takes its spike with it.
+t is true time (s). Values are SI: one number, or one per axis. If a sensor derives other arrays from `array`
+(`HasDerivedArrays`), a bias or spike also changes these.
+
+Spikes are at s_k = start + k period, k = 0, 1, ... A sample emitted at t after one emitted at u contains the spikes
+with u < s_k <= t; several of them add `value` once. If the sensor emits nothing at a tick (a DVL between pings), the
+spike appears in the next sample before `end`. A dropout or a stuck sensor hides the spikes of its samples.
 
 `reading.fault[kind]` is true on the rows on which a fault of this kind acts. Random faults are included. A spike is
 marked on the row that contains it, and on no other.
@@ -35,20 +37,26 @@ from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.validation import validate_types
 
 ADDITIVE_KINDS = ("bias", "spike")
-"""Kinds that put an array off."""
+"""Kinds that add a value to an array."""
 
 MAX_VALUE = 1e12
-"""Rates (1/s), times and durations (s) beyond this are a mistake."""
+"""Largest rate (1/s), time and duration (s)."""
 
 ROUNDING = 2.0**-50
-"""What a sum of doubles is off by at most, as a share of the largest of them."""
+"""Largest relative rounding error of a sum of two doubles."""
 
 
 @dataclass(frozen=True)
 class ScheduledFault:
-    """One fault on purpose: its kind, from when to when (s), and what `bias` and `spike` do to which array.
+    """One scheduled fault.
 
-    Raises `SensorError` for an unknown kind, times that are none, and values that are missing or not finite.
+    kind: one of `FAULT_BITS`.
+    start, end: true time (s).
+    array, value: the array that a bias or spike changes, and the added value (SI): one number or one per axis.
+    period: interval of repeated spikes (s), 0 for a single spike.
+    where: place of the declaration.
+
+    Raises `SensorError` for an unknown kind, invalid times, and a value that is missing or not finite.
     """
 
     kind: str
@@ -60,7 +68,7 @@ class ScheduledFault:
     where: Where | None = field(default=None, metadata=NOT_IN_FILE)
 
     def __post_init__(self) -> None:
-        """Refuse what is no fault."""
+        """Check the values."""
         validate_types(self, "of a fault")
         object.__setattr__(self, "value", tuple(self.value))
         if self.kind not in FAULT_BITS:
@@ -70,11 +78,11 @@ class ScheduledFault:
             allowed = f"{finite}, of at most {MAX_VALUE:g} s" if math.isfinite(self.start) else finite
             raise self._error(f"times of a {self.kind} (s)", (self.start, self.end), allowed)
         if not (0.0 <= self.period < math.inf) or (self.period > 0.0 and self.kind != "spike"):
-            allowed = "must be finite, not negative, and 0 but for spikes"
+            allowed = "must be finite and >= 0; only spikes have a period"
             raise self._error(f"period of a {self.kind} (s)", self.period, allowed)
-        adds = self.kind in ADDITIVE_KINDS
-        if adds != bool(self.array) or adds != bool(self.value):
-            allowed = "must name an array and a value" if adds else "must have no array and no value"
+        is_additive = self.kind in ADDITIVE_KINDS
+        if is_additive != bool(self.array) or is_additive != bool(self.value):
+            allowed = "must name an array and a value" if is_additive else "must have no array and no value"
             raise self._error(f"a {self.kind}", (self.array, self.value), allowed)
         if not all(math.isfinite(part) for part in self.value):
             raise self._error(f"value of a {self.kind}", self.value, "must be finite")
@@ -83,7 +91,7 @@ class ScheduledFault:
         return SensorError(what, value, allowed=allowed, where=self.where)
 
     def find_rows(self, emissions: EmissionMask) -> BoolArray:
-        """Return the rows (n,) on which it acts."""
+        """Return the rows (n,) on which the fault acts."""
         time = emissions.ticks.time
         inside = (time >= self.start) & (time < self.end)
         if self.kind != "spike":
@@ -94,18 +102,21 @@ class ScheduledFault:
         return inside
 
     def _count_spikes(self, time: Times) -> FloatArray:
-        """Return how many spikes (n,) are not later than some times (n,) s; none before the run's start."""
-        known = (time >= 0.0) & (time >= self.start)
+        """Return the number of spikes (n,) until the times (n,) s, 0 before the start of the run."""
+        started = (time >= 0.0) & (time >= self.start)
         if not self.period:
-            return known.astype(np.float64)
-        slack = ROUNDING * np.maximum(np.abs(time), abs(self.start))  # what 0.1 + 2 x 0.1 is above 0.3
-        return np.where(known, np.floor((time - self.start + slack) / self.period) + 1.0, 0.0)
+            return started.astype(np.float64)
+        slack = ROUNDING * np.maximum(np.abs(time), abs(self.start))  # 0.1 + 2 x 0.1 is above 0.3
+        return np.where(started, np.floor((time - self.start + slack) / self.period) + 1.0, 0.0)
 
 
 class EmissionMask(NamedTuple):
-    """Ticks of a sensor, at which of them it tells something (n,), and when it last did before each (n,) s.
+    """Which ticks of a sensor have a sample.
 
-    `last` is the last tick at which it did; before the first both are negative.
+    ticks: the ticks (n,).
+    emitted (n,): true where the sensor emits a sample.
+    last_time (n,): time (s) of the last sample before each tick, negative before the first sample.
+    last_tick: last tick with a sample, negative before the first.
     """
 
     ticks: Ticks
@@ -115,20 +126,21 @@ class EmissionMask(NamedTuple):
 
     @staticmethod
     def from_ticks(ticks: Ticks, emitted: BoolArray, last_tick: int = -1) -> EmissionMask:
-        """Return it for the next ticks of a sensor that last told something at tick `last`."""
+        """Return the mask of the next ticks of a sensor whose last sample was at `last_tick`."""
         latest = np.maximum.accumulate(np.concatenate(([last_tick], np.where(emitted, ticks.index, last_tick))))
         return EmissionMask(ticks, emitted, latest[:-1] / ticks.rate, int(latest[-1]))
 
 
 OFFSET_SUFFIX = "_off"
-"""Ends the names of what is put on the arrays of a `HasDerivedArrays`, among what its errors depend on."""
+"""Suffix of the arrays that hold the added values of the source arrays of a `HasDerivedArrays`."""
 
 
 @runtime_checkable
 class HasDerivedArrays(Protocol):
-    """A sensor that makes some of its arrays of others, which it hears: along beams, as a pressure, as a range.
+    """A sensor that derives some arrays from `source_arrays`: velocities along beams, a pressure, a range.
 
-    A bias or spike of what is heard is handed to it, by the array's name with `OFF`, and goes into what it makes.
+    The sensor receives the added values of its source arrays as arrays with the suffix `OFFSET_SUFFIX` and applies them
+    before it derives the other arrays.
     """
 
     source_arrays: ClassVar[tuple[str, ...]]
@@ -136,15 +148,15 @@ class HasDerivedArrays(Protocol):
 
 @runtime_checkable
 class UsesBottomEchoes(Protocol):
-    """A sensor that lives on echoes from the bottom."""
+    """A sensor that receives echoes from the bottom."""
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return what its errors start from, without the echoes of some rows (n,); what is true stays."""
+        """Return the input of `measure` without the bottom echoes of some rows (n,). The ideal reading is unchanged."""
         ...
 
 
 def check_fault(spec: object, outputs: Mapping[str, tuple[int, ...]], fault: ScheduledFault) -> None:
-    """Raise `SensorError` for a fault that a sensor with these arrays (name: shape of a row) cannot have."""
+    """Raise `SensorError` for a fault that a sensor cannot have. `outputs` is the shape of a row of each array."""
     if fault.kind == "lost_lock" and not isinstance(spec, UsesBottomEchoes):
         raise SensorError("kind of a fault", "lost_lock", allowed="requires a DVL or an ADCP", where=fault.where)
     if fault.kind not in ADDITIVE_KINDS:
@@ -161,71 +173,75 @@ def check_fault(spec: object, outputs: Mapping[str, tuple[int, ...]], fault: Sch
 
 
 ActiveFaults = Sequence[tuple[ScheduledFault, BoolArray]]
-"""Faults with the rows (n,) on which each acts."""
+"""Scheduled faults, each with the rows (n,) on which it acts."""
 
 
 @dataclass(frozen=True, eq=False)
 class FaultSchedule:
-    """Faults of one sensor on purpose, any number of them, of which only those near in time are looked at."""
+    """The scheduled faults of one sensor. A query evaluates only the faults of its time span."""
 
     faults: tuple[ScheduledFault, ...]
 
     @cached_property
     def _spans(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Starts and ends (s), and whether it is a lone spike, which is over once it has struck (k,) each."""
-        starts, ends = (np.array([getattr(one, name) for one in self.faults]) for name in ("start", "end"))
-        return starts, ends, np.array([one.kind == "spike" and not one.period for one in self.faults], dtype=np.bool_)
+        """Starts and ends (s) (k,), and whether the fault is a single spike, which ends with its sample (k,)."""
+        starts, ends = (np.array([getattr(fault, name) for fault in self.faults]) for name in ("start", "end"))
+        single = [fault.kind == "spike" and not fault.period for fault in self.faults]
+        return starts, ends, np.array(single, dtype=np.bool_)
 
     def find_active(self, emissions: EmissionMask) -> ActiveFaults:
-        """Return those that act on some rows, each with the rows (n,)."""
+        """Return the faults that act on some rows, each with these rows (n,)."""
         time, before = emissions.ticks.time, emissions.last_time
         if not (time.size and self.faults):
             return []
-        starts, ends, lone = self._spans
-        over = lone & (starts <= before[0]) & (before[0] >= 0.0)
-        near = (starts <= time[-1]) & (ends > time[0]) & ~over
-        found = ((self.faults[k], self.faults[k].find_rows(emissions)) for k in np.flatnonzero(near))
-        return [(one, rows) for one, rows in found if rows.any()]
+        starts, ends, single = self._spans
+        over = single & (starts <= before[0]) & (before[0] >= 0.0)
+        candidates = (starts <= time[-1]) & (ends > time[0]) & ~over
+        found = ((self.faults[k], self.faults[k].find_rows(emissions)) for k in np.flatnonzero(candidates))
+        return [(fault, rows) for fault, rows in found if rows.any()]
 
     def find_lost_lock(self, ticks: Ticks) -> BoolArray:
-        """Return the rows (n,) that have no echo from the bottom."""
-        everything = np.ones(len(ticks), dtype=np.bool_)
-        return find_rows_of_kind(self.find_active(EmissionMask.from_ticks(ticks, everything)), "lost_lock", len(ticks))
+        """Return the rows (n,) without echoes from the bottom."""
+        emissions = EmissionMask.from_ticks(ticks, np.ones(len(ticks), dtype=np.bool_))
+        return find_rows_of_kind(self.find_active(emissions), "lost_lock", len(ticks))
 
 
 def add_offset(name: str, array: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
-    """Return an array (n, ...) that a sensor hears, with what is put on it among the values that errors depend on."""
-    off = ideal.get(f"{name}{OFFSET_SUFFIX}")
-    return array if off is None else array + off
+    """Return the source array `name` (n, ...) plus its offset in `ideal`, if there is one."""
+    offset = ideal.get(f"{name}{OFFSET_SUFFIX}")
+    return array if offset is None else array + offset
 
 
 def list_source_arrays(spec: object) -> tuple[str, ...]:
-    """Return the arrays that a sensor hears, none where it is not `HasDerivedArrays`."""
+    """Return the source arrays of a sensor, none if it is not `HasDerivedArrays`."""
     return spec.source_arrays if isinstance(spec, HasDerivedArrays) else ()
 
 
 def compute_source_offsets(active: ActiveFaults, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, AnyArray]:
-    """Return what is put on arrays that are heard (name: shape of a row), by their names with `OFF`."""
-    mine = [(one, rows) for one, rows in active if one.array in shapes]
-    still = {one.array: np.zeros((rows.size, *shapes[one.array])) for one, rows in mine}
-    return {f"{name}{OFFSET_SUFFIX}": array for name, array in apply_offsets(mine, still).items()}
+    """Return the sums of biases and spikes of source arrays, by name with `OFFSET_SUFFIX`.
+
+    `shapes` is the shape of a row of each source array.
+    """
+    own = [(fault, rows) for fault, rows in active if fault.array in shapes]
+    zeros = {fault.array: np.zeros((rows.size, *shapes[fault.array])) for fault, rows in own}
+    return {f"{name}{OFFSET_SUFFIX}": array for name, array in apply_offsets(own, zeros).items()}
 
 
 def apply_offsets(active: ActiveFaults, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the arrays (n, ...) with all biases and spikes on them."""
-    moved = {one.array: arrays[one.array].copy() for one, _ in active if one.kind in ADDITIVE_KINDS}
-    for one, rows in active:
-        if one.kind in ADDITIVE_KINDS:
-            shape = moved[one.array].shape[1:]
-            whole = len(one.value) == math.prod(shape)  # else one number, or one along the last axis
-            moved[one.array][rows] += np.reshape(one.value, shape) if whole else np.array(one.value)
-    return {**arrays, **moved}
+    """Return the arrays (n, ...) with all biases and spikes added."""
+    changed = {fault.array: arrays[fault.array].copy() for fault, _ in active if fault.kind in ADDITIVE_KINDS}
+    for fault, rows in active:
+        if fault.kind in ADDITIVE_KINDS:
+            shape = changed[fault.array].shape[1:]
+            is_full = len(fault.value) == math.prod(shape)  # otherwise one number, or one per element of the last axis
+            changed[fault.array][rows] += np.reshape(fault.value, shape) if is_full else np.array(fault.value)
+    return {**arrays, **changed}
 
 
 def find_rows_of_kind(active: ActiveFaults, kind: str, count: int) -> BoolArray:
-    """Return the rows (n,) on which one of a kind acts."""
-    rows = np.zeros(count, dtype=np.bool_)
-    for one, its in active:
-        if one.kind == kind:
-            rows |= its
-    return rows
+    """Return the rows (n,) on which a fault of a kind acts."""
+    out = np.zeros(count, dtype=np.bool_)
+    for fault, rows in active:
+        if fault.kind == kind:
+            out |= rows
+    return out

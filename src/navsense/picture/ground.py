@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.heightmap import Heightmap
-from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from navsense.environment.terrain.scene import Body, Scene

@@ -21,8 +21,8 @@ from navsense import inputs, messages
 from navsense.errors import RecordingError
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
-from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
+from navsense.motion.derived import attach
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.channels import MessageChannel, MessageReader

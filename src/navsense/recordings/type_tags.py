@@ -30,7 +30,7 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
@@ -132,7 +132,7 @@ TYPES: dict[str, StoredType] = {
     "dvl_message_options": StoredType(DvlMessageOptions),
     "echo_strength": StoredType(EchoStrength),
     "fan": StoredType(Fan),
-    "faults": StoredType(Faults, keys={"planned": "scheduled"}),
+    "faults": StoredType(Faults),
     "imu": StoredType(Imu),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(LongTermFilter),

@@ -16,8 +16,8 @@ from typing import Any, TypeVar, cast
 
 from navsense import inputs
 from navsense.clock import Clock, Latency
-from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import Environment, FieldSum, UniformField
+from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError

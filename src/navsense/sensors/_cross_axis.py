@@ -9,9 +9,8 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.typing import FloatArray
-from navsense.validation import is_number
+from navsense.validation import MAX_MAGNITUDE, is_number
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 """A matrix (3, 3) that leaves all as it is, row by row."""

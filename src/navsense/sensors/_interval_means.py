@@ -22,7 +22,7 @@ import numpy as np
 from navsense.environment.base import UniformField, VectorField
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.known_ahead import is_known_ahead
+from navsense.motion.derived import is_known_ahead
 from navsense.rotation import cross, multiply, rotate, to_rotation_vector
 from navsense.series import make_read_only
 from navsense.ticks import Ticks

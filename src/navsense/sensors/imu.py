@@ -37,10 +37,10 @@ from navsense.field_metadata import in_file
 from navsense.geodesy import EARTH_RATE, compute_earth_rate_w
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.known_ahead import is_known_ahead
-from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise, make_example_noise
+from navsense.motion.derived import is_known_ahead
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.gauss_markov import stationary_stddev
+from navsense.noise.terms import stationary_stddev
 from navsense.random_streams import RandomProcess
 from navsense.rotation import cross, multiply, rotate
 from navsense.sensors._cross_axis import check_numbers, make_matrix, mix_axes
@@ -54,7 +54,7 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time
 from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
-from navsense.validation import validate_types
+from navsense.validation import MAX_MAGNITUDE, validate_types
 
 UNIT_TOLERANCE = 1e-6
 """How far the length of a quaternion may be from 1."""

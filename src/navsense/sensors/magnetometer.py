@@ -25,7 +25,7 @@ from navsense.errors import SensorError
 from navsense.field_metadata import in_file
 from navsense.kernels import kernel
 from navsense.motion.base import Motion
-from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise, make_example_noise
+from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.random_streams import RandomProcess
 from navsense.rotation import rotate
@@ -37,7 +37,7 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time
 from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
-from navsense.validation import validate_types
+from navsense.validation import MAX_MAGNITUDE, validate_types
 
 MOTOR_CURRENT = "motor_current"
 """Name of the signal (A) of the motors' current, and of its values among the ideal ones."""

@@ -220,16 +220,16 @@ def test_a_day_ahead_and_back() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: GaussMarkovProcess(1.0, 0.0, 0.5), "mean of the wander: 1.0; must be from 0.0 to 0.5"),
-        (lambda: GaussMarkovProcess(0.0, 1.0, 1.0), "minimum of the wander: 1.0; must be below the maximum"),
+        (lambda: GaussMarkovProcess(1.0, 0.0, 0.5), "mean of the process: 1.0; must be from 0.0 to 0.5"),
+        (lambda: GaussMarkovProcess(0.0, 1.0, 1.0), "minimum of the process: 1.0; must be below the maximum"),
         (
             lambda: GaussMarkovProcess(0.0, 0.0, 1e-20),
-            "maximum less minimum of a wander: 1e-20; must be a number from 1e-09 to inf",
+            "maximum less minimum of a process: 1e-20; must be a number from 1e-09 to inf",
         ),
-        (lambda: GaussMarkovProcess(math.nan), "mean of a wander: nan"),
+        (lambda: GaussMarkovProcess(math.nan), "mean of a process: nan"),
         (lambda: GaussMarkovProcess(correlation_time=0.0), "correlation time"),
         (lambda: GaussMarkovProcess(density=-0.1), "density"),
-        (lambda: GaussMarkovProcess.from_stddev(0.3, -0.1, 60.0), "stddev of a wander: -0.1; must be a number from 0"),
+        (lambda: GaussMarkovProcess.from_stddev(0.3, -0.1, 60.0), "stddev of a process: -0.1; must be a number from 0"),
         (lambda: UuvGaussMarkovProcess(0.0, -1.0, 1.0, 1.5), "mu of a current's process"),
         (lambda: UuvGaussMarkovProcess(noise_amplitude=-1.0), "noiseAmp of a current's process"),
         (lambda: UuvGaussMarkovProcess(step=0.0), "step of a current's process"),
@@ -244,13 +244,13 @@ def test_a_day_ahead_and_back() -> None:
         (lambda: GaussMarkovCurrent(GaussMarkovProcess(), name=""), "name of a current"),
         (
             lambda: StratifiedGaussMarkovCurrent(LAYERS, GaussMarkovProcess(0.0, 0.0, 0.4), GaussMarkovProcess()),
-            "mean of the wander: 0.5",
+            "mean of the process: 0.5",
         ),
         (
             lambda: StratifiedGaussMarkovCurrent(
                 StratifiedCurrent((0.0,), ((0.0, 0.0, 0.1),)), GaussMarkovProcess(), GaussMarkovProcess()
             ),
-            "vertical velocity of a wandering layer",
+            "vertical velocity of a random layer",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from scipy.interpolate import RegularGridInterpolator
 
 from navsense.environment.current import GriddedCurrent
-from navsense.environment.current._patches import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
+from navsense.environment.current.gridded import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
 from navsense.errors import FieldError
 from navsense.geodesy import Origin
 from navsense.typing import FloatArray, Vectors
@@ -174,7 +174,7 @@ def test_each_rule_is_its_own() -> None:
     above, top = (grid.at(np.array([[1.0, 1.0, z]]), np.zeros(1)) for z in (4.0, 0.0))
     assert np.array_equal(above, top)
     for position, time in ((inside, 2.0), (inside, -0.1), (outside, 0.0), (outside * (0, -1, 1), 0.0)):
-        with pytest.raises(FieldError, match="as the grid of currents is"):
+        with pytest.raises(FieldError, match="the span of the grid"):
             grid.at(position, np.array([time]))
     held = GriddedCurrent(points, velocity, "world", outside="hold", outside_time="hold")
     assert held.at(outside, np.array([9.0])).tolist() == grid.at(np.array([[2.0, 1.0, -1.0]]), np.ones(1)).tolist()
@@ -207,7 +207,7 @@ def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
     grid = GriddedCurrent((points[0], points[1], points[2], points[3]), velocity, "world")
     asked = np.zeros((2, 4))
     asked[1, axis] = 0.25
-    with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, as the grid"):
+    with pytest.raises(FieldError, match=r"of row 1 .*must be from 0 to 0, the span of the grid"):
         grid.at(asked[:, 1:], asked[:, 0])
 
 
@@ -245,10 +245,10 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
     [
         ("", 0, "is empty"),
         (HEAD, 0, "rows of the grid: none"),
-        ("t,x,y,z,u,w\n" + ROWS, 1, "column: v; must stand once in the header, which has t, x, y, z, u, w"),
+        ("t,x,y,z,u,w\n" + ROWS, 1, "column: v; must occur once in the header, which has t, x, y, z, u, w"),
         ("t,x,y,z,u,v,u\n" + ROWS, 1, "column: u"),
         (HEAD + ROWS + "0,0,0\n", 18, "number of columns: 3; must be 6, as in the header"),
-        (HEAD + ROWS + "0,0,0,-9,0.1,0.2\n", 18, "given in line 2 too; must be given once"),
+        (HEAD + ROWS + "0,0,0,-9,0.1,0.2\n", 18, "also given in line 2; must be given once"),
         (HEAD + ROWS[: ROWS.rindex("5,1")], 0, "15 for 2 x 2 x 2 x 2 points; must hold each combination"),
         (HEAD + ROWS[ROWS.index("\n") + 1 :], 0, "the first at t 0, x 0, y 0, z -9"),
         (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,,0.2"), 9, "u: empty; must be a finite number"),
@@ -269,7 +269,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
 def test_latitudes_beyond_the_poles_are_told(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
-    with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*the file may be in degrees"):
+    with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*for a file in degrees"):
         read(path, space="geodetic", origin=HERE)
     assert read(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
     with pytest.raises(FieldError, match="units of a grid of currents: grad"):
@@ -285,7 +285,7 @@ SOUND = (AXIS, AXIS, AXIS, AXIS)
     [
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 3)), "world"), "shape of a grid of currents"),
         (lambda: GriddedCurrent(SOUND, np.full((2, 2, 2, 2, 3), math.nan), "world"), "velocity of a grid (m/s): nan"),
-        (lambda: GriddedCurrent((AXIS[::-1], *SOUND[1:]), np.zeros((2, 2, 2, 2, 3)), "world"), "not rising"),
+        (lambda: GriddedCurrent((AXIS[::-1], *SOUND[1:]), np.zeros((2, 2, 2, 2, 3)), "world"), "does not increase"),
         (lambda: GriddedCurrent((np.empty(0), *SOUND[1:]), np.zeros((0, 2, 2, 2, 3)), "world"), "one at least"),
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "geodetic"), "origin of the world: none"),
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "polar"), "must be one of world, geodetic, ecef"),  # type: ignore[arg-type]

@@ -30,10 +30,9 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
     UuvGaussMarkovProcess,
-    _checks,
-    _nodes,
-    _patches,
+    base,
     boundary,
+    gauss_markov,
     gridded,
     realise,
     replay,
@@ -146,7 +145,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     position, time = track(60)
     field = KINDS[kind]
     compiled = field.at(position, time)
-    modules: tuple[ModuleType, ...] = (_checks, _nodes, _patches, boundary, gridded, replay, stratified, tidal)
+    modules: tuple[ModuleType, ...] = (base, boundary, gauss_markov, gridded, replay, stratified, tidal)
     kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
     for module, name, kernel in kernels:
         plain = random_streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)
@@ -234,7 +233,7 @@ def test_what_holds_chance_is_opened_through_and_through() -> None:
 
 @pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
 def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
-    with pytest.raises(FieldError, match=r"in a run only; ask navsense.environment.current.realise"):
+    with pytest.raises(FieldError, match=r"in a run only; use navsense.environment.current.realise"):
         one.at(np.zeros((1, 3)), np.zeros(1))
 
 
@@ -251,7 +250,7 @@ def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField
 
 
 def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(FieldError, match="name of a current: w; must be the name of one random current"):
+    with pytest.raises(FieldError, match="name of a current: w; must be unique"):
         realise(FieldSum((WANDER, DepthScaledCurrent(WANDER, (0.0,), (1.0,)))), 1)
     with pytest.raises(SimulationError, match="seed"):
         realise(TABLE, -1)

@@ -119,7 +119,7 @@ def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
     bag(tmp_path / "current", False, "Twist", False)
     for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
-            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3, which are /current"
+            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"
         ):
             CurrentReplay.from_file(tmp_path / "current", topic=topic)
 
@@ -134,7 +134,7 @@ HEAD = "time,x,y,z\n"
         ("t,x,y,z\n1,2,3,4\n", 1, "header of the record: t,x,y,z; must be one of time,x,y,z | time,east"),
         (HEAD, 0, "rows of the record: none"),
         (HEAD + "0,0,0,0\n2,0,0,0\n1,0,0,0\n", 4, "time of a current of row 2 (s): 1.0"),
-        (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and past that of the row before"),
+        (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and after the row before"),
         (HEAD + "0,0,0\n", 2, "number of columns: 3; must be 4"),
         (HEAD + "0,0,,0\n", 2, "y: empty"),
         (HEAD + "0,0,55,0\n", 2, "must be finite and of a size up to 15"),
@@ -152,7 +152,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("a.npz", b"no archive", "record of a current: is no archive; must be a CSV file"),
+        ("a.npz", b"no archive", "record of a current: is not an archive; must be a CSV file"),
         ("a.npz", b"", "record of a current"),
         ("a.bag", b"no bag", "must be a ROS bag that can be read"),
         ("a.mcap", b"no bag", "is not an MCAP file; must be a ROS bag that can be read"),
@@ -171,9 +171,7 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, name: str, data: bytes | No
 
 def test_a_table_has_no_topics(tmp_path: Path) -> None:
     (tmp_path / "current.csv").write_text(HEAD + "0,0.1,0.2,0\n")
-    with pytest.raises(
-        FieldError, match="topic of the current: /current; must not be given: of all records only a ROS"
-    ):
+    with pytest.raises(FieldError, match="topic of the current: /current; must not be given: only a ROS"):
         CurrentReplay.from_file(tmp_path / "current.csv", topic="/current")
 
 
@@ -189,7 +187,7 @@ def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: CurrentReplay(TIMES[::-1], VELOCITY), "past that of the row before"),
+        (lambda: CurrentReplay(TIMES[::-1], VELOCITY), "after the row before"),
         (lambda: CurrentReplay(TIMES, VELOCITY[:2]), "must be (n,) and (n, 3)"),
         (lambda: CurrentReplay(TIMES, VELOCITY * math.nan), "velocity of a current of row 0"),
         (lambda: CurrentReplay(TIMES, VELOCITY, "flu"), "frame of a current: flu; must be one of world, enu, ned"),
@@ -204,5 +202,5 @@ def test_what_is_no_record_is_refused(make: Callable[[], object], says: str) -> 
 
 def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
-    with pytest.raises(FieldError, match="frame of a current: ned; must be world, as the header says"):
+    with pytest.raises(FieldError, match="frame of a current: ned; must be world, the frame of the header"):
         CurrentReplay.from_file(tmp_path / "a.csv", frame="ned")

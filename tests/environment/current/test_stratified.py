@@ -133,10 +133,10 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
         ("north,east,depth ft\n1,1,1\n", 1, "unit of depth: ft; must be in m; convert it"),
         ("up,down,depth\n1,1,1\n", 1, "columns of the table: up, down; must be one of the two"),
         ("north [m/s],east [m/s],depth [ft]\n1,1,1\n", 1, "unit of depth: ft; must be in m"),
-        (HEAD + "0.1,0.2,0\n0.1,0.2,20\n0.1,0.2,10\n", 4, "put the rows in order of depth"),
+        (HEAD + "0.1,0.2,0\n0.1,0.2,20\n0.1,0.2,10\n", 4, "sort the rows by depth"),
         (HEAD + "0.1,0.2,0\n0.1,0.2,0\n", 3, "must be below 0.0 m"),
-        (HEAD + "0.1,0.2,-5\n", 2, "must be from 0 to 12000 m, downwards"),
-        (HEAD + "0.1,,0\n", 2, "east of a layer: empty; must be a finite number; a table has no gaps"),
+        (HEAD + "0.1,0.2,-5\n", 2, "must be from 0 to 12000 m, positive downwards"),
+        (HEAD + "0.1,,0\n", 2, "east of a layer: empty; must be a finite number; fill in all cells"),
         (HEAD + "0.1,nan,0\n", 2, "east of a layer: nan"),
         (HEAD + "0.1,30,0\n", 2, "30.0; must be a finite number of a size up to 15 m/s; check the unit"),
         (HEAD + "0.1,0\n", 2, "number of columns: 2; must be 3: north, east, depth"),
@@ -199,7 +199,7 @@ def test_the_power_law_and_its_mean() -> None:
                 GaussMarkovProcess(),
                 GaussMarkovProcess(),
             ),
-            "number of wandering layers: 1001; must be at most 1000",
+            "number of random layers: 1001; must be at most 1000",
         ),
     ],
 )
@@ -214,5 +214,5 @@ def test_what_is_none_is_refused(make: Callable[[], object], says: str) -> None:
 def test_a_table_that_is_not_parted_by_commas_says_so(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "layers.csv"
     path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
-    with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be parted by commas"):
+    with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be separated by commas"):
         StratifiedCurrent.from_file(path)

@@ -278,7 +278,7 @@ MOON = TidalConstituent("M2", 0.5, 0.0)
         (lambda: HarmonicFlow((MOON, MOON), START), "tidal constituent: M2; must be given once"),
         (lambda: TidalCurrent(HarmonicFlow((MOON,), START), 0.0, 1.0), "angle between flood and ebb (deg): 57.29"),
         (lambda: TidalEllipses((TidalEllipse(MOON, 99.0, 0.0),), START), "minor axis of M2"),
-        (lambda: TidalEllipse(MOON, -0.6, 0.0), "minor axis of M2 (m/s): -0.6; must be at most the major one, 0.5"),
+        (lambda: TidalEllipse(MOON, -0.6, 0.0), "minor axis of M2 (m/s): -0.6; must be at most the major axis, 0.5"),
         (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
     ],
 )

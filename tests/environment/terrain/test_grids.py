@@ -48,7 +48,7 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
     assert grid.heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]
     assert grid.spacing is None
     assert Heightmap.from_file(path, (4.0, 1.0, 10.0)).spacing == (2.0, 1.0)
-    with pytest.raises(FieldError, match="must be given where the grid has no header"):
+    with pytest.raises(FieldError, match="must be given for a grid without a header"):
         Heightmap.from_file(path)
 
 

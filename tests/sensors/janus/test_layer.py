@@ -17,8 +17,8 @@ from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.errors import SensorError
-from navsense.motion.attached import AttachedMotion
 from navsense.motion.base import MotionBlock
+from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, rotate

@@ -1,21 +1,23 @@
-"""Ocean currents: velocities of the water (m/s, world frame w) as functions of position and time.
+"""Ocean currents: velocity of the water (m/s, world frame w) as a function of position and time.
 
-Each kind is a field with `at(position_w, time)` and `turned(rotation)`, the latter about the vertical: water is level.
-Directions and components towards east and north are turned into the world's axes by `heading`, that of the world's
-origin. Depth is `surface` less z. A random current is a description until `realise` makes it the field of one run.
-A uniform current is an `environment.base.UniformField`; an `environment.base.FieldSum` adds currents.
+Each kind is a field with `at(position_w, time)` and `rotate(rotation)`. Rotations must be about the vertical, because
+the surface of the water is level. East and north components are rotated into the world's axes by `heading`, the heading
+of the world's origin. Depth is `surface` - z. `realise` returns the field of a random current in one run. A uniform
+current is an `environment.base.UniformField`. An `environment.base.FieldSum` adds currents.
 
-| kind | what | outside its data |
+| kind | model | outside its data |
 |---|---|---|
-| `GaussMarkovCurrent` | random speed and direction; `UuvGaussMarkovProcess`: UUV Simulator | before the start: error |
-| `StratifiedCurrent` | layers from a table by depth | nearest row, or error |
-| `StratifiedGaussMarkovCurrent` | layers that wander each by itself | nearest layer, or error |
-| `DepthScaledCurrent` | another current times a factor by depth | nearest factor, or error |
-| `TidalCurrent` | flood and ebb from constituents or a tide table | table: error; constituents: none |
-| `TidalEllipses` | constituents that turn round | none |
-| `GriddedCurrent` | a grid of space and time | error or nearest points, for each of time, horizontal, vertical |
-| `BoundaryLayer` | another current, slower towards the bed | below the bed: still |
-| `CurrentReplay` | a record by time | error, or the end's velocity |
+| `GaussMarkovCurrent` | random speed and direction | before the start: error |
+| `StratifiedCurrent` | table by depth | nearest row or error |
+| `StratifiedGaussMarkovCurrent` | random speed and direction per layer | nearest layer or error |
+| `DepthScaledCurrent` | another current times a factor by depth | nearest factor or error |
+| `TidalCurrent` | flood and ebb from constituents or a tide table | table: error |
+| `TidalEllipses` | constituents as ellipses | - |
+| `GriddedCurrent` | grid in space and time | nearest point or error, per axis |
+| `BoundaryLayer` | another current with a boundary layer at the bed | below the bed: zero |
+| `CurrentReplay` | record by time | last velocity or error |
+
+`UuvGaussMarkovProcess` is the random process of the UUV Simulator.
 """
 
 from navsense.environment.current.base import realise

@@ -1,4 +1,4 @@
-"""Tables of currents in CSV files: rows with their line numbers, columns by name, numbers with their place."""
+"""Tables of currents in CSV files. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from navsense.inputs import FileKind, parse_decimal, read_lines
 from navsense.typing import FloatArray
 
 TableRow = tuple[int, list[str]]
-"""Line number and cells, stripped of blanks."""
+"""Line number and stripped cells."""
 
-
-COMMA_REMEDY = "write the table with commas between columns and points in numbers"
+COMMA_REMEDY = "write the table with comma separators and decimal points"
 
 
 def read_rows(name: str, kind: FileKind) -> list[TableRow]:
-    """Return the rows of a CSV file that are not blank, quotes and a byte-order mark taken off. Raises FieldError."""
+    """Return the non-blank rows of a CSV file without quotes and byte-order mark. Raises `FieldError`."""
     reader = csv.reader(read_lines(name, kind))
     found: list[TableRow] = []
     try:
@@ -37,7 +36,7 @@ def read_rows(name: str, kind: FileKind) -> list[TableRow]:
         raise FieldError(
             "columns of the table",
             header[0],
-            allowed="must be parted by commas",
+            allowed="must be separated by commas",
             where=Where(name, line),
             remedy=COMMA_REMEDY,
         )
@@ -45,30 +44,31 @@ def read_rows(name: str, kind: FileKind) -> list[TableRow]:
 
 
 def find_columns(header: Sequence[str], names: Sequence[str], where: Where) -> list[int]:
-    """Return where the named columns stand in a header. Raises FieldError for one that is not there once."""
+    """Return the indices of the named columns. Raises `FieldError` unless each occurs once in the header."""
     for name in names:
         if header.count(name) != 1:
             raise FieldError(
                 "column",
                 name,
-                allowed=f"must stand once in the header, which has {', '.join(header)}",
+                allowed=f"must occur once in the header, which has {', '.join(header)}",
                 where=where,
-                remedy="name the columns as the file does",
+                remedy="use the column names of the file",
             )
     return [header.index(name) for name in names]
 
 
 def parse_value(what: str, text: str, where: Where) -> float:
-    """Return a number. Raises FieldError for a cell that is empty or none."""
+    """Return the number in a cell. Raises `FieldError` if the cell is empty or not a number."""
     parsed = parse_decimal(text)
     if parsed is None:
-        shown = text or "empty"
-        raise FieldError(what, shown, allowed="must be a finite number", where=where, remedy="a table has no gaps")
+        raise FieldError(
+            what, text or "empty", allowed="must be a finite number", where=where, remedy="fill in all cells"
+        )
     return parsed
 
 
 def parse_numbers(name: str, table: Sequence[TableRow], header: Sequence[str], columns: Sequence[int]) -> FloatArray:
-    """Return the chosen columns (rows, chosen) of rows as long as the header. Raises FieldError with the line."""
+    """Return columns (rows, columns) of rows as long as the header. Raises `FieldError` with the line."""
     out = np.empty((len(table), len(columns)))
     for row, (line, cells) in enumerate(table):
         if len(cells) != len(header):
@@ -80,7 +80,7 @@ def parse_numbers(name: str, table: Sequence[TableRow], header: Sequence[str], c
 
 
 def _parse_fast(text: str, what: str, name: str, line: int) -> float:
-    """Return a number as `value` does; plain ones without the slower check."""
+    """Return a number like `parse_value`, but faster for valid numbers."""
     try:
         parsed = float(text)
     except ValueError:

@@ -1,26 +1,33 @@
-"""Currents by chance: a description of one, and the function of place and time that it is in one run.
+"""Random currents and their realisation in one run. Checks and rotations that all currents share.
 
-A random current is a function of (seed, run, name, time): whoever asks gets the same velocity at an instant, in
-whatever order and blocks. A description knows neither seed nor run and has no velocity. `realise` gives the field of
-one run. Fields without chance are the same in every run, and `realise` leaves them as they are.
+A random current is a function of (seed, run, name, time). All callers get the same velocity at a time, in any order. A
+specification contains neither seed nor run and has no velocity. `realise` returns the field of one run. It returns
+fields without a random part unchanged.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+import math
+from collections.abc import Iterable
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
 
 from navsense.environment.base import FieldSum, VectorField
-from navsense.errors import FieldError
+from navsense.errors import FieldError, Where
+from navsense.kernels import kernel
 from navsense.random_streams import check_run, check_seed
+from navsense.typing import FloatArray, Quaternion, Vectors
+from navsense.validation import check_number
 
 
 @runtime_checkable
 class RandomField(Protocol):
-    """A field that differs from run to run, or holds one that does."""
+    """A field that differs from run to run, or contains such a field."""
 
     @property
     def random_names(self) -> tuple[str, ...]:
-        """Return the names that key its streams: two of one name in a world would be the same current."""
+        """The names in the keys of its random streams. They must be unique in a world."""
         ...
 
     def realise(self, seed: int, run: int) -> VectorField:
@@ -29,37 +36,122 @@ class RandomField(Protocol):
 
 
 def list_random_names(field: VectorField) -> tuple[str, ...]:
-    """Return the names of the random currents in a field, none for one without chance."""
+    """Return the names of the random currents in a field."""
     if isinstance(field, FieldSum):
-        return tuple(name for one in field.fields for name in list_random_names(one))
+        return tuple(name for part in field.fields for name in list_random_names(part))
     return field.random_names if isinstance(field, RandomField) else ()
 
 
 def realise(field: VectorField, seed: int, run: int = 0) -> VectorField:
-    """Return the field (m/s) of one run: a function of place and time, the same whoever asks.
+    """Return the field (m/s) of one run, a function of position and time.
 
-    Raises `FieldError` for two random currents of one name, and `SimulationError` for what is no seed or run.
+    Raises `FieldError` for two random currents with the same name, `SimulationError` for an invalid seed or run.
     """
     seed, run = check_seed(seed), check_run(run)
     names = list_random_names(field)
     for name in names:
         if names.count(name) > 1:
-            allowed = "must be the name of one random current: two would share their chance"
-            raise FieldError("name of a current", name, allowed=allowed, remedy="give each a name of its own")
+            allowed = "must be unique: random currents with one name would be equal"
+            raise FieldError("name of a current", name, allowed=allowed, remedy="give each current its own name")
     return _realise(field, seed, run)
 
 
 def _realise(field: VectorField, seed: int, run: int) -> VectorField:
     if isinstance(field, FieldSum):
-        return FieldSum(tuple(_realise(one, seed, run) for one in field.fields))
+        return FieldSum(tuple(_realise(part, seed, run) for part in field.fields))
     return field.realise(seed, run) if isinstance(field, RandomField) else field
 
 
 def unrealised_error(name: str) -> FieldError:
-    """Return the error of a random current that is asked for a velocity before `realise`."""
+    """Return the error of a velocity query before `realise`."""
     return FieldError(
         "random current",
         name,
         allowed="has a velocity in a run only",
-        remedy="ask navsense.environment.current.realise(current, seed, run)",
+        remedy="use navsense.environment.current.realise(current, seed, run)",
     )
+
+
+OutsideRule = Literal["hold", "error"]
+"""Outside the data: "hold" returns the value at the edge, "error" raises `FieldError`."""
+
+MAX_SPEED = 15.0
+"""Largest component of a velocity (m/s). No ocean current is faster, so a larger number has another unit."""
+
+MAX_COORDINATE = 1e9
+"""Largest coordinate (m) and time (s)."""
+
+_VERTICAL = 1e-9
+_OUTSIDE_RULES = ("hold", "error")
+
+
+def check_coordinate(what: str, value: float) -> float:
+    """Return a coordinate, time or angle (m, s, rad). Raises `FieldError` unless it is at most `MAX_COORDINATE`."""
+    return check_number(what, value, -MAX_COORDINATE, MAX_COORDINATE, error=FieldError)
+
+
+def check_speed(what: str, value: float, where: Where | None = None) -> float:
+    """Return a component of a velocity (m/s). Raises `FieldError` if it is not finite or above `MAX_SPEED`."""
+    if not abs(value) <= MAX_SPEED:
+        allowed = f"must be a finite number of a size up to {MAX_SPEED:g} m/s"
+        raise FieldError(what, value, allowed=allowed, where=where, remedy="check the unit: the unit is m/s")
+    return float(value)
+
+
+def check_outside_rule(what: str, value: str) -> None:
+    """Raise `FieldError` unless the value is "hold" or "error"."""
+    if value not in _OUTSIDE_RULES:
+        raise FieldError(what, value, allowed=f"must be one of {', '.join(_OUTSIDE_RULES)}")
+
+
+def vertical_rotation_angle(rotation: Quaternion) -> float:
+    """Return the angle (rad) of a rotation about z. Raises `FieldError` for another axis: the surface is level."""
+    w, x, y, z = rotation
+    if max(abs(x), abs(y)) > _VERTICAL:
+        raise FieldError("rotation of a world with a current", rotation, allowed="must be about the vertical")
+    return 2.0 * math.atan2(z, w)
+
+
+def rotate_heading(heading: float, rotation: Quaternion) -> float:
+    """Return the heading (rad) in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
+    return math.remainder(heading - vertical_rotation_angle(rotation), 2.0 * math.pi)
+
+
+def to_world_axes(rows: Iterable[Iterable[float]], heading: float) -> Vectors:
+    """Return read-only vectors (n, 3) along the world's axes from rows of east, north and up components."""
+    sine, cosine = math.sin(heading), math.cos(heading)
+    world_rows = [(cosine * e + sine * n, cosine * n - sine * e, u) for e, n, u in rows]
+    out = np.array(world_rows, dtype=np.float64).reshape(-1, 3)
+    out.setflags(write=False)
+    return out
+
+
+def make_read_only_array(values: Iterable[float]) -> FloatArray:
+    """Return a read-only array."""
+    out = np.array(tuple(values), dtype=np.float64)
+    out.setflags(write=False)
+    return out
+
+
+@kernel
+def find_interval(points: FloatArray, value: float, guess: int) -> int:
+    """Return the last index from 0 to n - 2 of increasing points (n,) that is not above `value`.
+
+    `guess` shortens the search; the result does not depend on it.
+    """
+    last: int = points.shape[0] - 2
+    if guess < 0 or guess > last:
+        guess = 0
+    if points[guess] <= value:
+        if guess == last or value < points[guess + 1]:
+            return guess
+        low, high = guess + 1, last
+    else:
+        low, high = 0, max(guess - 1, 0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if points[middle] <= value:
+            low = middle
+        else:
+            high = middle - 1
+    return low

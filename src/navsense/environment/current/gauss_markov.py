@@ -1,22 +1,31 @@
-"""Currents that wander: speed and direction as first-order Gauss-Markov processes, between limits.
+"""Random currents: speed and direction as first-order Gauss-Markov processes with limits.
 
-    dx = -(x - mean) / tau dt + sigma dW            each of speed (m/s), horizontal and vertical angle (rad)
+    dx = -(x - mean) / tau dt + sigma dW            for speed (m/s), horizontal and vertical angle (rad)
     v_w = speed (cos h cos e, sin h cos e, sin e)   h counter-clockwise from the world's x axis, e upwards
 
-`GaussMarkovProcess` is this process: exact from node to node, stationary from the run's start where `correlation_time`
-tau is
-finite (deviation `density` sqrt(tau / 2)), a random walk from the mean where it is not. Limits are mirrors. Nodes are
-at most 1/256 of the shortest tau apart, the next lower power of two of a second from 1/8 to 1/1024; between them the
-velocity is straight, which lowers the variance by up to 1/512, by 1/205 at the shortest tau, 0.1 s.
+`GaussMarkovProcess` is this process, exact from node to node. With a finite `correlation_time` tau it is stationary
+from the start of the run, with the standard deviation `density` sqrt(tau / 2). With an infinite tau it is a random walk
+from the mean. The process is reflected at its limits. The node spacing is a power of two of a second from 1/8 to 1/1024
+and at most 1/256 of the shortest tau. Linear interpolation between nodes reduces the variance by at most 1/512, or
+1/205 at the smallest tau of 0.1 s.
 
-`UuvGaussMarkovProcess` is the process of the UUV Simulator (and DAVE): each physics step
+`UuvGaussMarkovProcess` is the process of the UUV Simulator (and DAVE). In each physics step::
 
     x <- (1 - step mu) x + noise_amplitude (U - 1/2),   clipped to [minimum, maximum],   U uniform on [0, 1)
 
-starting at the mean, which with mu > 0 decays to zero; its spread depends on the step. `UuvGaussMarkovProcess.physical`
-is the
-`GaussMarkovProcess` of the same limits, tau = 1 / mu, and the density with which the classic one walks at its step,
-noise_amplitude / sqrt(12 step).
+It starts at the mean. With mu > 0 the mean decays to zero. Its variance depends on the step. The method `to_physical`
+returns the `GaussMarkovProcess` with the same limits, tau = 1 / mu and the density noise_amplitude / sqrt(12 step).
+
+The processes are computed at nodes in time::
+
+    t_k = k / rate                                                                   k = 0, 1, 2, ...
+    d_k = phi d_(k-1) + q w_k,  x_k = reflect(mean + d_k)                            physical, w a standard normal
+    x_k = clip(phi x_(k-1) + q (u_k - 1/2))                                          classic, u uniform on [0, 1)
+    v_k = s_k (cos h_k cos e_k, sin h_k cos e_k, sin e_k),  h_k = turn + sign a_k    s speed, a and e angles
+
+`reflect` reflects at the limits, for steps of any size. Between nodes the vector is linear in time (physical) or
+constant (classic). Each process has its own random stream. The states of the streams and processes are stored once per
+chunk of nodes, so a query at any time restarts from the nearest stored state.
 
 Source: Fossen 2011, Handbook of Marine Craft Hydrodynamics and Motion Control, 8.1; source of the UUV Simulator,
 `GaussMarkovProcess.cc` and `UnderwaterCurrentPlugin.cc`.
@@ -25,27 +34,289 @@ Source: Fossen 2011, Handbook of Marine Craft Hydrodynamics and Motion Control, 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 
 from navsense.environment.base import VectorField
-from navsense.environment.current._checks import MAX_COORDINATE, MAX_SPEED, check_number, rotate_heading
-from navsense.environment.current._nodes import RandomCurrent, RandomCurrentModel
-from navsense.environment.current.base import unrealised_error
+from navsense.environment.current.base import (
+    MAX_COORDINATE,
+    MAX_SPEED,
+    OutsideRule,
+    check_coordinate,
+    find_interval,
+    rotate_heading,
+    unrealised_error,
+    vertical_rotation_angle,
+)
 from navsense.errors import FieldError
-from navsense.noise.gauss_markov import decay_factor, stationary_stddev, step_stddev
-from navsense.typing import FloatArray, Quaternion, Times, Vectors
+from navsense.kernels import kernel
+from navsense.noise.terms import decay_factor, stationary_stddev, step_stddev
+from navsense.random_streams import StreamKey, fill_rows, seed_state
+from navsense.series import LONGEST_TIME
+from navsense.typing import FloatArray, Quaternion, Times, Vectors, WordArray
+from navsense.validation import check_number
+
+MEAN, PHI, Q, LOW, HIGH, START, CLASSIC = range(7)
+"""Columns of the coefficients: START is the standard deviation of d_0, CLASSIC is not 0 for a classic process."""
+
+NODES_PER_CHUNK, CLASSIC_NODES_PER_CHUNK = 512, 4096
+"""Nodes per chunk, fewer for many layers. A classic process has a node in each physics step."""
+
+_MAX_CHUNK_CELLS = 65536
+_MAX_CACHED_CHUNKS = 8
+_NODE_TOLERANCE = 1e-6
+
+
+@kernel
+def _advance(coefficients: FloatArray, rows: FloatArray, draws: FloatArray, state: FloatArray, out: FloatArray) -> None:
+    """Write the processes (p, n + 1) that start at `state` (p,), and update `state`; rows (p,) of draws, or -1."""
+    for p in range(coefficients.shape[0]):
+        x, phi, q = state[p], coefficients[p, PHI], coefficients[p, Q]
+        low, high = coefficients[p, LOW], coefficients[p, HIGH]
+        row, classic = int(rows[p]), coefficients[p, CLASSIC] != 0.0
+        out[p, 0] = x
+        for i in range(1, out.shape[1]):
+            x = phi * x
+            if row >= 0:
+                x += q * (draws[row, i - 1] - 0.5) if classic else q * draws[row, i - 1]
+            if classic:
+                x = max(low, min(high, x))
+            out[p, i] = x
+        state[p] = x
+
+
+@kernel
+def _process_value(coefficients: FloatArray, p: int, x: float) -> float:
+    """Return the value of a process: its state reflected at the limits."""
+    if coefficients[p, CLASSIC] != 0.0:
+        return x
+    x += coefficients[p, MEAN]
+    low: float = coefficients[p, LOW]
+    high: float = coefficients[p, HIGH]
+    if low <= x <= high:
+        return x
+    if low == -math.inf:
+        return max(2.0 * high - x, low)
+    if high == math.inf:
+        return 2.0 * low - x
+    width, above = high - low, x - low
+    above -= 2.0 * width * math.floor(above / (2.0 * width))
+    return max(low, min(high, low + (above if above <= width else 2.0 * width - above)))
+
+
+@kernel
+def _write_vectors(
+    coefficients: FloatArray, processes_per_layer: int, sign: float, turn: float, states: FloatArray, out: FloatArray
+) -> None:
+    """Write the velocity (n, layers, 3) m/s of processes (p, n): speed, angle and elevation (if three per layer)."""
+    for i in range(out.shape[0]):
+        for layer in range(out.shape[1]):
+            p = processes_per_layer * layer
+            speed = _process_value(coefficients, p, states[p, i])
+            angle = turn + sign * _process_value(coefficients, p + 1, states[p + 1, i])
+            horizontal, vertical = speed, 0.0
+            if processes_per_layer == 3:
+                elevation = _process_value(coefficients, p + 2, states[p + 2, i])
+                horizontal, vertical = speed * math.cos(elevation), speed * math.sin(elevation)
+            out[i, layer, 0] = horizontal * math.cos(angle)
+            out[i, layer, 1] = horizontal * math.sin(angle)
+            out[i, layer, 2] = vertical
+
+
+@kernel
+def _interpolate(
+    position_w: Vectors,
+    time: Times,
+    start: int,
+    first: int,
+    rate: float,
+    linear: bool,
+    vectors: FloatArray,
+    depths: FloatArray,
+    surface: float,
+    hold: bool,
+    out: Vectors,
+) -> int:
+    """Write the velocity from row `start` on; return the first row outside the nodes, or -1 - row for the depth."""
+    last: int = vectors.shape[0] - 1
+    layers: int = depths.shape[0]
+    count: int = time.shape[0]
+    k, near = 0, 0
+    for i in range(start, count):
+        position = time[i] * rate
+        if not 0.0 <= position < 9e15:
+            return i
+        node = math.floor(position if linear else position + _NODE_TOLERANCE)
+        if node < first or node - first >= last:
+            return i
+        k = int(node) - first
+        fraction = position - node if linear else 0.0
+        below = 0.0
+        if layers > 1:
+            depth = surface - position_w[i, 2]
+            if not (hold or depths[0] <= depth <= depths[layers - 1]) or depth != depth:
+                return -1 - i
+            depth = max(depths[0], min(depths[layers - 1], depth))
+            near = find_interval(depths, depth, near)
+            below = (depth - depths[near]) / (depths[near + 1] - depths[near])
+        for axis in range(3):
+            v = vectors[k, near, axis] + fraction * (vectors[k + 1, near, axis] - vectors[k, near, axis])
+            if layers > 1:
+                u = vectors[k, near + 1, axis]
+                u = u + fraction * (vectors[k + 1, near + 1, axis] - vectors[k, near + 1, axis])
+                v += below * (u - v)
+            out[i, axis] = v
+    return count
+
+
+@dataclass(frozen=True, eq=False)
+class RandomCurrentModel:
+    """The parameters of a random current without seed and run. The module docstring has the model.
+
+    coefficients: (p, 7), one process per row; names: their names.
+    depths: (layers,) m.
+    rate: nodes per second; linear: true for linear interpolation between nodes.
+    turn, sign: horizontal angle from the world's x axis, h = turn + sign a.
+    """
+
+    name: str
+    coefficients: FloatArray
+    names: tuple[str, ...]
+    processes_per_layer: int
+    depths: FloatArray
+    rate: float
+    linear: bool
+    turn: float
+    sign: float = 1.0
+    surface: float = 0.0
+    outside: OutsideRule = "hold"
+
+
+class NodeCache:
+    """The nodes of one current in one run, with the state at the start of each chunk computed so far."""
+
+    def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
+        """Draw node 0."""
+        self.model = model
+        classic = bool(model.coefficients[0, CLASSIC])
+        self.chunk_size = max(
+            16, min(CLASSIC_NODES_PER_CHUNK if classic else NODES_PER_CHUNK, _MAX_CHUNK_CELLS // model.depths.size)
+        )
+        key: StreamKey = (run, "current", model.name)
+        active = [p for p, row in enumerate(model.coefficients) if row[Q] > 0.0]
+        states = np.empty((len(active), 4), dtype=np.uint64)
+        self._rows = np.full(len(model.names), -1.0)
+        for row, p in enumerate(active):
+            states[row] = seed_state(seed, (*key, model.names[p], "classic" if classic else "drift"))
+            self._rows[p] = row
+        self._uniform = np.full(len(active), int(classic), dtype=np.int64)
+        values = model.coefficients[:, MEAN].copy() if classic else np.zeros(len(model.names))
+        if not classic and active:
+            values[active] = model.coefficients[active, START] * self._draw(states, 1)[:, 0]
+        self._states: list[WordArray] = [states]
+        self._start_values: list[FloatArray] = [values]
+        self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
+
+    def _draw(self, states: WordArray, count: int) -> FloatArray:
+        """Return the next draws (rows, count) and advance the states."""
+        rows = states.shape[0]
+        out = np.empty((rows, count))
+        fill_rows(states, self._uniform, np.arange(rows), np.ones(rows, dtype=np.int64), out)
+        return out
+
+    def _compute_states(self, chunk: int) -> FloatArray:
+        """Return the processes (p, chunk_size + 1) at the nodes of a chunk whose start is known."""
+        states, values = self._states[chunk].copy(), self._start_values[chunk].copy()
+        out = np.empty((values.size, self.chunk_size + 1))
+        _advance(self.model.coefficients, self._rows, self._draw(states, self.chunk_size), values, out)
+        if chunk + 1 == len(self._start_values):
+            self._states.append(states)
+            self._start_values.append(values)
+        return out
+
+    def get_vectors(self, chunk: int) -> FloatArray:
+        """Return the velocity (chunk_size + 1, layers, 3) m/s at the nodes of a chunk."""
+        if chunk in self._chunks:
+            self._chunks.move_to_end(chunk)
+            return self._chunks[chunk]
+        while len(self._start_values) <= chunk:
+            self._compute_states(len(self._start_values) - 1)
+        model, out = self.model, np.empty((self.chunk_size + 1, self.model.depths.size, 3))
+        states = self._compute_states(chunk)
+        _write_vectors(model.coefficients, model.processes_per_layer, model.sign, model.turn, states, out)
+        self._chunks[chunk] = out
+        if len(self._chunks) > _MAX_CACHED_CHUNKS:
+            self._chunks.popitem(last=False)
+        return out
+
+
+class RandomCurrent:
+    """A random current (m/s) in one run, a function of position and time. It is thread-safe."""
+
+    def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
+        """Draw the state at t = 0."""
+        self._nodes, self._seed, self._run = NodeCache(model, seed, run), seed, run
+        self._lock = Lock()
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s at times in any order. Increasing times are fastest.
+
+        Raises `FieldError` for a time that is below 0, above `LONGEST_TIME` or not finite, and for a depth outside the
+        layers if the rule is "error".
+        """
+        model, out, done = self._nodes.model, np.empty((time.shape[0], 3)), 0
+        position_w, time = np.ascontiguousarray(position_w), np.ascontiguousarray(time)
+        layers = (model.depths, model.surface, model.outside == "hold")
+        with self._lock:
+            while 0 <= done < time.shape[0]:
+                first, vectors = self._get_chunk(time, done)
+                done = _interpolate(position_w, time, done, first, model.rate, model.linear, vectors, *layers, out)
+        if done < 0:
+            row = -1 - done
+            raise depth_error(model.depths, model.surface - float(position_w[row, 2]), row)
+        return out
+
+    def _get_chunk(self, time: Times, row: int) -> tuple[int, FloatArray]:
+        """Return the first node and the velocities of the chunk that contains a time. Raises `FieldError`."""
+        instant = float(time[row])
+        if not 0.0 <= instant < LONGEST_TIME:
+            allowed = f"must be from 0 to {LONGEST_TIME:g} s"
+            raise FieldError("instant (s)", instant, row=row, allowed=allowed)
+        model = self._nodes.model
+        node = math.floor(instant * model.rate + (0.0 if model.linear else _NODE_TOLERANCE))
+        chunk = node // self._nodes.chunk_size
+        return chunk * self._nodes.chunk_size, self._nodes.get_vectors(chunk)
+
+    def rotate(self, rotation: Quaternion) -> RandomCurrent:
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
+        model = self._nodes.model
+        turn = model.turn + vertical_rotation_angle(rotation)
+        return RandomCurrent(replace(model, turn=turn), self._seed, self._run)
+
+
+def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
+    """Return the error of a depth (m) outside the layers."""
+    return FieldError(
+        "depth (m)",
+        depth,
+        row=row,
+        allowed=f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers",
+        remedy='use outside="hold" for the nearest layer',
+    )
+
 
 MIN_CORRELATION_TIME = 0.1
-"""s: shortest correlation time; what is faster is turbulence."""
+"""Smallest correlation time (s). Faster variations are turbulence."""
 
 MAX_STDDEV = 100.0
-"""m/s or rad: largest stationary deviation that may be asked for."""
+"""Largest stationary standard deviation (m/s or rad)."""
 
 MIN_LIMIT_DISTANCE = 1e-9
-"""m/s or rad: least distance between two mirrors, so that it is counted how often a process comes back from them."""
+"""Smallest distance between the limits (m/s or rad), so that the number of reflections is exact."""
 
 _NODES_PER_CORRELATION_TIME = 256.0
 _MIN_NODE_RATE, _MAX_NODE_RATE = 8.0, 1024.0
@@ -60,10 +331,14 @@ def _check_limits(what: str, mean: float, minimum: float, maximum: float) -> Non
 
 @dataclass(frozen=True)
 class GaussMarkovProcess:
-    """A Gauss-Markov process: mean, minimum, maximum (its unit), correlation_time (s), density (unit per root second).
+    """A first-order Gauss-Markov process between limits.
 
-    An infinite correlation time makes it a random walk. Raises `FieldError` for limits that do not hold the mean or are
-    less than `NARROWEST` apart, a correlation time below `MIN_CORRELATION_TIME` and a negative density.
+    mean, minimum, maximum: m/s or rad.
+    correlation_time: s, infinite for a random walk.
+    density: driving density (unit per root second).
+
+    Raises `FieldError` for limits that do not contain the mean or are less than `MIN_LIMIT_DISTANCE` apart, a
+    correlation time below `MIN_CORRELATION_TIME` and a negative density.
     """
 
     mean: float = 0.0
@@ -73,36 +348,46 @@ class GaussMarkovProcess:
     density: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no such process."""
-        check_number("mean of a wander", self.mean, -1e6, 1e6)
-        _check_limits("wander", self.mean, self.minimum, self.maximum)
-        check_number("maximum less minimum of a wander", self.maximum - self.minimum, MIN_LIMIT_DISTANCE, math.inf)
-        check_number("correlation time of a wander (s)", self.correlation_time, MIN_CORRELATION_TIME, math.inf)
-        check_number("density of a wander", self.density, 0.0, 1e3)
+        """Check the values."""
+        check_number("mean of a process", self.mean, -1e6, 1e6, error=FieldError)
+        _check_limits("process", self.mean, self.minimum, self.maximum)
+        check_number(
+            "maximum less minimum of a process",
+            self.maximum - self.minimum,
+            MIN_LIMIT_DISTANCE,
+            math.inf,
+            error=FieldError,
+        )
+        check_number(
+            "correlation time of a process (s)", self.correlation_time, MIN_CORRELATION_TIME, math.inf, error=FieldError
+        )
+        check_number("density of a process", self.density, 0.0, 1e3, error=FieldError)
 
     @classmethod
     def from_stddev(
         cls, mean: float, stddev: float, correlation_time: float, minimum: float = -math.inf, maximum: float = math.inf
     ) -> GaussMarkovProcess:
-        """Return the process of a stationary deviation `stddev` and a finite correlation time (s)."""
-        check_number("correlation time of a wander (s)", correlation_time, MIN_CORRELATION_TIME, MAX_COORDINATE)
-        check_number("stddev of a wander", stddev, 0.0, MAX_STDDEV)
+        """Return the process with the stationary standard deviation `stddev` and a finite correlation time (s)."""
+        check_number(
+            "correlation time of a process (s)",
+            correlation_time,
+            MIN_CORRELATION_TIME,
+            MAX_COORDINATE,
+            error=FieldError,
+        )
+        check_number("stddev of a process", stddev, 0.0, MAX_STDDEV, error=FieldError)
         return cls(mean, minimum, maximum, correlation_time, stddev / stationary_stddev(1.0, correlation_time))
 
     @property
     def node_rate(self) -> float:
-        """Return the nodes a second that it wants, a power of two."""
-        if self.density == 0.0:
+        """The required nodes per second, a power of two."""
+        if self.density == 0.0 or self.correlation_time == math.inf:
             return _MIN_NODE_RATE
-        wanted = (
-            math.ceil(math.log2(_NODES_PER_CORRELATION_TIME / self.correlation_time))
-            if self.correlation_time < math.inf
-            else 0
-        )
-        return min(max(2.0**wanted, _MIN_NODE_RATE), _MAX_NODE_RATE)
+        exponent = math.ceil(math.log2(_NODES_PER_CORRELATION_TIME / self.correlation_time))
+        return min(max(2.0**exponent, _MIN_NODE_RATE), _MAX_NODE_RATE)
 
     def discretise(self, rate: float) -> tuple[float, ...]:
-        """Return mean, phi, q, limits, deviation at the start and 0 at `rate` nodes a second."""
+        """Return mean, phi, q, limits, initial standard deviation and 0 for `rate` nodes per second."""
         tau, sigma, dt = self.correlation_time, self.density, 1.0 / rate
         if tau == math.inf:
             return (self.mean, 1.0, sigma * math.sqrt(dt), self.minimum, self.maximum, 0.0, 0.0)
@@ -112,10 +397,13 @@ class GaussMarkovProcess:
 
 @dataclass(frozen=True)
 class UuvGaussMarkovProcess:
-    """The UUV Simulator's process: mean, minimum, maximum, mu (1/s), noise_amplitude, and the physics step (s).
+    """The process of the UUV Simulator.
 
-    Raises `FieldError` for what that program refuses: limits that do not hold the mean, mu or noise_amplitude not from
-    0 to 1, and for a step that is not from 1 us to 1 s.
+    mean, minimum, maximum: m/s or rad.
+    mu: 1/s, from 0 to 1; noise_amplitude: from 0 to 1.
+    step: physics step (s), from 1 us to 1 s.
+
+    Raises `FieldError` as the UUV Simulator does, and for an invalid step.
     """
 
     mean: float = 0.0
@@ -126,17 +414,17 @@ class UuvGaussMarkovProcess:
     step: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Refuse what the UUV Simulator refuses."""
-        check_number("mean of a current's process", self.mean, -1e6, 1e6)
-        check_number("minimum of a current's process", self.minimum, -1e6, 1e6)
-        check_number("maximum of a current's process", self.maximum, -1e6, 1e6)
+        """Check the values."""
+        check_number("mean of a current's process", self.mean, -1e6, 1e6, error=FieldError)
+        check_number("minimum of a current's process", self.minimum, -1e6, 1e6, error=FieldError)
+        check_number("maximum of a current's process", self.maximum, -1e6, 1e6, error=FieldError)
         _check_limits("current's process", self.mean, self.minimum, self.maximum)
-        check_number("mu of a current's process (1/s)", self.mu, 0.0, 1.0)
-        check_number("noiseAmp of a current's process", self.noise_amplitude, 0.0, 1.0)
-        check_number("step of a current's process (s)", self.step, 1e-6, 1.0)
+        check_number("mu of a current's process (1/s)", self.mu, 0.0, 1.0, error=FieldError)
+        check_number("noiseAmp of a current's process", self.noise_amplitude, 0.0, 1.0, error=FieldError)
+        check_number("step of a current's process (s)", self.step, 1e-6, 1.0, error=FieldError)
 
     def to_physical(self) -> GaussMarkovProcess:
-        """Return the process that this one stands for, the same at every step: it reverts to its mean."""
+        """Return the equivalent `GaussMarkovProcess`, which does not depend on the step and reverts to its mean."""
         tau = min(max(1.0 / self.mu, MIN_CORRELATION_TIME), MAX_COORDINATE) if self.mu > 0.0 else math.inf
         return GaussMarkovProcess(
             self.mean, self.minimum, self.maximum, tau, self.noise_amplitude / math.sqrt(12.0 * self.step)
@@ -144,11 +432,11 @@ class UuvGaussMarkovProcess:
 
     @property
     def node_rate(self) -> float:
-        """Return the physics steps a second."""
+        """The physics steps per second."""
         return 1.0 / self.step
 
     def discretise(self, rate: float) -> tuple[float, ...]:
-        """Return mean, phi, q, limits, 0 and 1 at `rate` steps a second."""
+        """Return mean, phi, q, limits, 0 and 1 for `rate` steps per second."""
         limits = (self.minimum, self.maximum)
         return (self.mean, 1.0 - self.mu / rate, self.noise_amplitude, *limits, 0.0, 1.0)
 
@@ -157,12 +445,12 @@ AnyGaussMarkovProcess = GaussMarkovProcess | UuvGaussMarkovProcess
 
 
 def select_node_rate(processes: Sequence[AnyGaussMarkovProcess]) -> tuple[float, bool]:
-    """Return the nodes a second of processes, and whether lines between them are straight.
+    """Return the nodes per second of a current, and whether it is linear between nodes.
 
-    Raises `FieldError` for classic and physical ones together, and for classic ones of different steps.
+    Raises `FieldError` for processes of both kinds, and for classic processes with different steps.
     """
-    rates = {one.node_rate for one in processes}
-    kinds = {isinstance(one, UuvGaussMarkovProcess) for one in processes}
+    rates = {process.node_rate for process in processes}
+    kinds = {isinstance(process, UuvGaussMarkovProcess) for process in processes}
     if len(kinds) > 1:
         raise FieldError(
             "processes of a current", "GaussMarkovProcess and UuvGaussMarkovProcess", allowed="must be of one kind"
@@ -174,33 +462,36 @@ def select_node_rate(processes: Sequence[AnyGaussMarkovProcess]) -> tuple[float,
 
 
 def drop_circle_limits(direction: AnyGaussMarkovProcess) -> AnyGaussMarkovProcess:
-    """Return a process of an angle without limits where these leave it the whole circle: it goes round."""
+    """Return the process of an angle without limits if these span the full circle."""
     if isinstance(direction, GaussMarkovProcess) and direction.maximum - direction.minimum >= 2.0 * math.pi - 1e-9:
         return replace(direction, minimum=-math.inf, maximum=math.inf)
     return direction
 
 
 def discretise_all(processes: Sequence[AnyGaussMarkovProcess], rate: float) -> FloatArray:
-    """Return one law a row."""
-    return np.array([one.discretise(rate) for one in processes])
+    """Return the coefficients of the processes, one per row."""
+    return np.array([process.discretise(rate) for process in processes])
 
 
 def check_current_name(name: str) -> None:
-    """Raise `FieldError` for a name that is empty: it keys the current's chance."""
+    """Raise `FieldError` for an empty name: the name is in the key of the random streams."""
     if not isinstance(name, str) or not name:
         raise FieldError("name of a current", name, allowed="must be a text that is not empty")
 
 
 @dataclass(frozen=True)
 class GaussMarkovCurrent:
-    """A current that wanders, the same everywhere: speed (m/s), horizontal_angle and vertical_angle (rad), and name.
+    """A random current that is the same everywhere. It differs from run to run: `realise` returns that of one run.
 
-    The horizontal angle is counter-clockwise from `heading` (rad) below the world's x axis, 0 for x itself; with the
-    origin's heading it counts from east. A physical one whose limits leave the whole circle goes round. All three are
-    `GaussMarkovProcess`, or all are `UuvGaussMarkovProcess` of one step. It differs from run to run: `realise` gives
-    that of one.
+    speed: m/s.
+    horizontal_angle: rad, counter-clockwise from the direction `heading` clockwise of the world's x axis. With the
+        origin's heading it is from east. A `GaussMarkovProcess` whose limits span the full circle has no limits.
+    vertical_angle: rad, upwards.
+    name: part of the key of the random streams.
+    heading: rad.
 
-    Raises `FieldError` for processes of both kinds or different steps, and speeds beyond `MAX_SPEED`.
+    All three processes must be `GaussMarkovProcess`, or all `UuvGaussMarkovProcess` with one step. Raises `FieldError`
+    otherwise, and for speeds above `MAX_SPEED`.
     """
 
     speed: AnyGaussMarkovProcess
@@ -210,10 +501,10 @@ class GaussMarkovCurrent:
     heading: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no such current."""
+        """Check the values."""
         check_current_name(self.name)
-        check_number("heading of a current (rad)", self.heading)
-        check_number("mean speed of a current (m/s)", self.speed.mean, -MAX_SPEED, MAX_SPEED)
+        check_coordinate("heading of a current (rad)", self.heading)
+        check_number("mean speed of a current (m/s)", self.speed.mean, -MAX_SPEED, MAX_SPEED, error=FieldError)
         select_node_rate(self._processes)
 
     @property
@@ -222,22 +513,21 @@ class GaussMarkovCurrent:
 
     @property
     def random_names(self) -> tuple[str, ...]:
-        """Return the name that keys its streams."""
+        """The name in the keys of its random streams."""
         return (self.name,)
 
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, straight = select_node_rate(self._processes)
+        rate, linear = select_node_rate(self._processes)
         names = ("speed", "horizontal_angle", "vertical_angle")
-        recipe = RandomCurrentModel(
-            self.name, discretise_all(self._processes, rate), names, 3, np.zeros(1), rate, straight, turn=-self.heading
-        )
-        return RandomCurrent(recipe, seed, run)
+        coefficients = discretise_all(self._processes, rate)
+        model = RandomCurrentModel(self.name, coefficients, names, 3, np.zeros(1), rate, linear, turn=-self.heading)
+        return RandomCurrent(model, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Raise `FieldError`: a random current has a velocity in a run only, that of `realise`."""
+        """Raise `FieldError`: use `realise`, a random current has a velocity in a run only."""
         raise unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> VectorField:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))

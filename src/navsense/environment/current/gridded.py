@@ -1,16 +1,29 @@
-"""Currents on a grid of space and time, from ocean models: linear along each of the four axes.
+"""Currents on a grid in space and time, for example from ocean models, with linear interpolation along four axes.
 
-    v(t, x, y, z) = sum over the 16 corners of a cell of  w_t w_x w_y w_z v_corner,   w the share of each axis
+    v(t, x, y, z) = sum over the 16 corners of a cell of  w_t w_x w_y w_z v_corner,   w the weight along each axis
 
-The axes of `space` are: "world", metres along the world's own axes, velocities along them; "geodetic", latitude and
-longitude (rad) and altitude (m above the WGS-84 ellipsoid), velocities towards east, north and up there (`_patches`);
-"ecef", earth-centred x, y, z (m), velocities as for "geodetic". The grid is whole: each combination of its points once.
-An axis of one point says nothing of other places: under "hold" the field is the same along it.
+| space | axes | components of the velocity |
+|---|---|---|
+| "world" | x, y, z of the world (m) | x, y, z of the world |
+| "geodetic" | latitude, longitude (rad), altitude (m above the WGS-84 ellipsoid) | local east, north, up |
+| "ecef" | earth-centred x, y, z (m) | local east, north, up |
 
-Outside the grid there are three rules, `outside_time`, `outside` for the first two axes of space ("world" and
-"geodetic"; all three of "ecef") and `outside_vertical` for the third: "error" raises `FieldError`, "hold" goes on with
-the nearest points. Only the vertical holds unless asked: tables seldom reach the surface and the bed, and away from the
-origin the flat world's surface lies above the ellipsoid's.
+The grid must contain each combination of its points once. Along an axis with one point, the field is constant with the
+rule "hold".
+
+There are three rules outside the grid: `outside_time`, `outside` for the first two axes in space (all three of "ecef")
+and `outside_vertical` for the third. "error" raises `FieldError`, "hold" returns the value at the nearest points. The
+default is "hold" for the vertical and "error" otherwise. Ocean models rarely extend to the surface and the bed. Away
+from the origin, the surface of the flat world is above the ellipsoid.
+
+Latitude, longitude, altitude and the directions of east, north and up are linear within cubes of 16 m, counted from the
+world's origin. They are computed at the middle of a cube. With the offset (e, n, u) from there along these directions::
+
+    d phi = n / (M + h),   d lambda = e / ((N + h) cos phi),   d h = u
+
+M and N are the radii of curvature in the meridian and the prime vertical. The error is of order e^2 / 2R: below 0.03 mm
+times tan phi. The directions are those of the middle, which rotates a vector by up to 2e-6 rad times tan phi. Within
+12 km of a pole, each position is computed on its own.
 """
 
 from __future__ import annotations
@@ -24,21 +37,73 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.environment.current._checks import (
+from navsense.environment.current._tables import find_columns, parse_numbers, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
     OutsideRule,
-    check_number,
+    check_coordinate,
     check_outside_rule,
     vertical_rotation_angle,
 )
-from navsense.environment.current._patches import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
-from navsense.environment.current._tables import find_columns, parse_numbers, read_rows
 from navsense.errors import FieldError, Where
-from navsense.geodesy import Origin
+from navsense.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_geodetic
 from navsense.inputs import FileKind
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Quaternion, Times, Vectors
+
+CUBE_SIDE, HALF = 16.0, 8.0
+"""Edge of a cube and half of it (m)."""
+
+PATCH_SIZE, MIDDLE, PLACE, SLOPE, TURN, REACH = 25, 0, 3, 6, 15, 24
+"""Size of the array of a cube, and the offsets in it: middle (m), geodetic coordinates there, their derivatives along
+the world's axes (3 x 3), east, north and up along the world's axes (3 x 3), and the range of validity (m) per axis."""
+
+_POLE_COSINE = 2e-3
+"""Cosine of the latitude."""
+
+
+@kernel
+def _write_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatArray) -> None:
+    """Write the geodetic coordinates, their derivatives and the directions at x, y, z (m)."""
+    ex = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3]
+    ey = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3]
+    ez = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3]
+    latitude, longitude, altitude = ecef_to_geodetic(ex, ey, ez)
+    s, c = math.sin(latitude), math.cos(latitude)
+    sine, cosine = math.sin(longitude), math.cos(longitude)
+    w = 1.0 - ECCENTRICITY_2 * s * s
+    across = SEMI_MAJOR / math.sqrt(w)
+    along = across * (1.0 - ECCENTRICITY_2) / w
+    patch[MIDDLE], patch[MIDDLE + 1], patch[MIDDLE + 2] = x, y, z
+    patch[PLACE], patch[PLACE + 1], patch[PLACE + 2] = latitude, longitude, altitude
+    patch[REACH] = HALF if c > _POLE_COSINE else 0.0
+    for axis in range(3):
+        fx, fy, fz = frame[0, axis], frame[1, axis], frame[2, axis]
+        outward = cosine * fx + sine * fy
+        patch[TURN + axis] = cosine * fy - sine * fx
+        patch[TURN + 3 + axis] = c * fz - s * outward
+        patch[TURN + 6 + axis] = s * fz + c * outward
+        patch[SLOPE + axis] = patch[TURN + 3 + axis] / (along + altitude)
+        patch[SLOPE + 3 + axis] = patch[TURN + axis] / ((across + altitude) * c)
+        patch[SLOPE + 6 + axis] = patch[TURN + 6 + axis]
+
+
+@kernel
+def update_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatArray) -> None:
+    """Write the cube that contains x, y, z (m) to patch (PATCH_SIZE,), NaN for an invalid position."""
+    if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and abs(z) <= MAX_COORDINATE):
+        for k in range(TURN):
+            patch[k] = math.nan
+        return
+    i, j, k = math.floor(x / CUBE_SIDE), math.floor(y / CUBE_SIDE), math.floor(z / CUBE_SIDE)
+    _write_patch(frame, (i + 0.5) * CUBE_SIDE, (j + 0.5) * CUBE_SIDE, (k + 0.5) * CUBE_SIDE, patch)
+    if not patch[REACH] > 0.0:
+        _write_patch(frame, x, y, z, patch)
+        patch[REACH] = 0.0
+        for k in range(9):
+            patch[SLOPE + k] = 0.0
+
 
 Space = Literal["world", "geodetic", "ecef"]
 Units = Literal["degrees", "radians"]
@@ -52,12 +117,12 @@ _AXIS_NAMES = {
     "ecef": ("time (s)", "x (m)", "y (m)", "z (m)"),
 }
 _EDGE_TOLERANCE = 1e-9
-"""Share of an axis that rounding may put a place beyond its end."""
+"""Largest distance beyond the end of an axis due to rounding, relative to the length of the axis."""
 
 
 @kernel
 def _find_interval(axis: FloatArray, start: int, count: int, value: float, guess: int) -> int:
-    """Return the left neighbour of a value within points start ... start + count - 1; 0 of one point."""
+    """Return the index of the point at or below `value` among the `count` points from `start` on, 0 for one point."""
     low, high = 0, count - 2
     if axis[start + guess] <= value:
         low = guess
@@ -75,41 +140,41 @@ def _find_interval(axis: FloatArray, start: int, count: int, value: float, guess
 
 
 @kernel
-def _gather_corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
-    """Write the 16 corners of a cell, three components each (48,), the time slowest, the third axis quickest."""
+def _copy_corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
+    """Write the 16 corners of a cell with three components each (48,). Time varies slowest, the third axis fastest."""
     row = 0
     for t in range(2):
         for a in range(2):
             for b in range(2):
                 for c in range(2):
-                    place = first + t * steps[0] + a * steps[1] + b * steps[2] + c * steps[3]
+                    corner = first + t * steps[0] + a * steps[1] + b * steps[2] + c * steps[3]
                     for k in range(3):
-                        out[row + k] = grid[place + k]
+                        out[row + k] = grid[corner + k]
                     row += 3
 
 
 @kernel
-def _interpolate(corners: FloatArray, shares: FloatArray, work: FloatArray) -> None:
-    """Leave the velocity at the shares of a cell in work[:3], one axis after the other."""
-    share = shares[0]
+def _interpolate(corners: FloatArray, weights: FloatArray, work: FloatArray) -> None:
+    """Write the velocity for the weights (4,) of a cell to work[:3], one axis after the other."""
+    weight = weights[0]
     for j in range(24):
-        work[j] = corners[j] + share * (corners[j + 24] - corners[j])
-    share = shares[1]
+        work[j] = corners[j] + weight * (corners[j + 24] - corners[j])
+    weight = weights[1]
     for j in range(12):
-        work[j] += share * (work[j + 12] - work[j])
-    share = shares[2]
+        work[j] += weight * (work[j + 12] - work[j])
+    weight = weights[2]
     for j in range(6):
-        work[j] += share * (work[j + 6] - work[j])
-    share = shares[3]
+        work[j] += weight * (work[j + 6] - work[j])
+    weight = weights[3]
     for j in range(3):
-        work[j] += share * (work[j + 3] - work[j])
+        work[j] += weight * (work[j + 3] - work[j])
 
 
 @kernel
 def _update_cell(
     axes: FloatArray, starts: IntArray, counts: IntArray, bounds: FloatArray, axis: int, value: float, cell: FloatArray
 ) -> bool:
-    """Leave the left neighbour of a coordinate, its cell's ends and 1 / width in cell[axis]; false out of bounds."""
+    """Write the left point of a coordinate, the ends of its cell and 1 / width to cell[axis]; return false outside."""
     if not bounds[axis, 0] <= value <= bounds[axis, 1]:
         return False
     if counts[axis] == 1:
@@ -135,22 +200,23 @@ def _write_velocity(
     out: Vectors,
     failed: FloatArray,
 ) -> int:
-    """Write the velocity (m/s) along the world's axes; return the first row outside, -1 where there is none.
+    """Write the velocity (m/s) along the world's axes; return the first row outside the grid, or -1.
 
-    kind: 0 world, frame the grid's axes in the world (3, 3); 1 geodetic, 2 ecef, frame the origin's (3, 4). `failed`
-    (2,) is left with the axis on which that row is outside, and its coordinate.
+    kind: 0 world, 1 geodetic, 2 ecef.
+    frame: the grid's axes in the world (3, 3) for world, the origin's frame (3, 4) otherwise.
+    failed (2,): receives the axis on which the row is outside, and its coordinate.
     """
-    at, shares, corners, v = np.empty(4), np.zeros(4), np.empty(48), np.empty(24)
+    at, weights, corners, v = np.empty(4), np.zeros(4), np.empty(48), np.empty(24)
     cell, steps, stride = np.zeros((4, 4)), np.zeros(4, dtype=np.int64), 3
-    for back in range(4):
-        steps[3 - back] = stride if counts[3 - back] > 1 else 0
-        stride *= counts[3 - back]
-        cell[back, 1], cell[back, 2] = math.inf, -math.inf
+    for j in range(4):
+        steps[3 - j] = stride if counts[3 - j] > 1 else 0
+        stride *= counts[3 - j]
+        cell[j, 1], cell[j, 2] = math.inf, -math.inf
     middle = 0.5 * (axes[starts[2]] + axes[starts[2] + counts[2] - 1])
-    here = np.full(PATCH_SIZE, math.nan)
+    patch = np.full(PATCH_SIZE, math.nan)
     if kind == 0:
         for axis in range(9):
-            here[TURN + axis] = frame[axis // 3, axis % 3]
+            patch[TURN + axis] = frame[axis // 3, axis % 3]
     for i in range(time.shape[0]):
         at[0] = time[i]
         x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
@@ -158,44 +224,49 @@ def _write_velocity(
             for axis in range(3):
                 at[1 + axis] = frame[axis, 0] * x + frame[axis, 1] * y + frame[axis, 2] * z
         else:
-            dx, dy, dz, reach = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2], here[REACH]
+            dx, dy, dz, reach = x - patch[MIDDLE], y - patch[MIDDLE + 1], z - patch[MIDDLE + 2], patch[REACH]
             if not (-reach <= dx < reach and -reach <= dy < reach and -reach <= dz < reach):
-                update_patch(frame, x, y, z, here)
-                dx, dy, dz = x - here[MIDDLE], y - here[MIDDLE + 1], z - here[MIDDLE + 2]
+                update_patch(frame, x, y, z, patch)
+                dx, dy, dz = x - patch[MIDDLE], y - patch[MIDDLE + 1], z - patch[MIDDLE + 2]
             for axis in range(3):
                 row = SLOPE + 3 * axis
-                at[1 + axis] = here[PLACE + axis] + (here[row] * dx + here[row + 1] * dy + here[row + 2] * dz)
+                at[1 + axis] = patch[PLACE + axis] + (patch[row] * dx + patch[row + 1] * dy + patch[row + 2] * dz)
             if kind == 1 and abs(at[2] - middle) > math.pi:
                 at[2] += 2.0 * math.pi if at[2] < middle else -2.0 * math.pi
             if kind == 2 and at[1] == at[1]:
                 for axis in range(3):
                     at[1 + axis] = frame[axis, 0] * x + frame[axis, 1] * y + frame[axis, 2] * z + frame[axis, 3]
-        moved = False
+        is_new_cell = False
         for axis in range(4):
             if not cell[axis, 1] <= at[axis] < cell[axis, 2]:
                 if not _update_cell(axes, starts, counts, bounds, axis, at[axis], cell):
                     failed[0], failed[1] = axis, at[axis]
                     return i
-                moved = True
+                is_new_cell = True
             if counts[axis] > 1:
-                shares[axis] = max(0.0, min(1.0, (at[axis] - cell[axis, 1]) * cell[axis, 3]))
-        if moved:
+                weights[axis] = max(0.0, min(1.0, (at[axis] - cell[axis, 1]) * cell[axis, 3]))
+        if is_new_cell:
             first = 0
             for axis in range(4):
                 first += int(cell[axis, 0]) * steps[axis]
-            _gather_corners(grid, first, steps, corners)
-        _interpolate(corners, shares, v)
+            _copy_corners(grid, first, steps, corners)
+        _interpolate(corners, weights, v)
         for axis in range(3):
-            out[i, axis] = here[TURN + axis] * v[0] + here[TURN + 3 + axis] * v[1] + here[TURN + 6 + axis] * v[2]
+            out[i, axis] = patch[TURN + axis] * v[0] + patch[TURN + 3 + axis] * v[1] + patch[TURN + 6 + axis] * v[2]
     return -1
 
 
 @dataclass(frozen=True, eq=False)
 class GriddedCurrent:
-    """Velocities (t, a, b, c, 3) m/s on rising points of time (s) and of three axes; `space` says what these are.
+    """A current on a grid in space and time. The module docstring has the spaces and the rules.
 
-    `origin` is that of the world, needed unless `space` is "world"; `heading` (rad) turns the grid of a "world" against
-    it. Raises `FieldError` for axes that do not rise, shapes that do not fit, numbers that are no current.
+    points: increasing points of time (s) and of the three axes of `space`.
+    velocity: (t, a, b, c, 3) m/s.
+    origin: the world's origin, required unless `space` is "world".
+    heading: rotation of a "world" grid about the vertical (rad).
+    outside, outside_vertical, outside_time: rules outside the grid.
+
+    Raises `FieldError` for axes that do not increase, wrong shapes and invalid velocities.
     """
 
     points: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -208,7 +279,7 @@ class GriddedCurrent:
     outside_time: OutsideRule = "error"
 
     def __post_init__(self) -> None:
-        """Refuse what is no grid, and lay it out for the kernel."""
+        """Check the values."""
         if self.space not in SPACES:
             raise FieldError("space of a grid of currents", self.space, allowed=f"must be one of {', '.join(SPACES)}")
         if self.space != "world" and self.origin is None:
@@ -217,7 +288,7 @@ class GriddedCurrent:
         check_outside_rule("outside_time of a grid", self.outside_time)
         check_outside_rule("outside of a grid", self.outside)
         check_outside_rule("outside_vertical of a grid", self.outside_vertical)
-        check_number("heading of a current (rad)", self.heading)
+        check_coordinate("heading of a current (rad)", self.heading)
         for axis, points in enumerate(self.points):
             _check_axis(_AXIS_NAMES[self.space][axis], np.asarray(points, dtype=np.float64), axis, self.space)
         values = np.asarray(self.velocity, dtype=np.float64)
@@ -245,14 +316,16 @@ class GriddedCurrent:
         outside_vertical: OutsideRule = "hold",
         outside_time: OutsideRule = "error",
     ) -> GriddedCurrent:
-        """Read a CSV table of a header and one row a point, as Gazebo's EnvironmentPreload has it, in any order.
+        """Read a CSV table with a header and one row per point, in any order, as in Gazebo's EnvironmentPreload.
 
-        `position` names the columns of the three axes, latitude before longitude; `velocity` those towards east, north
-        and up (x, y, z of a "world"), None for a component that is zero; `time` that of time (s), None for a table
-        without. `units` is that of latitude and longitude. With `ignore_time` the earliest rows hold always; `start` is
-        the table's time at the run's start.
+        position: columns of the three axes, latitude before longitude.
+        velocity: columns of the east, north and up components (x, y, z for "world"), None for a zero component.
+        time: column of the time (s), None for a table without time.
+        units: unit of latitude and longitude.
+        ignore_time: use the earliest rows at all times.
+        start: time of the table at the start of the run (s).
 
-        Raises `FieldError` with file and line for what cannot be read, a column that is not there, gaps, repeats and
+        Raises `FieldError` with file and line for an unreadable file, missing columns, missing or duplicate points, and
         latitudes beyond the poles.
         """
         name = os.fspath(path)
@@ -272,31 +345,31 @@ class GriddedCurrent:
             raise
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the grid where the rule is "error"."""
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the grid if the rule is "error"."""
         out, failed = np.empty((time.shape[0], 3)), np.empty(2)
         kind = SPACES.index(self.space)
-        one_layout = np.ascontiguousarray(position_w), np.ascontiguousarray(time)  # compiled once, not for each
-        row = _write_velocity(*self._kernel_arrays, kind, *one_layout, out, failed)
+        arrays = np.ascontiguousarray(position_w), np.ascontiguousarray(time)  # the kernel is compiled for one layout
+        row = _write_velocity(*self._kernel_arrays, kind, *arrays, out, failed)
         if row >= 0:
             raise self._outside_error(failed, row)
         return out
 
     @cached_property
     def _kernel_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
-        """Return velocities and points in a row each, where each axis starts, its points, its bounds, and the frame."""
+        """The first six arguments of `_write_velocity`."""
         points = [np.asarray(axis, dtype=np.float64) for axis in self.points]
         counts = np.array([axis.size for axis in points], dtype=np.int64)
         starts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
         bounds = np.empty((4, 2))
-        for axis, (one, values) in enumerate(zip(self._rules, points, strict=True)):
-            slack = _EDGE_TOLERANCE * (values[-1] - values[0]) if one == "error" else MAX_COORDINATE
-            bounds[axis] = values[0] - slack, values[-1] + slack
+        for axis, (rule, values) in enumerate(zip(self._rules, points, strict=True)):
+            margin = _EDGE_TOLERANCE * (values[-1] - values[0]) if rule == "error" else MAX_COORDINATE
+            bounds[axis] = values[0] - margin, values[-1] + margin
         values = np.array(self.velocity, dtype=np.float64).reshape(-1)
         return values, np.concatenate(points), starts, counts, bounds, self._frame
 
     @property
     def _frame(self) -> FloatArray:
-        """Return the origin's frame (3, 4), or the grid's axes in the world (3, 3)."""
+        """The origin's frame (3, 4), or the grid's axes in the world (3, 3)."""
         if self.origin is not None and self.space != "world":
             return np.array(self.origin.ecef_transform)
         s, c = math.sin(self.heading), math.cos(self.heading)
@@ -304,7 +377,7 @@ class GriddedCurrent:
 
     @property
     def _rules(self) -> tuple[OutsideRule, OutsideRule, OutsideRule, OutsideRule]:
-        """Return the rule of each axis."""
+        """The rule of each axis."""
         vertical = self.outside if self.space == "ecef" else self.outside_vertical
         return self.outside_time, self.outside, self.outside, vertical
 
@@ -316,12 +389,12 @@ class GriddedCurrent:
             _AXIS_NAMES[self.space][axis],
             float(failed[1]),
             row=row,
-            allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, as the grid of currents is",
-            remedy=f'use {rule_name[axis]}="hold" to go on with the nearest points',
+            allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid",
+            remedy=f'use {rule_name[axis]}="hold" for the nearest points',
         )
 
     def rotate(self, rotation: Quaternion) -> GriddedCurrent:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         if self.origin is not None and self.space != "world":
             return replace(self, origin=self.origin.rotate(rotation))
         return replace(self, heading=self.heading - vertical_rotation_angle(rotation))
@@ -332,33 +405,33 @@ def _to_radians(degrees: FloatArray) -> FloatArray:
 
 
 def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
-    """Raise FieldError for points of an axis that are none, do not rise, or are no angles."""
+    """Raise `FieldError` for points of an axis that are missing, do not increase, or are not valid angles."""
     if values.ndim != 1 or values.size == 0:
         raise FieldError(f"{what} of a grid", f"shape {values.shape}", allowed="must be (n,), one at least")
     if not (np.abs(values) <= MAX_COORDINATE).all() or (np.diff(values) <= 0.0).any():
-        raise FieldError(f"{what} of a grid", "not rising", allowed="must be finite and rise")
+        raise FieldError(f"{what} of a grid", "does not increase", allowed="must be finite and increase")
     limit = (math.inf, 0.5 * math.pi, 2.0 * math.pi, math.inf)[axis]
     if space == "geodetic" and np.abs(values).max() > limit * (1.0 + 1e-12):
         worst = float(values[np.argmax(np.abs(values))])
-        remedy = "the file may be in degrees: say so by units"
+        remedy = 'for a file in degrees, use units="degrees"'
         raise FieldError(f"{what} of a grid", worst, allowed=f"must be of a size up to {limit:.6g}", remedy=remedy)
     if space == "geodetic" and axis == 2 and values[-1] - values[0] > 2.0 * math.pi:
-        raise FieldError(f"{what} of a grid", "more than once round", allowed="must span at most 2 pi")
+        raise FieldError(f"{what} of a grid", "spans more than 2 pi", allowed="must span at most 2 pi")
 
 
 def _read_table(
     name: str, axes: Sequence[str | None], velocity: Sequence[str | None]
 ) -> tuple[list[FloatArray], FloatArray]:
-    """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises FieldError."""
+    """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises `FieldError`."""
     (line, header), *table = read_rows(name, _FILE_KIND)
     where = Where(name, line)
     if not table:
-        raise FieldError("rows of the grid", "none", allowed="must be one at least", where=Where(name))
-    wanted = [column for column in (*axes, *velocity) if column is not None]
+        raise FieldError("rows of the grid", "none", allowed="must have at least one", where=Where(name))
+    names = [column for column in (*axes, *velocity) if column is not None]
     if not any(velocity):
         raise FieldError("velocity of the grid", "none", allowed="must name one column at least", where=where)
-    found = parse_numbers(name, table, header, find_columns(header, wanted, where))
-    columns = dict(zip(wanted, found.T, strict=True))
+    numbers = parse_numbers(name, table, header, find_columns(header, names, where))
+    columns = dict(zip(names, numbers.T, strict=True))
     zero = np.zeros(len(table))
     coordinates = [columns[axis] if axis is not None else zero for axis in axes]
     points: list[FloatArray] = []
@@ -377,8 +450,8 @@ def _read_table(
             bad = np.abs(values) > MAX_SPEED
             if bad.any():
                 row = int(np.argmax(bad))
-                allowed, place = f"must be of a size up to {MAX_SPEED:g} m/s", Where(name, lines[row])
-                raise FieldError(column, float(values[row]), allowed=allowed, where=place, remedy="check the unit")
+                allowed, where = f"must be of a size up to {MAX_SPEED:g} m/s", Where(name, lines[row])
+                raise FieldError(column, float(values[row]), allowed=allowed, where=where, remedy="check the unit")
             out[index, k] = values
     return points, out.reshape(*(axis.size for axis in points), 3)
 
@@ -386,27 +459,27 @@ def _read_table(
 def _check_complete(
     name: str, lines: Sequence[int], index: IntArray, size: int, points: Sequence[FloatArray], axes: Sequence[str]
 ) -> None:
-    """Raise FieldError for a point that is given twice, or not at all."""
+    """Raise `FieldError` for a duplicate or missing point."""
     order = np.argsort(index, kind="stable")
-    same = np.nonzero(np.diff(index[order]) == 0)[0]
-    if same.size:
-        one, other = (lines[order[same[0] + k]] for k in (0, 1))
-        shown, place = f"given in line {one} too", Where(name, other)
-        raise FieldError("point of the grid", shown, allowed="must be given once", where=place)
+    duplicates = np.nonzero(np.diff(index[order]) == 0)[0]
+    if duplicates.size:
+        first, second = (lines[order[duplicates[0] + k]] for k in (0, 1))
+        value, where = f"also given in line {first}", Where(name, second)
+        raise FieldError("point of the grid", value, allowed="must be given once", where=where)
     if index.size == size:
         return
     shape = " x ".join(str(axis.size) for axis in points)
     present = index[order]
-    gap = int(present[-1] + 1)
-    holes = np.nonzero(present != np.arange(present.size))[0]
-    if holes.size:
-        gap = int(holes[0])
-    at = np.unravel_index(gap, tuple(axis.size for axis in points))
-    where = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
+    missing = int(present[-1] + 1)
+    gaps = np.nonzero(present != np.arange(present.size))[0]
+    if gaps.size:
+        missing = int(gaps[0])
+    at = np.unravel_index(missing, tuple(axis.size for axis in points))
+    point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
     raise FieldError(
         "rows of the grid",
         f"{index.size} for {shape} points",
         allowed="must hold each combination of its points",
         where=Where(name),
-        remedy=f"fill the gaps, the first at {where}",
+        remedy=f"fill the gaps, the first at {point}",
     )

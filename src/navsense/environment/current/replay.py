@@ -1,9 +1,9 @@
-"""A current replayed: velocities by time from arrays, a table, or a topic of a recording; straight between instants.
+"""Replay of a recorded current: velocities by time from arrays, a table or a recording, with linear interpolation.
 
     v(t) = v_i + (t - t_i) / (t_(i+1) - t_i) (v_(i+1) - v_i)
 
-It is the same everywhere. Times count from the run's start. Before the first instant and past the last the rule is
-`outside`: "error" raises `FieldError`, "hold" goes on with the end's velocity.
+The current is the same everywhere. Times are from the start of the run. `outside` is the rule outside the record:
+"error" raises `FieldError`, "hold" returns the first or last velocity.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.environment.current._checks import (
+from navsense.environment.current._tables import parse_numbers, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
     OutsideRule,
-    check_number,
+    check_coordinate,
     check_outside_rule,
     find_interval,
     make_read_only_array,
     rotate_heading,
     to_world_axes,
 )
-from navsense.environment.current._tables import parse_numbers, read_rows
 from navsense.errors import FieldError, Where
 from navsense.inputs import (
     FOLDER_MARKERS,
@@ -49,7 +49,7 @@ HEADERS = {
     "time,east,north,up": "enu",
     "time,north,east,down": "ned",
 }
-"""Headers of a table, and the frame of each."""
+"""Frame by the header of a table."""
 
 FRAMES = ("world", "enu", "ned")
 
@@ -58,12 +58,12 @@ _FILE_KIND = FileKind("record of a current", FieldError, _ALLOWED)
 _BAGS = (".bag", ".mcap", ".db3")
 
 METADATA_FILE, CURRENT_FILE = FOLDER_MARKERS[".csv"], "current.csv"
-"""In a folder of CSV, what the recording says of itself, and the current."""
+"""Files with the metadata and the current in a CSV recording."""
 
 
 @kernel
 def _interpolate(time: Times, times: FloatArray, values: Vectors, hold: bool, out: Vectors) -> int:
-    """Write the velocity (n, 3); return the first row outside, -1 where there is none."""
+    """Write the velocity (n, 3); return the first row outside, or -1."""
     near, last = 0, times.shape[0] - 1
     for i in range(time.shape[0]):
         t = time[i]
@@ -76,17 +76,23 @@ def _interpolate(time: Times, times: FloatArray, values: Vectors, hold: bool, ou
                 out[i, axis] = values[0, axis]
         else:
             near = find_interval(times, t, near)
-            share = (t - times[near]) / (times[near + 1] - times[near])
+            fraction = (t - times[near]) / (times[near + 1] - times[near])
             for axis in range(3):
-                out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
+                out[i, axis] = values[near, axis] + fraction * (values[near + 1, axis] - values[near, axis])
     return -1
 
 
 @dataclass(frozen=True, eq=False)
 class CurrentReplay:
-    """Velocities (n, 3) m/s at rising instants (n,) s; `frame` is "enu" or "ned", turned by heading (rad), or "world".
+    """A recorded current.
 
-    Raises `FieldError` for instants that do not rise, and for velocities that are none of a sea.
+    times: (n,) s, increasing.
+    velocity: (n, 3) m/s.
+    frame: "world", "enu" or "ned".
+    heading: angle from east to the world's x axis (rad), for "enu" and "ned".
+    outside: rule for times outside the record.
+
+    Raises `FieldError` for times that do not increase and for invalid velocities.
     """
 
     times: FloatArray
@@ -96,16 +102,16 @@ class CurrentReplay:
     outside: OutsideRule = "error"
 
     def __post_init__(self) -> None:
-        """Refuse what is no record; turn it into the world."""
+        """Check the values."""
         if self.frame not in FRAMES:
             raise FieldError("frame of a current", self.frame, allowed=f"must be one of {', '.join(FRAMES)}")
         check_outside_rule("outside of a record", self.outside)
-        check_number("heading of a current (rad)", self.heading)
+        check_coordinate("heading of a current (rad)", self.heading)
         _check_velocities(np.asarray(self.times, dtype=np.float64), np.asarray(self.velocity, dtype=np.float64), None)
 
     @cached_property
     def _arrays(self) -> tuple[FloatArray, Vectors]:
-        """Return the instants, and the velocities along the world's axes."""
+        """The times, and the velocities along the world's axes."""
         velocity = np.asarray(self.velocity, dtype=np.float64)
         if self.frame == "ned":
             velocity = np.stack((velocity[:, 1], velocity[:, 0], -velocity[:, 2]), axis=1)
@@ -124,28 +130,32 @@ class CurrentReplay:
     ) -> CurrentReplay:
         """Read a record of a current.
 
-        A `.csv` table has one of `HEADERS`, which tells the frame, and so has that in a folder of CSV which is a
-        recording of navsense; an `.npz` archive has the arrays `time` (n,) s and
-        `velocity` (n, 3) m/s, or it or a `.parquet` is a recording of navsense with a current; a ROS bag (`.bag`,
-        `.mcap`, `.db3`, a folder) a `topic` of geometry_msgs Twist, TwistStamped, TwistWithCovarianceStamped, Vector3
-        or Vector3Stamped. Stamped messages are at their stamps, others at the instant they were recorded. `frame` of an
-        archive, table of Parquet or bag is "world" unless given. `start` is the record's time (s) at the run's start;
-        without it the first row is at the run's start.
+        | file | content |
+        |---|---|
+        | `.csv` | one of `HEADERS`, which defines the frame |
+        | folder of CSV files | a recording of navsense with a current |
+        | `.npz` | arrays `time` (n,) s and `velocity` (n, 3) m/s, or a recording of navsense |
+        | `.parquet` | a recording of navsense |
+        | `.bag`, `.mcap`, `.db3`, ROS bag folder | a `topic` of geometry_msgs |
 
-        Raises `FieldError` with the place for what cannot be read, another header, type or topic, rows out of order.
+        Supported messages are Twist, TwistStamped, TwistWithCovarianceStamped, Vector3 and Vector3Stamped. The time of
+        a message is its stamp, or its receive time if it has no stamp. Except for CSV, `frame` defaults to "world".
+        `start` is the time (s) in the record at the start of the run. It defaults to the first row.
+
+        Raises `FieldError` with file and line for an unreadable file, another header, message type or topic, and rows
+        out of order.
         """
         name = _find_table(os.fspath(path))
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
         if suffix in _BAGS or (path_exists(Path(name)) and Path(name).is_dir()):
-            quantities = import_module(
-                "navsense.recordings.quantities"
-            )  # imports this package: loaded when it is needed
+            # The recordings package imports this one, so it is imported when a recording is read.
+            quantities = import_module("navsense.recordings.quantities")
             times, velocity = quantities.read_velocities(Path(name), topic, start)
             start = 0.0
             frame = frame or "world"
         elif topic is not None:
-            allowed = "must not be given: of all records only a ROS bag has topics"
+            allowed = "must not be given: only a ROS bag has topics"
             raise FieldError("topic of the current", topic, allowed=allowed, where=Where(name))
         elif suffix == ".npz":
             times, velocity = _read_npz(name)
@@ -154,22 +164,22 @@ class CurrentReplay:
             times, velocity = _read_parquet(name)
             frame = frame or "world"
         else:
-            times, velocity, own, lines = _read_table(name)
-            if frame not in (None, own):
-                allowed = f"must be {own}, as the header says"
+            times, velocity, table_frame, lines = _read_table(name)
+            if frame not in (None, table_frame):
+                allowed = f"must be {table_frame}, the frame of the header"
                 raise FieldError("frame of a current", frame, allowed=allowed, where=Where(name))
-            frame = own
+            frame = table_frame
         begin = float(times[0]) if start is None and times.size else start or 0.0
-        turn = 0.0 if frame == "world" else heading
+        frame_heading = 0.0 if frame == "world" else heading
         try:
             _check_velocities(times, velocity, None if lines is None else [Where(name, line) for line in lines])
-            return cls(times - begin, velocity, frame, turn, outside)
+            return cls(times - begin, velocity, frame, frame_heading, outside)
         except FieldError as error:
             error.where = error.where or Where(name)
             raise
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the record where the rule is "error"."""
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the record if the rule is "error"."""
         times, values = self._arrays
         out = np.empty((time.shape[0], 3))
         row = _interpolate(time, times, values, self.outside == "hold", out)
@@ -178,61 +188,61 @@ class CurrentReplay:
                 "instant (s)",
                 float(time[row]),
                 row=row,
-                allowed=f"must be from {times[0]:.9g} to {times[-1]:.9g}, as the record of the current is",
-                remedy='use outside="hold" to go on with the end\'s velocity',
+                allowed=f"must be from {times[0]:.9g} to {times[-1]:.9g}, the span of the recorded current",
+                remedy='use outside="hold" for the first or last velocity',
             )
         return out
 
     def rotate(self, rotation: Quaternion) -> CurrentReplay:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
 def _check_velocities(times: FloatArray, velocity: Vectors, where: Sequence[Where] | None) -> None:
-    """Raise FieldError for shapes that do not fit, instants that do not rise, velocities that are none of a sea."""
+    """Raise `FieldError` for wrong shapes, times that do not increase and invalid velocities."""
     if times.ndim != 1 or times.size == 0 or velocity.shape != (times.size, 3):
         shapes = f"{times.shape} and {velocity.shape}"
         raise FieldError("shapes of times and velocities", shapes, allowed="must be (n,) and (n, 3), n at least 1")
-    bad = ~(np.abs(times) <= MAX_COORDINATE * 1e3)
-    bad[1:] |= ~(np.diff(times) > 0.0)
-    fast = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
-    for rows_, what, allowed in (
-        (bad, "time of a current (s)", "must be finite and past that of the row before"),
-        (fast, "velocity of a current (m/s)", f"must be finite and of a size up to {MAX_SPEED:g}"),
+    bad_times = ~(np.abs(times) <= MAX_COORDINATE * 1e3)
+    bad_times[1:] |= ~(np.diff(times) > 0.0)
+    bad_velocities = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
+    for bad, what, allowed in (
+        (bad_times, "time of a current (s)", "must be finite and after the row before"),
+        (bad_velocities, "velocity of a current (m/s)", f"must be finite and of a size up to {MAX_SPEED:g}"),
     ):
-        if rows_.any():
-            row = int(np.argmax(rows_))
-            shown = float(times[row]) if rows_ is bad else tuple(velocity[row].tolist())
-            raise FieldError(what, shown, row=row, allowed=allowed, where=where[row] if where else None)
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = float(times[row]) if bad is bad_times else tuple(velocity[row].tolist())
+            raise FieldError(what, value, row=row, allowed=allowed, where=where[row] if where else None)
 
 
 def _find_table(name: str) -> str:
-    """Return the table of the current in a folder of CSV; else what a recording lies in that is named as written."""
+    """Return the table of the current in a CSV recording, otherwise the path of the recording."""
     folder = resolve_folder(Path(name))
     if not path_exists(folder / METADATA_FILE):
         return name if folder == Path(name) else str(folder)
     table = folder / CURRENT_FILE
     if not table.is_file():
-        remedy = "record a world whose water moves"
+        remedy = "record a world with a current"
         raise FieldError("recording", "holds no current", where=Where(name), remedy=remedy)
     return str(table)
 
 
 def _read_table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:
-    """Return times, velocities, frame and line numbers of a CSV table. Raises FieldError."""
+    """Return times, velocities, frame and line numbers of a CSV table. Raises `FieldError`."""
     (line, header), *table = read_rows(name, _FILE_KIND)
     frame = HEADERS.get(",".join(header))
     if frame is None:
         allowed = "must be one of " + " | ".join(HEADERS)
         raise FieldError("header of the record", ",".join(header), allowed=allowed, where=Where(name, line))
     if not table:
-        raise FieldError("rows of the record", "none", allowed="must be one at least", where=Where(name))
+        raise FieldError("rows of the record", "none", allowed="must have at least one", where=Where(name))
     found = parse_numbers(name, table, header, range(4))
     return found[:, 0].copy(), found[:, 1:].copy(), frame, [number for number, _ in table]
 
 
 def _select_single_run(name: str, velocity: FloatArray) -> Vectors:
-    """Return velocities without an axis of runs. Raises FieldError for those of several runs."""
+    """Return velocities without the axis of runs. Raises `FieldError` for several runs."""
     if velocity.ndim != 3:
         return velocity
     if velocity.shape[0] != 1:
@@ -242,15 +252,15 @@ def _select_single_run(name: str, velocity: FloatArray) -> Vectors:
 
 
 def _run_count_error(name: str, runs: int) -> FieldError:
-    """Return the error of a record of several runs, or of none."""
-    remedy = "take one run out with: navsense convert --run" if runs else "record a world whose water moves"
+    """Return the error of a record of several runs or without a run."""
+    remedy = "extract one run with: navsense convert --run" if runs else "record a world with a current"
     return FieldError(
-        "record of a current", f"{runs} runs", allowed="must be one run's", where=Where(name), remedy=remedy
+        "record of a current", f"{runs} runs", allowed="must have one run", where=Where(name), remedy=remedy
     )
 
 
 def _read_parquet(name: str) -> tuple[FloatArray, Vectors]:
-    """Return times and velocities of the current in a Parquet table of navsense. Raises FieldError."""
+    """Return times and velocities of the current in a Parquet recording of navsense. Raises `FieldError`."""
     check_regular_file(name, _FILE_KIND, MAX_FILE_SIZE)
     picked = ["run", "time", *(f"velocity.{axis}" for axis in "xyz")]
     try:
@@ -273,17 +283,17 @@ def _read_parquet(name: str) -> tuple[FloatArray, Vectors]:
 
 
 def _read_npz(name: str) -> tuple[FloatArray, Vectors]:
-    """Return times and velocities of an .npz archive. Raises FieldError."""
+    """Return times and velocities of an .npz archive. Raises `FieldError`."""
     check_regular_file(name, _FILE_KIND, MAX_FILE_SIZE)
-    if not zipfile.is_zipfile(name):  # NumPy would advise to unpickle it
-        raise FieldError("record of a current", "is no archive", allowed=_FILE_KIND.allowed, where=Where(name))
+    if not zipfile.is_zipfile(name):  # the error of NumPy would recommend allow_pickle
+        raise FieldError("record of a current", "is not an archive", allowed=_FILE_KIND.allowed, where=Where(name))
     try:
         problem = archive_expansion_problem(name)
         if problem:
             raise FieldError("record of a current", problem, where=Where(name))
         with np.load(name, allow_pickle=False) as archive:
-            ours = "current/" if "current/time" in archive else ""
-            time, velocity = (np.array(archive[ours + key], dtype=np.float64) for key in ("time", "velocity"))
+            prefix = "current/" if "current/time" in archive else ""
+            time, velocity = (np.array(archive[prefix + key], dtype=np.float64) for key in ("time", "velocity"))
             return time, _select_single_run(name, velocity)
     except KeyError as cause:
         allowed = "must hold time and velocity, or be a recording of navsense with a current"

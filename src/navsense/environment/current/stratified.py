@@ -1,12 +1,12 @@
-"""Currents in layers: a table of velocities by depth, straight between its rows.
+"""Stratified currents: a table of velocities by depth with linear interpolation.
 
     depth = surface - z,   v(depth) = v_i + (depth - depth_i) / (depth_(i+1) - depth_i) (v_(i+1) - v_i)
 
-Above the first row and below the last the rule is `outside`: "hold" goes on with the nearest row, "error" raises
-`FieldError`. One row alone holds at every depth under "hold".
+`outside` is the rule above the first row and below the last row: "hold" returns the nearest row, "error" raises
+`FieldError`. A table may have a single row.
 
-`StratifiedGaussMarkovCurrent` lets speed and direction of each layer wander about the table's, as DAVE does; `Profile`
-scales any other current by a factor that depends on depth.
+`StratifiedGaussMarkovCurrent` adds random variations of speed and direction to each layer, as DAVE does.
+`DepthScaledCurrent` multiplies another current by a factor that depends on depth.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from functools import cached_property
 import numpy as np
 
 from navsense.environment.base import VectorField
-from navsense.environment.current._checks import (
-    MAX_COORDINATE,
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
+from navsense.environment.current.base import (
     OutsideRule,
-    check_heading,
-    check_number,
+    check_coordinate,
     check_outside_rule,
     check_speed,
     find_interval,
+    list_random_names,
     make_read_only_array,
+    realise,
     rotate_heading,
     to_world_axes,
+    unrealised_error,
 )
-from navsense.environment.current._nodes import RandomCurrent, RandomCurrentModel, depth_error
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
-from navsense.environment.current.base import list_random_names, realise, unrealised_error
 from navsense.environment.current.gauss_markov import (
     AnyGaussMarkovProcess,
+    RandomCurrent,
+    RandomCurrentModel,
     check_current_name,
+    depth_error,
     discretise_all,
     drop_circle_limits,
     select_node_rate,
@@ -49,22 +51,22 @@ from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 MAX_DEPTH = 12000.0
-"""m: no sea is deeper."""
+"""Largest depth (m)."""
 
 MAX_RANDOM_LAYERS = 1000
-"""Layers that may wander at once."""
+"""Largest number of layers of a `StratifiedGaussMarkovCurrent`."""
 
 _FILE_KIND = FileKind("table of currents by depth", FieldError, "must be a CSV file of velocities by depth in UTF-8")
 _COLUMN_UNITS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
 _OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm mm/s km km/h kmh mph".split())
-"""Words that call a column's numbers something else, such as north_knots."""
+"""Words in a column's name that are another unit, such as north_knots."""
 
 
 @kernel
 def _interpolate_layers(
     position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors
 ) -> int:
-    """Write the values (n, k) at depths; return the first row outside the layers, -1 where there is none."""
+    """Write the values (n, k) at depths; return the first row outside the layers, or -1."""
     near, last = 0, depths.shape[0] - 1
     for i in range(position_w.shape[0]):
         depth = surface - position_w[i, 2]
@@ -77,9 +79,9 @@ def _interpolate_layers(
                 out[i, axis] = values[0, axis]
         else:
             near = find_interval(depths, depth, near)
-            share = (depth - depths[near]) / (depths[near + 1] - depths[near])
+            fraction = (depth - depths[near]) / (depths[near + 1] - depths[near])
             for axis in range(out.shape[1]):
-                out[i, axis] = values[near, axis] + share * (values[near + 1, axis] - values[near, axis])
+                out[i, axis] = values[near, axis] + fraction * (values[near + 1, axis] - values[near, axis])
     return -1
 
 
@@ -94,7 +96,7 @@ def _multiply(factors: Vectors, out: Vectors) -> None:
 def _evaluate_layers(
     position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, outside: OutsideRule
 ) -> Vectors:
-    """Return the values (n, k) at positions (n, 3) m. Raises FieldError as the rule says."""
+    """Return the values (n, k) at positions (n, 3) m. Raises `FieldError` outside the layers if the rule is "error"."""
     out = np.empty((position_w.shape[0], values.shape[1]))
     row = _interpolate_layers(position_w, depths, values, surface, outside == "hold", out)
     if row >= 0:
@@ -103,12 +105,12 @@ def _evaluate_layers(
 
 
 def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> None:
-    """Raise FieldError for depths that are none, negative, beyond any sea's, or do not increase."""
+    """Raise `FieldError` for depths that are missing, negative, above `MAX_DEPTH`, or do not increase."""
     if not depths:
-        raise FieldError("layers", "none", allowed="must be one at least")
+        raise FieldError("layers", "none", allowed="must have at least one")
     for row, depth in enumerate(depths):
         if not 0.0 <= depth <= MAX_DEPTH:
-            allowed = f"must be from 0 to {MAX_DEPTH:g} m, downwards"
+            allowed = f"must be from 0 to {MAX_DEPTH:g} m, positive downwards"
             raise FieldError("depth of a layer (m)", depth, allowed=allowed, where=where[row])
         if row and depth <= depths[row - 1]:
             allowed = f"must be below {depths[row - 1]!r} m, the depth of the row before"
@@ -117,17 +119,21 @@ def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> Non
                 depth,
                 allowed=allowed,
                 where=where[row],
-                remedy="put the rows in order of depth",
+                remedy="sort the rows by depth",
             )
 
 
 @dataclass(frozen=True)
 class StratifiedCurrent:
-    """Velocities by depth: depths (m, downwards from the surface), velocities (m/s along east, north, up) of each.
+    """A table of velocities by depth.
 
-    `surface` is the height of the water's surface in the world (m), `heading` that of the world's x axis from east
-    (rad), `outside` the rule above the first row and below the last. Raises `FieldError` for depths that do not
-    increase or are negative, and for velocities that are none of a sea.
+    depths: m, positive downwards from the surface.
+    velocities: east, north and up components at each depth (m/s).
+    surface: height of the surface in the world (m).
+    heading: angle from east to the world's x axis (rad).
+    outside: rule above the first row and below the last.
+
+    Raises `FieldError` for depths that do not increase or are negative, and for invalid velocities.
     """
 
     depths: tuple[float, ...]
@@ -137,7 +143,7 @@ class StratifiedCurrent:
     outside: OutsideRule = "hold"
 
     def __post_init__(self) -> None:
-        """Refuse what is no such table."""
+        """Check the values."""
         self._check([None] * len(self.depths))
 
     def _check(self, where: Sequence[Where | None]) -> None:
@@ -148,8 +154,8 @@ class StratifiedCurrent:
         for vector, place in zip(self.velocities, where, strict=True):
             for part in vector:
                 check_speed("velocity of a layer (m/s)", part, place)
-        check_number("height of the water's surface (m)", self.surface)
-        check_heading(self.heading)
+        check_coordinate("height of the water's surface (m)", self.surface)
+        check_coordinate("heading of a current (rad)", self.heading)
         check_outside_rule("outside of layers", self.outside)
 
     @classmethod
@@ -161,10 +167,11 @@ class StratifiedCurrent:
         heading: float = 0.0,
         outside: OutsideRule = "hold",
     ) -> StratifiedCurrent:
-        """Read a CSV table as DAVE has it: its last line before the numbers names the columns, with units in brackets.
+        """Read a CSV table in the format of DAVE.
 
-        The columns are depth (m) and some of north, east, up and down (m/s), in any order; a component without a column
-        is zero. Raises `FieldError` with file and line for what cannot be read, another unit, a gap, rows out of order.
+        The last line before the numbers names the columns, with units in brackets: depth (m) and some of north, east,
+        up and down (m/s), in any order. A component without a column is zero. Raises `FieldError` with file and line
+        for an unreadable file, another unit, a missing value, and rows out of order.
         """
         name = os.fspath(path)
         header, table = _split_header(name, read_rows(name, _FILE_KIND))
@@ -176,17 +183,17 @@ class StratifiedCurrent:
             if len(filled) < len(words) or any(cells[len(words) :]):
                 allowed = f"must be {len(words)}: {', '.join(words)}"
                 raise FieldError("number of columns", len(cells), allowed=allowed, where=place)
-            got = {
+            values = {
                 word: parse_value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)
             }
-            up = got.get("up", 0.0) - got.get("down", 0.0)
-            depths.append(got["depth"])
-            velocities.append((got.get("east", 0.0), got.get("north", 0.0), up))
+            up = values.get("up", 0.0) - values.get("down", 0.0)
+            depths.append(values["depth"])
+            velocities.append((values.get("east", 0.0), values.get("north", 0.0), up))
             where.append(place)
         _check_depths(depths, where)
-        for vector, at in zip(velocities, where, strict=True):
-            for part in vector:
-                check_speed("velocity of a layer (m/s)", part, at)
+        for vector, place in zip(velocities, where, strict=True):
+            for component in vector:
+                check_speed("velocity of a layer (m/s)", component, place)
         return cls(tuple(depths), tuple(velocities), surface, heading, outside)
 
     @cached_property
@@ -194,16 +201,16 @@ class StratifiedCurrent:
         return make_read_only_array(self.depths), to_world_axes(self.velocities, self.heading)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers if the rule is "error"."""
         return _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
 
     def rotate(self, rotation: Quaternion) -> StratifiedCurrent:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
 def _split_header(name: str, found: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
-    """Return the header, the last row before the numbers, and the rows of numbers. Raises FieldError."""
+    """Return the header (the last row before the numbers) and the rows of numbers. Raises `FieldError`."""
     first = next((row for row, (_, cells) in enumerate(found) if _is_number(cells[0])), len(found))
     if first == 0:
         raise FieldError(
@@ -213,7 +220,7 @@ def _split_header(name: str, found: list[TableRow]) -> tuple[TableRow, list[Tabl
             where=Where(name, found[0][0]),
         )
     if first == len(found):
-        raise FieldError("rows of the table", "none", allowed="must be one at least", where=Where(name))
+        raise FieldError("rows of the table", "none", allowed="must have at least one", where=Where(name))
     return found[first - 1], found[first:]
 
 
@@ -222,7 +229,7 @@ def _is_number(text: str) -> bool:
 
 
 def _find_unit(part: str) -> str | None:
-    """Return the unit that the name of a column ends in, in brackets or as a word; None where it names none."""
+    """Return the unit in the name of a column, in brackets or as a word, or None."""
     given = re.search(r"\[([^\]]*)\]", part) or re.search(r"\(([^()]*)\)", part)
     if given:
         return given.group(1).strip()
@@ -231,13 +238,13 @@ def _find_unit(part: str) -> str | None:
 
 
 def _parse_columns(header: TableRow, where: Where) -> list[str]:
-    """Return the word of each column. Raises FieldError for a header that is unclear, or in another unit."""
+    """Return the quantity of each column. Raises `FieldError` for an ambiguous header or another unit."""
     parts = [part for part in ",".join(header[1]).split(",") if part.strip()]
     words = []
     for part in parts:
         found = [word for word in _COLUMN_UNITS if re.search(rf"\b{word}", part, re.IGNORECASE)]
         if len(found) != 1 or found[0] in words:
-            allowed = "must name each of depth, north, east, up, down once at most, one a column"
+            allowed = "must be one of depth, north, east, up, down, each at most once"
             raise FieldError("column of the table", part.strip(), allowed=allowed, where=where)
         unit = _find_unit(part)
         if unit is not None and unit != _COLUMN_UNITS[found[0]]:
@@ -253,13 +260,16 @@ def _parse_columns(header: TableRow, where: Where) -> list[str]:
 
 @dataclass(frozen=True)
 class StratifiedGaussMarkovCurrent:
-    """Layers of which each wanders by itself: `layers`, `speed` (m/s), `direction` (rad, from north to east), `name`.
+    """Layers whose speed and direction are independent random processes. `realise` returns the field of one run.
 
-    The table gives each layer's mean speed and direction; of `speed` and `direction` all but the mean is every layer's.
-    As in `GaussMarkov` both are `GaussMarkovProcess`, or both `UuvGaussMarkovProcess`; a physical direction whose
-    limits leave the whole circle goes round. It differs from run to run: `realise` gives that of one.
+    layers: the table. It contains the mean speed and direction of each layer.
+    speed: m/s; direction: rad, from north towards east. Their parameters, except for the mean, apply to each layer.
+    name: part of the key of the random streams.
 
-    Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, more than
+    `speed` and `direction` must both be `GaussMarkovProcess`, or both `UuvGaussMarkovProcess`. A `GaussMarkovProcess`
+    of a direction whose limits span the full circle has no limits.
+
+    Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, and more than
     `MAX_RANDOM_LAYERS` layers.
     """
 
@@ -269,62 +279,67 @@ class StratifiedGaussMarkovCurrent:
     name: str = "layers"
 
     def __post_init__(self) -> None:
-        """Refuse what is no such current."""
+        """Check the values."""
         check_current_name(self.name)
         if len(self.layers.depths) > MAX_RANDOM_LAYERS:
             allowed = f"must be at most {MAX_RANDOM_LAYERS}"
-            raise FieldError("number of wandering layers", len(self.layers.depths), allowed=allowed)
+            raise FieldError("number of random layers", len(self.layers.depths), allowed=allowed)
         select_node_rate(self._processes)
 
     @cached_property
     def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
-        """Return speed and direction of each layer."""
-        found: list[AnyGaussMarkovProcess] = []
+        """The processes of speed and direction of each layer."""
+        processes: list[AnyGaussMarkovProcess] = []
         for east, north, up in self.layers.velocities:
             if up != 0.0:
-                raise FieldError("vertical velocity of a wandering layer (m/s)", up, allowed="must be 0")
-            compass = math.atan2(east, north) if east or north else self.direction.mean
-            found.append(replace(self.speed, mean=math.sqrt(east * east + north * north)))
-            found.append(replace(drop_circle_limits(self.direction), mean=compass))
-        return tuple(found)
+                raise FieldError("vertical velocity of a random layer (m/s)", up, allowed="must be 0")
+            direction = math.atan2(east, north) if east or north else self.direction.mean
+            processes.append(replace(self.speed, mean=math.sqrt(east * east + north * north)))
+            processes.append(replace(drop_circle_limits(self.direction), mean=direction))
+        return tuple(processes)
 
     @property
     def random_names(self) -> tuple[str, ...]:
-        """Return the name that keys its streams."""
+        """The name in the keys of its random streams."""
         return (self.name,)
 
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, straight = select_node_rate(self._processes)
+        rate, linear = select_node_rate(self._processes)
         table = self.layers
-        parts = ("speed", "direction")
-        recipe = RandomCurrentModel(
+        quantities = ("speed", "direction")
+        model = RandomCurrentModel(
             self.name,
             discretise_all(self._processes, rate),
-            tuple(f"{part} {layer}" for layer in range(len(table.depths)) for part in parts),
+            tuple(f"{quantity} {layer}" for layer in range(len(table.depths)) for quantity in quantities),
             2,
             make_read_only_array(table.depths),
             rate,
-            straight,
+            linear,
             turn=0.5 * math.pi - table.heading,
             sign=-1.0,
             surface=table.surface,
             outside=table.outside,
         )
-        return RandomCurrent(recipe, seed, run)
+        return RandomCurrent(model, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Raise `FieldError`: a random current has a velocity in a run only, that of `realise`."""
+        """Raise `FieldError`: use `realise`, a random current has a velocity in a run only."""
         raise unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> StratifiedGaussMarkovCurrent:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, layers=self.layers.rotate(rotation))
 
 
 @dataclass(frozen=True)
 class DepthScaledCurrent:
-    """Another current times a factor by depth: field, depths (m, downwards), factors, surface (m), outside.
+    """Another current times a factor by depth.
+
+    field: the current.
+    depths: m, positive downwards; factors: the factor at each depth.
+    surface: height of the surface in the world (m).
+    outside: rule above the first depth and below the last.
 
     Raises `FieldError` for depths that do not increase, and factors that are not finite.
     """
@@ -336,14 +351,14 @@ class DepthScaledCurrent:
     outside: OutsideRule = "hold"
 
     def __post_init__(self) -> None:
-        """Refuse what is no profile."""
+        """Check the values."""
         _check_depths(self.depths, [None] * len(self.depths))
         if len(self.factors) != len(self.depths):
             counts = f"{len(self.depths)} and {len(self.factors)}"
             raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
         for factor in self.factors:
-            check_number("factor of a layer", factor, -MAX_COORDINATE, MAX_COORDINATE)
-        check_number("height of the water's surface (m)", self.surface)
+            check_coordinate("factor of a layer", factor)
+        check_coordinate("height of the water's surface (m)", self.surface)
         check_outside_rule("outside of layers", self.outside)
 
     @cached_property
@@ -351,13 +366,13 @@ class DepthScaledCurrent:
         return make_read_only_array(self.depths), make_read_only_array(self.factors).reshape(-1, 1)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers where the rule is "error"."""
+        """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers if the rule is "error"."""
         factors = _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
         out = np.array(self.field.at(position_w, time))
         _multiply(factors, out)
         return out
 
-    @cached_property  # to ask what kind a field is reads it: nested layers would ask twice as often each
+    @cached_property  # isinstance() reads it: without a cache, exponential in nested fields
     def random_names(self) -> tuple[str, ...]:
         """Return the names of the random currents in the field."""
         return list_random_names(self.field)
@@ -367,5 +382,5 @@ class DepthScaledCurrent:
         return replace(self, field=realise(self.field, seed, run))
 
     def rotate(self, rotation: Quaternion) -> DepthScaledCurrent:
-        """Return the current of a world turned by `rotation`, as its field allows."""
+        """Return the current in a world rotated by `rotation`, as its field allows."""
         return replace(self, field=self.field.rotate(rotation))

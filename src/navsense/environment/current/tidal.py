@@ -4,13 +4,13 @@
     v = c towards the flood where c > 0, -c towards the ebb where c < 0
     v = v_0 + sum f (major cos(theta) e + minor sin(theta) e')                 ellipses, e' 90 degrees left of e
 
-t counts from the run's start. g is the phase lag at Greenwich, V0 + u and f the equilibrium argument and nodal factor
-at `start` (`_astronomy`); a constituent that counts from the run's start instead has f = 1, V0 + u = 0. The sum is
-worked out at nodes 64 s apart and is cubic between them, within 2e-9 of the amplitudes for M6 and slower.
+t is the time since the start of the run. g is the phase lag at Greenwich. V0 + u and f are the equilibrium argument and
+the nodal factor at `start` (see `_astronomy`). Without `greenwich`, f = 1 and V0 + u = 0. The sum is computed at nodes
+64 s apart and is cubic between nodes, with an error of at most 2e-9 of the amplitudes for M6 and slower constituents.
 
-Between the rows of a tide table the flow is a quarter of a sine from slack water (0) to a maximum and back, and half a
-cosine between two maxima without a slack between them. Outside the table there is no rule but `FieldError`: a tide does
-not stand still. Directions are those that the water flows to, rad from north towards east.
+In a tide table, the flow is a quarter of a sine between slack water (0) and a maximum, and half a cosine between two
+maxima without slack water between them. A time outside the table raises `FieldError`. Directions are those that the
+water flows to (rad from north towards east).
 
 Source: Schureman 1958, Manual of Harmonic Analysis and Prediction of Tides; NOAA's annual tables of currents.
 """
@@ -33,26 +33,27 @@ from navsense.environment.current._astronomy import (
     constituent_speed,
     to_utc,
 )
-from navsense.environment.current._checks import (
+from navsense.environment.current._tables import TableRow, parse_value, read_rows
+from navsense.environment.current.base import (
     MAX_COORDINATE,
-    check_number,
+    check_coordinate,
     check_speed,
     find_interval,
     make_read_only_array,
     rotate_heading,
     to_world_axes,
 )
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.errors import FieldError, Where
 from navsense.inputs import FileKind
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.validation import check_number
 
 NODE_SPACING = 64.0
-"""s between the nodes of a harmonic sum."""
+"""Time between the nodes of a harmonic sum (s)."""
 
 MAX_GAP = 25.0 * 3600.0
-"""s: a lunar day and a little; where a table says nothing for longer, rows are missing."""
+"""Largest time between rows of a tide table (s), about a lunar day."""
 
 _SPEED_TOLERANCE = 1e-3
 _FILE_KIND = FileKind("tide table", FieldError, "must be a CSV file of date and time, event and speed in UTF-8")
@@ -62,7 +63,7 @@ _SIGNS = {"flood": 1.0, "ebb": -1.0, "slack": 0.0}
 
 @kernel
 def _evaluate_node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> tuple[float, float]:
-    """Return component k of the sum, and its change over `NODE_SPACING`, at t (s)."""
+    """Return component k of the sum at t (s) and its derivative times `NODE_SPACING`."""
     value, slope = 0.0, 0.0
     for j in range(speeds.shape[0]):
         angle = speeds[j] * t
@@ -74,69 +75,73 @@ def _evaluate_node(t: float, speeds: FloatArray, terms: FloatArray, k: int) -> t
 
 @kernel
 def _write_sums(time: Times, speeds: FloatArray, terms: FloatArray, offset: FloatArray, out: FloatArray) -> int:
-    """Write the sums (n, k), cubic between nodes; return the first row that is no instant, -1 where there is none.
+    """Write the sums (n, k), cubic between nodes; return the first row with an invalid time, or -1.
 
-    `terms` (j, 4) are the factors of cosine and of sine, two components each, `offset` (k,) is added.
+    terms (j, 4): factors of the cosine and the sine, two components each.
+    offset (k,): added to the sums.
     """
-    met = -1.5
+    last_node = -1.5
     y0, d0, y1, d1 = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
     for i in range(time.shape[0]):
         t = time[i]
         if not abs(t) <= MAX_COORDINATE:
             return i
-        place = t / NODE_SPACING
-        node = math.floor(place)
-        if node != met:
-            met = float(node)
+        position = t / NODE_SPACING
+        node = math.floor(position)
+        if node != last_node:
+            last_node = float(node)
             for k in range(out.shape[1]):
-                y0[k], d0[k] = _evaluate_node(NODE_SPACING * met, speeds, terms, k)
-                y1[k], d1[k] = _evaluate_node(NODE_SPACING * (met + 1.0), speeds, terms, k)
-        share = place - node
-        rest = 1.0 - share
+                y0[k], d0[k] = _evaluate_node(NODE_SPACING * last_node, speeds, terms, k)
+                y1[k], d1[k] = _evaluate_node(NODE_SPACING * (last_node + 1.0), speeds, terms, k)
+        s = position - node
+        r = 1.0 - s
         for k in range(out.shape[1]):
-            line = rest * rest * (1.0 + 2.0 * share) * y0[k] + share * share * (1.0 + 2.0 * rest) * y1[k]
-            out[i, k] = offset[k] + line + share * rest * (rest * d0[k] - share * d1[k])
+            values = r * r * (1.0 + 2.0 * s) * y0[k] + s * s * (1.0 + 2.0 * r) * y1[k]
+            out[i, k] = offset[k] + values + s * r * (r * d0[k] - s * d1[k])
     return -1
 
 
 @kernel
 def _interpolate_events(time: Times, times: FloatArray, flows: FloatArray, out: FloatArray) -> int:
-    """Write the flow (n, 1); return the first row outside the table, -1 where there is none."""
+    """Write the flow (n, 1); return the first row outside the table, or -1."""
     near, last = 0, times.shape[0] - 1
     for i in range(time.shape[0]):
         t = time[i]
         if not times[0] <= t <= times[last]:
             return i
         near = find_interval(times, t, near)
-        share = (t - times[near]) / (times[near + 1] - times[near])
+        s = (t - times[near]) / (times[near + 1] - times[near])
         a, b = flows[near], flows[near + 1]
         if a == 0.0:
-            out[i, 0] = b * math.sin(0.5 * math.pi * share)
+            out[i, 0] = b * math.sin(0.5 * math.pi * s)
         elif b == 0.0:
-            out[i, 0] = a * math.cos(0.5 * math.pi * share)
+            out[i, 0] = a * math.cos(0.5 * math.pi * s)
         else:
-            out[i, 0] = 0.5 * (a + b) + 0.5 * (a - b) * math.cos(math.pi * share)
+            out[i, 0] = 0.5 * (a + b) + 0.5 * (a - b) * math.cos(math.pi * s)
     return -1
 
 
 @kernel
 def _write_velocity(flow: FloatArray, directions: Vectors, out: Vectors) -> None:
-    """Write the velocity (n, 3): flow (n, 1) along ways[0] where it is positive, against the sign along ways[1]."""
+    """Write the velocity (n, 3): |flow| (n, 1) along directions[0] for flood (positive) and directions[1] for ebb."""
     for i in range(out.shape[0]):
-        size, way = flow[i, 0], 0
-        if size < 0.0:
-            size, way = -size, 1
+        speed, row = flow[i, 0], 0
+        if speed < 0.0:
+            speed, row = -speed, 1
         for axis in range(3):
-            out[i, axis] = size * directions[way, axis]
+            out[i, axis] = speed * directions[row, axis]
 
 
 @dataclass(frozen=True)
 class TidalConstituent:
-    """One constituent: name, amplitude (m/s), phase (rad), speed (rad/s, None for that of the name), greenwich.
+    """One harmonic constituent.
 
-    With `greenwich` the phase is the lag at Greenwich, and the name one of `NAMES`; without, it counts from the run's
-    start, a cos(speed t - phase), whatever the name. Raises `FieldError` for an unknown name without a speed, and for a
-    speed that is not the name's.
+    name: one of `CONSTITUENT_NAMES` if `greenwich`, any name otherwise.
+    amplitude: m/s.
+    phase: rad. With `greenwich`, the lag at Greenwich. Otherwise a cos(speed t - phase) from the start of the run.
+    speed: rad/s, None for the speed of the named constituent.
+
+    Raises `FieldError` for an unknown name without a speed, and for a speed that differs from the constituent's.
     """
 
     name: str
@@ -146,59 +151,59 @@ class TidalConstituent:
     greenwich: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse what is no constituent."""
+        """Check the values."""
         check_speed(f"amplitude of {self.name} (m/s)", self.amplitude)
-        check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3)
+        check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3, error=FieldError)
         known = self.name in CONSTITUENT_NAMES
         if not known and (self.greenwich or self.speed is None):
             raise FieldError(
                 "tidal constituent",
                 self.name,
                 allowed=f"must be one of {', '.join(CONSTITUENT_NAMES)}",
-                remedy="give its speed and greenwich=False, with the phase at the run's start",
+                remedy="give its speed and greenwich=False, with the phase at the start of the run",
             )
         if self.speed is None:
             return
-        check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2)
-        right = constituent_speed(self.name) if known else self.speed
-        if known and not abs(self.speed / right - 1.0) < _SPEED_TOLERANCE:
+        check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2, error=FieldError)
+        expected = constituent_speed(self.name) if known else self.speed
+        if known and not abs(self.speed / expected - 1.0) < _SPEED_TOLERANCE:
             raise FieldError(
                 f"speed of {self.name} (rad/s)",
                 self.speed,
-                allowed=f"must be {right:.9g}, {math.degrees(right) * 3600.0:.7f} deg/h",
-                remedy="check the unit, or leave it out: the speed of a known constituent is known",
+                allowed=f"must be {expected:.9g}, {math.degrees(expected) * 3600.0:.7f} deg/h",
+                remedy="check the unit, or omit the speed",
             )
 
     @classmethod
     def from_degrees(
         cls, name: str, amplitude: float, phase: float, speed: float | None = None, *, greenwich: bool = True
     ) -> TidalConstituent:
-        """Return a constituent from its phase in degrees and its speed in degrees an hour, as tables have them."""
+        """Return a constituent from its phase in degrees and its speed in degrees per hour."""
         rate = None if speed is None else math.radians(speed) / 3600.0
         return cls(name, amplitude, math.radians(phase), rate, greenwich)
 
     def compute_wave(self, start: datetime) -> tuple[float, float, float]:
-        """Return amplitude with f (m/s), speed (rad/s) and angle at the run's start (rad)."""
+        """Return f times the amplitude (m/s), the speed (rad/s) and the angle at the start of the run (rad)."""
         rate = constituent_speed(self.name) if self.speed is None else self.speed
         factor, argument = compute_factor_and_argument(self.name, start) if self.greenwich else (1.0, 0.0)
         return factor * self.amplitude, rate, argument - self.phase
 
 
 class TidalFlow(Protocol):
-    """A flow along a channel, positive with the flood."""
+    """A flow along a channel, positive for flood."""
 
     def at(self, time: Times) -> FloatArray:
-        """Return the flow (n, 1) m/s at instants (n,) s."""
+        """Return the flow (n, 1) m/s at times (n,) s."""
         ...
 
 
 def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
-    names = [one.name for one in constituents]
+    names = [constituent.name for constituent in constituents]
     for name in names:
         if names.count(name) > 1:
             raise FieldError("tidal constituent", name, allowed="must be given once")
     if not names:
-        raise FieldError("tidal constituents", "none", allowed="must be one at least")
+        raise FieldError("tidal constituents", "none", allowed="must have at least one")
 
 
 def _instant_error(time: Times, row: int) -> FieldError:
@@ -209,9 +214,12 @@ def _instant_error(time: Times, row: int) -> FieldError:
 
 @dataclass(frozen=True)
 class HarmonicFlow:
-    """The flow of constituents from `start`, the instant (UTC where it has no zone) of the run's start; `mean` (m/s).
+    """The flow of harmonic constituents.
 
-    Raises `FieldError` for none, and for a constituent given twice.
+    start: date and time of the start of the run, UTC without a time zone.
+    mean: m/s.
+
+    Raises `FieldError` without a constituent, and for a duplicate constituent.
     """
 
     constituents: tuple[TidalConstituent, ...]
@@ -219,13 +227,13 @@ class HarmonicFlow:
     mean: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no tide."""
+        """Check the values."""
         _check_constituents(self.constituents)
         check_speed("mean of a tidal flow (m/s)", self.mean)
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        waves = [one.compute_wave(self.start) for one in self.constituents]
+        waves = [constituent.compute_wave(self.start) for constituent in self.constituents]
         terms = np.array([(a * math.cos(angle), 0.0, -a * math.sin(angle), 0.0) for a, _, angle in waves])
         return make_read_only_array(rate for _, rate, _ in waves), terms, np.array([self.mean])
 
@@ -240,10 +248,13 @@ class HarmonicFlow:
 
 @dataclass(frozen=True, eq=False)
 class TideTable:
-    """The flow of a tide table: times (s from the run's start), flows (m/s, flood positive, 0 for slack water).
+    """The flow of a tide table.
 
-    Raises `FieldError` for rows out of order, gaps longer than `LONGEST_GAP`, two slacks without a maximum between
-    them, and a run that starts outside the table.
+    times: s from the start of the run; flows: m/s, flood positive, 0 for slack water.
+    start: date and time of the start of the run, UTC without a time zone.
+
+    Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP`, two slacks without a maximum between them,
+    and a run that starts outside the table.
     """
 
     times: FloatArray
@@ -251,15 +262,15 @@ class TideTable:
     start: datetime
 
     def __post_init__(self) -> None:
-        """Refuse what is no table."""
+        """Check the values."""
         _check_events(self.times, self.flows, self.start, [None] * len(self.times))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], start: datetime) -> TideTable:
-        """Read NOAA's annual CSV of a current station: date and time (GMT), event, speed in the unit that it names.
+        """Read NOAA's annual CSV of a current station: date and time (GMT), event, speed in the unit of the header.
 
-        `start` is the instant of the run's start, UTC where it has no zone. Raises `FieldError` with file and line for
-        what cannot be read, another time zone or unit, a sign against its event, rows out of order and gaps.
+        `start` is the date and time of the start of the run, UTC without a time zone. Raises `FieldError` with file and
+        line for an unreadable file, another time zone or unit, a speed with the wrong sign, rows out of order and gaps.
         """
         name = os.fspath(path)
         header, *table = read_rows(name, _FILE_KIND)
@@ -291,8 +302,8 @@ def _table_error(times: FloatArray, start: datetime, instant: float, row: int | 
     when = (
         f"{to_utc(start) + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if abs(instant) < MAX_COORDINATE else instant
     )
-    allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, as the table is"
-    remedy = "start the run within the table, or give the table of that year"
+    allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, the span of the table"
+    remedy = "start the run within the table, or use the table of that year"
     return FieldError("instant in the tide table", when, row=row, allowed=allowed, remedy=remedy)
 
 
@@ -308,7 +319,7 @@ def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: 
                 "time in the tide table",
                 "not after that of the row before",
                 where=where[row],
-                remedy="put rows in order",
+                remedy="sort the rows by time",
             )
         if after > MAX_GAP:
             allowed = f"must be at most {MAX_GAP / 3600.0:g} h after the row before"
@@ -321,26 +332,26 @@ def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: 
 
 
 def _parse_unit(header: TableRow, where: Where) -> float:
-    """Return metres a second in the header's unit. Raises FieldError for another header, zone or unit."""
+    """Return the header's unit in m/s. Raises `FieldError` for another header, time zone or unit."""
     cells = [cell.lower() for cell in header[1]]
     names = [cell.partition("(")[0].strip() for cell in cells]
-    inside = [cell.partition("(")[2].rstrip(") ").strip() for cell in cells]
+    units = [cell.partition("(")[2].rstrip(") ").strip() for cell in cells]
     if len(cells) != 3 or not names[0].startswith("date") or names[1] != "event" or not names[2].startswith("speed"):
         allowed = "must be Date_Time (GMT), Event, Speed (unit)"
         raise FieldError("header of the tide table", ", ".join(header[1]), allowed=allowed, where=where)
-    if inside[0] not in ("gmt", "utc"):
-        remedy = "ask NOAA for GMT"
+    if units[0] not in ("gmt", "utc"):
+        remedy = "download the table in GMT"
         raise FieldError(
-            "zone of the tide table", inside[0] or "none", allowed="must be GMT", where=where, remedy=remedy
+            "zone of the tide table", units[0] or "none", allowed="must be GMT", where=where, remedy=remedy
         )
-    if inside[2] not in _UNITS:
+    if units[2] not in _UNITS:
         allowed = f"must be one of {', '.join(_UNITS)}"
-        raise FieldError("unit of the tide table", inside[2] or "none", allowed=allowed, where=where)
-    return _UNITS[inside[2]]
+        raise FieldError("unit of the tide table", units[2] or "none", allowed=allowed, where=where)
+    return _UNITS[units[2]]
 
 
 def _parse_event(cells: list[str], scale: float, where: Where) -> tuple[datetime, float]:
-    """Return instant and flow (m/s) of a row. Raises FieldError."""
+    """Return the date and time and the flow (m/s) of a row. Raises `FieldError`."""
     if len(cells) != 3:
         raise FieldError("number of columns", len(cells), allowed="must be 3: date and time, event, speed", where=where)
     try:
@@ -353,11 +364,11 @@ def _parse_event(cells: list[str], scale: float, where: Where) -> tuple[datetime
         raise FieldError("event in the tide table", cells[1], allowed="must be flood, ebb or slack", where=where)
     if event == "slack":
         return when, 0.0
-    size = parse_value(f"speed of the {event}", cells[2], where)
-    if size * _SIGNS[event] <= 0.0:
+    speed = parse_value(f"speed of the {event}", cells[2], where)
+    if speed * _SIGNS[event] <= 0.0:
         allowed = "must be positive for a flood, negative for an ebb"
         raise FieldError(f"speed of the {event}", cells[2], allowed=allowed, where=where)
-    return when, scale * size
+    return when, scale * speed
 
 
 def _direction_vector(direction: float) -> Vector:
@@ -366,10 +377,13 @@ def _direction_vector(direction: float) -> Vector:
 
 @dataclass(frozen=True)
 class TidalCurrent:
-    """A flow along a channel: `flow` (m/s), the directions of flood and ebb (rad from north towards east), heading.
+    """A tidal flow along a channel.
 
-    `ebb_direction` None is the opposite of the flood's. Raises `FieldError` for directions less than a right angle
-    apart: an ebb runs against its flood.
+    flow: m/s.
+    flood_direction, ebb_direction: rad from north towards east. None: the ebb is opposite to the flood.
+    heading: angle from east to the world's x axis (rad).
+
+    Raises `FieldError` for directions of flood and ebb less than 90 degrees apart.
     """
 
     flow: TidalFlow
@@ -378,13 +392,13 @@ class TidalCurrent:
     heading: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no tide."""
-        check_number("direction of the flood (rad)", self.flood_direction)
-        check_number("direction of the ebb (rad)", self._ebb)
-        check_number("heading of a current (rad)", self.heading)
+        """Check the values."""
+        check_coordinate("direction of the flood (rad)", self.flood_direction)
+        check_coordinate("direction of the ebb (rad)", self._ebb)
+        check_coordinate("heading of a current (rad)", self.heading)
         if math.cos(self._ebb - self.flood_direction) > 0.0:
             apart = math.degrees(abs(math.remainder(self._ebb - self.flood_direction, 2.0 * math.pi)))
-            allowed = "must be at least 90: both are directions that the water flows to"
+            allowed = "must be at least 90: both are directions the water flows to"
             raise FieldError("angle between flood and ebb (deg)", apart, allowed=allowed)
 
     @property
@@ -398,22 +412,25 @@ class TidalCurrent:
         return to_world_axes((flood, ebb), self.heading)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
-        """Return the velocity (n, 3) m/s. Raises `FieldError` where its flow has none."""
+        """Return the velocity (n, 3) m/s. Raises `FieldError` as `flow` does."""
         out = np.empty((time.shape[0], 3))
         _write_velocity(self.flow.at(time), self._directions, out)
         return out
 
     def rotate(self, rotation: Quaternion) -> TidalCurrent:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
 @dataclass(frozen=True)
 class TidalEllipse:
-    """One constituent as an ellipse: `major` axis as a `TidalConstituent`, `minor` (m/s), `direction` (rad from north).
+    """One constituent as an ellipse.
 
-    The water flows along `direction` when the constituent is at its height, and turns counter-clockwise where `minor`
-    is positive. Raises `FieldError` for a minor axis longer than the major one.
+    major: the constituent along the major axis.
+    minor: minor axis (m/s), positive for counter-clockwise rotation.
+    direction: direction of the flow at the maximum of the constituent (rad from north towards east).
+
+    Raises `FieldError` for a minor axis longer than the major axis.
     """
 
     major: TidalConstituent
@@ -421,19 +438,23 @@ class TidalEllipse:
     direction: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no ellipse."""
+        """Check the values."""
         check_speed(f"minor axis of {self.major.name} (m/s)", self.minor)
-        check_number(f"direction of {self.major.name} (rad)", self.direction)
+        check_coordinate(f"direction of {self.major.name} (rad)", self.direction)
         if abs(self.minor) > abs(self.major.amplitude):
-            allowed = f"must be at most the major one, {self.major.amplitude:g}"
+            allowed = f"must be at most the major axis, {self.major.amplitude:g}"
             raise FieldError(f"minor axis of {self.major.name} (m/s)", self.minor, allowed=allowed)
 
 
 @dataclass(frozen=True)
 class TidalEllipses:
-    """Tidal ellipses from `start` (UTC where it has no zone), with a mean velocity (m/s east, north, up), and heading.
+    """The sum of tidal ellipses.
 
-    Raises `FieldError` for none, and for a constituent given twice.
+    start: date and time of the start of the run, UTC without a time zone.
+    mean: mean velocity east, north, up (m/s).
+    heading: angle from east to the world's x axis (rad).
+
+    Raises `FieldError` without an ellipse, and for a duplicate constituent.
     """
 
     ellipses: tuple[TidalEllipse, ...]
@@ -442,39 +463,36 @@ class TidalEllipses:
     heading: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no tide."""
-        _check_constituents([one.major for one in self.ellipses])
-        for part in self.mean:
-            check_speed("mean of a tidal current (m/s)", part)
-        check_number("heading of a current (rad)", self.heading)
+        """Check the values."""
+        _check_constituents([ellipse.major for ellipse in self.ellipses])
+        for component in self.mean:
+            check_speed("mean of a tidal current (m/s)", component)
+        check_coordinate("heading of a current (rad)", self.heading)
 
     @cached_property
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         speeds, cosines, sines = [], [], []
-        for one in self.ellipses:
-            amplitude, rate, angle = one.major.compute_wave(self.start)
-            minor = one.minor * (amplitude / one.major.amplitude if one.major.amplitude else 1.0)
-            (ahead_e, ahead_n, _), c, s = _direction_vector(one.direction), math.cos(angle), math.sin(angle)
-            cosines.append(
-                (amplitude * c * ahead_e - minor * s * ahead_n, amplitude * c * ahead_n + minor * s * ahead_e, 0)
-            )
-            sines.append(
-                (-amplitude * s * ahead_e - minor * c * ahead_n, minor * c * ahead_e - amplitude * s * ahead_n, 0)
-            )
+        for ellipse in self.ellipses:
+            major, rate, angle = ellipse.major.compute_wave(self.start)
+            minor = ellipse.minor * (major / ellipse.major.amplitude if ellipse.major.amplitude else 1.0)
+            (east, north, _), c, s = _direction_vector(ellipse.direction), math.cos(angle), math.sin(angle)
+            cosines.append((major * c * east - minor * s * north, major * c * north + minor * s * east, 0))
+            sines.append((-major * s * east - minor * c * north, minor * c * east - major * s * north, 0))
             speeds.append(rate)
-        both = [to_world_axes(vectors, self.heading)[:, :2] for vectors in (cosines, sines)]
-        return make_read_only_array(speeds), np.concatenate(both, axis=1), to_world_axes((self.mean,), self.heading)[0]
+        terms = [to_world_axes(vectors, self.heading)[:, :2] for vectors in (cosines, sines)]
+        mean = to_world_axes((self.mean,), self.heading)[0]
+        return make_read_only_array(speeds), np.concatenate(terms, axis=1), mean
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` for an instant that is not finite."""
         speeds, terms, mean = self._terms
-        flat, out = np.empty((time.shape[0], 2)), np.empty((time.shape[0], 3))
-        row = _write_sums(time, speeds, terms, mean, flat)
+        horizontal, out = np.empty((time.shape[0], 2)), np.empty((time.shape[0], 3))
+        row = _write_sums(time, speeds, terms, mean, horizontal)
         if row >= 0:
             raise _instant_error(time, row)
-        out[:, :2], out[:, 2] = flat, mean[2]
+        out[:, :2], out[:, 2] = horizontal, mean[2]
         return out
 
     def rotate(self, rotation: Quaternion) -> TidalEllipses:
-        """Return the current of a world turned by `rotation`, about the vertical. Raises `FieldError` otherwise."""
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))

@@ -1,15 +1,15 @@
-"""The walk of a ray over a grid of heights, in grid coordinates: no ray slips through an edge or a vertex.
+"""Watertight traversal of a height grid by rays, in grid coordinates.
 
     x = x_0 + s_x u,  y = y_0 + s_y v;   node (i, j) stands at u = i, v = j;   f(t) = z(t) - h(u(t), v(t))
 
-Each cell is two triangles that meet on its diagonal from (i, j) to (i + 1, j + 1), so that f is a straight line between
-the instants at which the ray crosses a side or a diagonal. The ray keeps the side of the surface that it started on,
-and has met the surface where the sign of f at such an instant is another: a sign cannot slip through an edge. Blocks of
-cells, each with its lowest and its highest height, are passed at once where the ray stays above or below all of them;
-in one that it does not stay above, a ray from above is followed from the instant on at which it is down at the highest
-height, and in the narrowest blocks that are as wide as its way from there to the lowest is long.
+Each cell is two triangles with a common diagonal from (i, j) to (i + 1, j + 1), so f is linear between the points where
+the ray crosses a side or a diagonal. The traversal stores the side of the surface on which the ray starts. The ray hits
+the surface where the sign of f changes between two such points; a sign change cannot be missed at an edge. Blocks of
+cells store their lowest and highest height. A block is skipped if the ray stays above or below it. Otherwise the ray is
+clipped to the height range of the block, and the traversal continues in the smallest blocks that are as wide as the
+clipped ray is long.
 
-The walk may be cut above the cells and taken up again: so the heights below many rays are asked of memory at once.
+The traversal can be stopped above the level of cells and continued. This allows prefetching the heights of many rays.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LOWER, UPPER, NO_CELL = 0, 1, -1
 """The triangle south-east of a cell's diagonal, the one north-west of it, and no cell."""
 
 _RELATIVE_CLEARANCE = 1e-9
-"""Part of the heights at hand by which a ray is followed from above a highest height to below a lowest."""
+"""Margin above the highest and below the lowest height, relative to the heights."""
 
 
 @kernel
 def write_height_bounds(heights: FloatArray, levels: IntArray, extent: FloatArray) -> int:
-    """Write the lowest and the highest height (m, 2) of each block; return the first height that is not finite, or -1.
+    """Write the lowest and highest height (m, 2) of each block; return the first height that is not finite, or -1.
 
-    A level is (shift, offset, columns, rows): blocks of 2^shift cells a side, from `offset` on in `extent`.
+    A level is (shift, offset, columns, rows): blocks with a side of 2^shift cells, from `offset` on in `extent`.
     """
     rows, columns = heights.shape
     shift, wide, tall = levels[1, 0], levels[1, 2], levels[1, 3]
@@ -60,7 +60,7 @@ def write_height_bounds(heights: FloatArray, levels: IntArray, extent: FloatArra
 
 @kernel
 def triangle_slope(sw: float, se: float, nw: float, ne: float, triangle: int) -> tuple[float, float]:
-    """Return by how much a triangle of a cell with these corners rises in one cell east and in one cell north."""
+    """Return the slope of a triangle of a cell: the rise per cell towards east and towards north."""
     if triangle == LOWER:
         return se - sw, ne - se
     return ne - nw, nw - sw
@@ -68,7 +68,7 @@ def triangle_slope(sw: float, se: float, nw: float, ne: float, triangle: int) ->
 
 @kernel
 def _interpolate_height(sw: float, se: float, nw: float, ne: float, a: float, b: float) -> float:
-    """Return the height at (a, b) in a cell with these corners, taken into it."""
+    """Return the height at (a, b) in a cell; a and b are clamped to the cell."""
     a, b = min(max(a, 0.0), 1.0), min(max(b, 0.0), 1.0)
     if a >= b:
         return sw + a * (se - sw) + b * (ne - se)
@@ -91,7 +91,7 @@ def _intersect_cell(
     t1: float,
     side: float,
 ) -> tuple[float, int, float]:
-    """Return where in [t0, t1] a ray, at (a, b, z) in the cell at t = 0, meets it, in which triangle, and its side."""
+    """Return the range of the hit in [t0, t1], the triangle and the side of a ray at (a, b, z) in the cell at t = 0."""
     a0, b0, a1, b1 = a + t0 * da, b + t0 * db, a + t1 * da, b + t1 * db
     first, last = a0 - b0, a1 - b1
     triangle = UPPER if first < 0.0 or (first == 0.0 and last < 0.0) else LOWER
@@ -101,7 +101,7 @@ def _intersect_cell(
         side = math.copysign(1.0, f0)
         if f0 == 0.0:
             return t0, triangle, side
-    if side * f0 < 0.0:  # by rounding alone: it met the surface on the line that it came in by
+    if side * f0 < 0.0:  # due to rounding: the hit is at the edge where the ray entered the cell
         return t0, triangle, side
     if first * last < 0.0:
         t = t0 + (t1 - t0) * (first / (first - last))
@@ -122,7 +122,7 @@ def _intersect_cell(
 
 @kernel
 def clearance(lowest: float, highest: float, z: float) -> float:
-    """Return by how much (m) above and below the map's heights a ray from z is taken to be near them."""
+    """Return the margin (m) above and below the heights of the map for a ray from z."""
     return _RELATIVE_CLEARANCE * (abs(lowest) + abs(highest) + abs(z))
 
 
@@ -130,7 +130,7 @@ def clearance(lowest: float, highest: float, z: float) -> float:
 def _clip_to_heights(
     z: float, dz: float, pace: float, lowest: float, highest: float, room: float, t0: float, t1: float, side: float
 ) -> tuple[float, float, float]:
-    """Return the part of [t0, t1] in which a ray, dz = 1 / pace, is within `room` of these heights, and its side."""
+    """Return the part of [t0, t1] in which a ray, dz = 1 / pace, is within `room` of the height range, and its side."""
     if side >= 0.0 and z + t0 * dz > highest:
         first, second, side = highest + room, lowest - room, 1.0
     elif side <= 0.0 and z + t0 * dz < lowest:
@@ -141,14 +141,14 @@ def _clip_to_heights(
 
 
 @kernel
-def _clamp_cell(place: float, block: int, shift: int, last: int) -> int:
-    """Return the cell of a place, taken into a block of 2^shift cells and the grid."""
-    return min(max(math.floor(place), block << shift), ((block + 1) << shift) - 1, last)
+def _clamp_cell(coordinate: float, block: int, shift: int, last: int) -> int:
+    """Return the cell of a coordinate, clamped to a block of 2^shift cells and to the grid."""
+    return min(max(math.floor(coordinate), block << shift), ((block + 1) << shift) - 1, last)
 
 
 @kernel
 def prefetch(heights: FloatArray, cells: IntArray) -> float:
-    """Return the sum of heights (m) in the cells of rays under way: asked for together, memory brings them together."""
+    """Read the heights in the cells of active rays and return their sum. The reads overlap, unlike in `traverse`."""
     total = 0.0
     for n in range(cells.shape[0]):
         if cells[n, 2] != NO_CELL:
@@ -166,14 +166,14 @@ def traverse(
     distance: FloatArray,
     cells: IntArray,
 ) -> None:
-    """Take rays on to where they would go below the level `floor`; with 0, to the end.
+    """Trace rays until they would descend below the level `floor`; with 0, until the end.
 
-    A ray of `rays` (n, 8) is at u, v, z at t = 0, changes by du, dv, dz along t, and is followed between two t, where
-    it has to be over the grid. Under way, `distance` (n,) is the side it is on, 1, -1 or 0 where that is not known, and
-    `cells` (n, 4) are i, j, the level and the highest level of use; in the end the range, infinite where the surface is
-    not met, and i, j and the triangle, NONE where none is met. One whose level is NONE is not followed.
+    rays (n, 8): u, v, z at t = 0, du, dv, dz, and the interval of t, in which the ray must be over the grid.
+    distance (n,): for active rays the side (1, -1, or 0 if unknown); at the end the range, infinite for a miss.
+    cells (n, 4): for active rays i, j, the level and the highest useful level; at the end i, j and the triangle,
+        `NO_CELL` for a miss. Rays with the level `NO_CELL` are ignored.
     """
-    last_i, last_j, whole = heights.shape[1] - 2, heights.shape[0] - 2, extent.shape[0] - 1
+    last_i, last_j, root = heights.shape[1] - 2, heights.shape[0] - 2, extent.shape[0] - 1
     for n in range(rays.shape[0]):
         u, v, z, du, dv, dz = rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 3], rays[n, 4], rays[n, 5]
         t, end, side = rays[n, 6], rays[n, 7], distance[n]
@@ -181,7 +181,7 @@ def traverse(
         distance[n], cells[n, 2] = math.inf, NO_CELL
         if level == NO_CELL:
             continue
-        room = clearance(extent[whole, 0], extent[whole, 1], z)
+        room = clearance(extent[root, 0], extent[root, 1], z)
         ahead_i, ahead_j = 1 if du > 0.0 else 0, 1 if dv > 0.0 else 0
         pace_u, pace_v = 1.0 / du if du != 0.0 else math.inf, 1.0 / dv if dv != 0.0 else math.inf
         pace_z = 1.0 / dz if dz != 0.0 else math.inf

@@ -1,28 +1,50 @@
-"""What a surface is: something that rays meet, in coordinates of its own.
+"""Shapes: surfaces for ray casting, in their own coordinates.
 
-Symbols: o origin and d direction of a ray, d of unit length; n normal. A point of the ray is o + t d, t its range (m).
+Symbols: o origin and d direction of a ray with |d| = 1, n normal. A point of the ray is o + t d with the range t (m).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from navsense.typing import FloatArray, Vectors
 
 MIN_SIZE, MAX_DISTANCE = 1e-9, 1e9
-"""Metres: the least size of a shape, and the farthest that any of its points may be from its origin."""
+"""Smallest size of a shape and largest coordinate of its points (m)."""
 
 
 class Shape(Protocol):
-    """A surface in its own frame s, met from either side: a ray that starts inside meets the wall from within."""
+    """A surface in its own frame s. Rays hit it from both sides: a ray that starts inside hits it from the inside."""
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each of n rays first meets the surface.
+        """Write the first hit of each of n rays.
 
-        `origin_s` (n, 3) m, `direction_s` (n, 3) of unit length, `reach` (n,) m, at least 0, which may be infinite.
-        Written are `distance` (n,) m, at most the reach and infinite where there is nothing, and there the unit normal
-        `normal_s` (n, 3) on the side that the ray comes from; of a ray that meets nothing the normal is left alone.
+        origin_s: (n, 3) m; direction_s: (n, 3) of unit length.
+        reach: (n,) m, largest range, at least 0 or infinite.
+        distance: output (n,) m, at most `reach`, infinite for a miss.
+        normal_s: output (n, 3), unit normal on the side that the ray comes from; unchanged for a miss.
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class LazyShape:
+    """A shape that `load` returns at the first use, for example from a file. `load` may raise errors."""
+
+    load: Callable[[], Shape]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape. The first access loads it."""
+        return self.load()
+
+    def trace(
+        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
+    ) -> None:
+        """Write the first hit of each ray, see `Shape`."""
+        self.shape.trace(origin_s, direction_s, reach, distance, normal_s)

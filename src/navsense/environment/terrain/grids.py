@@ -1,9 +1,9 @@
-"""Heights as plain text: Esri's ASCII grid, and rows of numbers without a header.
+"""Reads height grids from text files: Esri ASCII grids, and rows of numbers without a header.
 
     x_i = xllcorner + (i + 1/2) cellsize,   y_j = yllcorner + (j + 1/2) cellsize,   j from the south
 
-or `xllcenter` and `yllcenter` without the half. The first row of numbers is the northernmost. Lengths are metres: a
-grid in degrees has to be projected first. Format: Esri, *ArcGIS documentation*, "Esri ASCII raster format".
+or `xllcenter` and `yllcenter` without the half. The first row of numbers is the northernmost. Lengths are metres, so a
+grid in degrees must be projected first. Format: Esri, *ArcGIS documentation*, "Esri ASCII raster format".
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from navsense.inputs import FileKind, parse_decimal, read_bytes
 from navsense.typing import FloatArray
 
 GRID_SUFFIXES = (".asc", ".grd", ".txt", ".xyz", ".dat", ".csv")
-"""What the names of such files end in."""
+"""Suffixes of text grids."""
 
 MAX_GRID_BYTES = 2 * 1024 * 1024 * 1024
-"""Bytes of a grid in text: 8192 x 8192 heights of a dozen characters are 0.9 GB."""
+"""Largest size of a text grid. 8192 x 8192 heights of a dozen characters are 0.9 GB."""
 
 _FILE_KIND = FileKind("grid of heights", FieldError, "must be an Esri ASCII grid, or rows of numbers, in plain text")
 _KEYS = frozenset("ncols nrows xllcorner yllcorner xllcenter yllcenter cellsize nodata_value".split())
@@ -33,9 +33,10 @@ _MAX_HEADER_LINES = 16
 
 @dataclass(frozen=True, eq=False)
 class HeightGrid:
-    """Heights (rows, columns) m, the southernmost row first; where a header gives them, spacing and corner (m).
+    """A height grid.
 
-    `corner` is the place of the node in the south-west, in the file's own coordinates.
+    heights: (rows, columns) m, the southernmost row first.
+    spacing, corner: distance between heights and position of the south-west height (m), None without a header.
     """
 
     heights: FloatArray
@@ -44,7 +45,7 @@ class HeightGrid:
 
 
 def _parse_header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
-    """Return the header's numbers by key, in small letters, and how many lines it takes."""
+    """Return the numbers of the header by lower-case key, and the number of header lines."""
     found: dict[str, float] = {}
     for number, line in enumerate(lines, 1):
         words = line.decode("latin-1").split()
@@ -62,7 +63,7 @@ def _parse_header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]
 
 
 def _parse_shape(header: Mapping[str, float], name: str) -> tuple[int, int]:
-    """Return the header's numbers of rows and columns."""
+    """Return the numbers of rows and columns of the header."""
     for key in ("ncols", "nrows", "cellsize"):
         if key not in header:
             raise FieldError(f"grid's {key}", "missing", where=Where(name), allowed="must stand in a header")
@@ -73,7 +74,7 @@ def _parse_shape(header: Mapping[str, float], name: str) -> tuple[int, int]:
 
 
 def _parse_rows(text: bytes, name: str, first: int) -> list[FloatArray]:
-    """Return the numbers of each line that has any."""
+    """Return the numbers of each non-blank line."""
     rows: list[FloatArray] = []
     for number, line in enumerate(text.split(b"\n"), first):
         words = line.replace(b",", b" ").split()
@@ -89,7 +90,7 @@ def _parse_rows(text: bytes, name: str, first: int) -> list[FloatArray]:
 
 
 def _parse_number(word: bytes) -> float | None:
-    """Return a word as NumPy reads it."""
+    """Return the number that NumPy parses, or None."""
     try:
         return float(np.array(word, dtype=np.bytes_).astype(np.float64))
     except ValueError:
@@ -97,7 +98,7 @@ def _parse_number(word: bytes) -> float | None:
 
 
 def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None:
-    """Refuse heights that are not finite, or that the header calls no data."""
+    """Raise `FieldError` for heights that are not finite or have the no-data value of the header."""
     bad = ~(np.abs(heights) <= MAX_DISTANCE)
     if nodata is not None:
         bad |= heights == nodata
@@ -115,10 +116,10 @@ def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None
 
 
 def read_grid(path: str | os.PathLike[str]) -> HeightGrid:
-    """Read a grid of heights in text.
+    """Read a height grid from a text file.
 
-    Raises `FieldError` for a file that cannot be read, a header that is none, rows of different length, a word that is
-    no number, a count that the header contradicts, and heights that are missing or not finite.
+    Raises `FieldError` for an unreadable file, an invalid header, rows of different length, a word that is not a
+    number, a shape that differs from the header, and heights that are missing or not finite.
     """
     name = os.fspath(path)
     data = (

@@ -1,19 +1,19 @@
-"""Heights over a grid: a sea bed, met by rays in double precision whatever its size.
+"""Heightmaps for ray casting in double precision, such as a sea bed.
 
     x = corner_x + i spacing_x,   y = corner_y + j spacing_y,   z = heights[j, i]
 
-Row 0 is the southernmost. A cell is two triangles that meet on its diagonal from south-west to north-east, as in
-Gazebo's physics (Open Dynamics Engine, `heightfield.cpp`). The map is a sheet without thickness and without walls: a
-ray from below meets it too, and one that passes beside its rim meets nothing.
+Row 0 is the southernmost row. A cell is two triangles with a common diagonal from south-west to north-east, as in
+Gazebo's physics (Open Dynamics Engine, `heightfield.cpp`). The map has no thickness and no walls: rays also hit it from
+below, and rays outside its edge miss it.
 
-A file becomes a map as SDF's `<heightmap>` says (SDF 1.12, `heightmap_shape.sdf`) and Gazebo reads it (gz-common,
+Files are converted as in SDF's `<heightmap>` (SDF 1.12, `heightmap_shape.sdf`) and Gazebo (gz-common,
 `ImageHeightmap.cc`; Gazebo classic, `HeightmapShape.cc`):
 
     z = pos_z + size_z value / largest value of the image,   0 <= value
 
-The image's first row lies at the largest y, its first column at the smallest x; the outermost pixels lie on the rim of
-`size`, whose middle is at `pos`. `sampling` n puts n - 1 points between two pixels, on straight lines in x and in y.
-A grid in text gives heights in metres, which `size` stretches to size_z from the lowest to the highest.
+The first row of an image is at the largest y, its first column at the smallest x. The outermost pixels are on the edge
+of `size`, whose centre is `pos`. `sampling` n inserts n - 1 bilinearly interpolated points between pixels. A text grid
+has heights in metres, which `size` scales to size_z from the lowest to the highest.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from navsense.kernels import kernel
 from navsense.typing import FloatArray, IntArray, Vector, Vectors
 
 LEVEL_SHIFT = 3
-"""Levels of blocks are 2^3 = 8 times as wide as the ones below: 2, 3 and 4 were timed."""
+"""Blocks of a level are 2^3 = 8 times as wide as those of the level below, the fastest of 2, 3 and 4."""
 
 RAYS_PER_BLOCK = 2048
-"""Rays that are followed side by side: what they need of the map stays in the processor's second cache."""
+"""Rays that are traced together, so that their part of the map fits in the second-level cache."""
 
 PREFETCH_THRESHOLD = 64
-"""Rays that are followed to the end at once: a call costs more than memory does."""
+"""Number of rays above which the heights are prefetched."""
 
 MAX_NODES = 10_000 * 10_000
-"""Nodes of a map: 0.8 GB of heights."""
+"""Largest number of heights in a map (0.8 GB)."""
 
 _MIN_RATE = 1e-280
-"""A ray's change along an axis below which it has none: its reciprocal is finite."""
+"""Smaller changes of a ray along an axis are treated as zero, so that the reciprocal is finite."""
 
 
 def _make_levels(rows: int, columns: int) -> IntArray:
@@ -70,7 +70,7 @@ def _make_levels(rows: int, columns: int) -> IntArray:
 
 @kernel
 def _clip_interval(start: float, rate: float, low: float, high: float, t0: float, t1: float) -> tuple[float, float]:
-    """Return the part of [t0, t1] in which start + rate t is within [low, high]; where it is none, t0 > t1."""
+    """Return the part of [t0, t1] in which start + rate t is within [low, high]; t0 > t1 if it is empty."""
     if rate == 0.0:
         return (t0, t1) if low <= start <= high else (math.inf, -math.inf)
     first, last = (low - start) / rate, (high - start) / rate
@@ -79,7 +79,6 @@ def _clip_interval(start: float, rate: float, low: float, high: float, t0: float
 
 @kernel
 def _zero_small_rate(change: float) -> float:
-    """Return a change along an axis, 0 where it is too slow to be told from none."""
     return change if abs(change) > _MIN_RATE else 0.0
 
 
@@ -94,7 +93,7 @@ def _write_rays(
     side: FloatArray,
     cells: IntArray,
 ) -> None:
-    """Write rays as `walk` takes them up; `frame` (6,) is corner x y, spacing x y, lowest and highest height."""
+    """Write rays in the form of `traverse`; `frame` (6,) is corner x y, spacing x y, lowest and highest height."""
     wide, tall, last = levels[0, 2], levels[0, 3], levels.shape[0] - 1
     for n in range(origin.shape[0]):
         u, v, z = (origin[n, 0] - frame[0]) / frame[2], (origin[n, 1] - frame[1]) / frame[3], origin[n, 2]
@@ -103,8 +102,8 @@ def _write_rays(
             _zero_small_rate(direction[n, 1] / frame[3]),
             _zero_small_rate(direction[n, 2]),
         )
-        room = clearance(frame[4], frame[5], z)
-        t0, t1 = _clip_interval(z, dz, frame[4] - room, frame[5] + room, 0.0, reach[n])
+        margin = clearance(frame[4], frame[5], z)
+        t0, t1 = _clip_interval(z, dz, frame[4] - margin, frame[5] + margin, 0.0, reach[n])
         t0, t1 = _clip_interval(u, du, 0.0, float(wide), t0, t1)
         t0, t1 = _clip_interval(v, dv, 0.0, float(tall), t0, t1)
         rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 6] = u, v, z, t0
@@ -116,7 +115,7 @@ def _write_rays(
         cells[n, 1] = min(max(math.floor(v + t0 * dv), 0), tall - 1)
         level, length = 0, (t1 - t0) * max(abs(du), abs(dv))
         while level < last and 1 << levels[level, 0] < length:
-            level += 1  # blocks wider than the ray is long are of no use
+            level += 1  # blocks wider than the length of the ray are not useful
         cells[n, 2], cells[n, 3] = level, level
 
 
@@ -124,7 +123,7 @@ def _write_rays(
 def _write_normals(
     heights: FloatArray, frame: FloatArray, cells: IntArray, direction: Vectors, normal: Vectors
 ) -> None:
-    """Write the normals (n, 3) of the triangles that rays met, `cells` (n, 4) as `walk` leaves them."""
+    """Write the normals (n, 3) of the triangles that rays hit; `cells` (n, 4) is the output of `traverse`."""
     for n in range(cells.shape[0]):
         i, j, triangle = cells[n, 0], cells[n, 1], cells[n, 2]
         if triangle == NO_CELL:
@@ -150,7 +149,7 @@ def _trace_block(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Write where each ray of one block meets the map: one call, as few rays take less time than a call does."""
+    """Write the first hit of each ray of one block. This is one kernel, because calls dominate for few rays."""
     count = origin.shape[0]
     rays, cells = np.empty((count, 8)), np.empty((count, 4), np.int64)
     _write_rays(frame, levels, origin, direction, reach, rays, distance, cells)
@@ -163,7 +162,7 @@ def _trace_block(
 
 @kernel
 def _resample(heights: FloatArray, count: int, out: FloatArray) -> None:
-    """Write `count` points for each one of `heights`, on straight lines in x and in y; the last row and column once."""
+    """Write bilinearly interpolated heights, `count` per spacing of `heights`."""
     last_j, last_i = heights.shape[0] - 1, heights.shape[1] - 1
     for m in range(out.shape[0]):
         j, b = m // count, (m % count) / count
@@ -178,10 +177,15 @@ def _resample(heights: FloatArray, count: int, out: FloatArray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Heightmap:
-    """Heights (rows, columns) m, the southernmost row first, `spacing` (m, along x and y) apart from `corner` (m) on.
+    """A heightmap.
 
-    The heights are taken over as they are and closed to writing. Raises `FieldError` for heights that are no grid of at
-    least 2 x 2, are not finite or too many, and a spacing that is not above 0.
+    heights: (rows, columns) m, the southernmost row first. The array is made read-only, without a copy.
+    spacing: distance between heights along x and y (m).
+    corner: x and y of the south-west corner (m).
+    where: file of the map, for errors.
+
+    Raises `FieldError` for less than 2 x 2 heights, too many heights, heights that are not finite, and an invalid
+    spacing.
     """
 
     heights: FloatArray
@@ -193,7 +197,7 @@ class Heightmap:
     _frame: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no map; keep the extremes of its blocks."""
+        """Check the values."""
         heights = np.ascontiguousarray(self.heights, dtype=np.float64)
         shape, where = heights.shape, self.where
         if len(shape) != 2 or min(shape) < 2 or heights.size > MAX_NODES:
@@ -216,8 +220,8 @@ class Heightmap:
             raise FieldError("lowest and highest height (m)", given, where=where, allowed=allowed)
         frame = np.append(frame, extent[-1])
         heights.setflags(write=False)
-        kept = {"heights": heights, "_levels": levels, "_extent": extent, "_frame": frame}
-        for name, value in kept.items():
+        fields = {"heights": heights, "_levels": levels, "_extent": extent, "_frame": frame}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -228,12 +232,13 @@ class Heightmap:
         pos: Vector = (0.0, 0.0, 0.0),
         sampling: int = 1,
     ) -> Self:
-        """Read SDF's `<heightmap>`: a PNG, or a grid in text, in the frame of its collision.
+        """Read the file of SDF's `<heightmap>`: a PNG or a text grid, in the frame of its collision.
 
-        `size` (m) is SDF's, by default 1 x 1 x 1 for an image and the grid's own for text; `pos` (m) and `sampling` are
-        SDF's too. A grid without a header has no size of its own.
+        size: SDF's size (m). Default: 1 x 1 x 1 for an image, the size of the grid for a text grid with a header.
+        pos: SDF's position (m); sampling: SDF's sampling.
 
-        Raises `FieldError` for a file that cannot be read, an image that is not square, a size that is not above 0.
+        Raises `FieldError` for an unreadable file, an image that is not square, an invalid size, and a text grid
+        without a header if there is no size.
         """
         name = os.fspath(path)
         where = Where(name)
@@ -244,7 +249,7 @@ class Heightmap:
                 "heightmap's size (m)", size, where=where, allowed="must be above 0 along x and y, and finite"
             )
         if size is not None and not 0.0 <= size[2] < math.inf:
-            remedy = "turn the image's values round: Gazebo turns one of negative height about 1 m, whatever its height"
+            remedy = "invert the image: Gazebo mirrors an image of negative height at 1 m"
             raise FieldError(
                 "heightmap's size along z (m)", size[2], where=where, allowed="must be at least 0", remedy=remedy
             )
@@ -271,7 +276,7 @@ class Heightmap:
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the map, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         grid, arrays = self._kernel_arrays, (origin_s, direction_s, reach, distance, normal_s)
         if origin_s.shape[0] <= RAYS_PER_BLOCK:
             _trace_block(*grid, *arrays)
@@ -281,12 +286,12 @@ class Heightmap:
 
     @property
     def _kernel_arrays(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-        """The map as kernels take it."""
+        """The first arguments of `_trace_block`."""
         return self.heights, self._levels, self._extent, self._frame
 
 
 def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:
-    """Return heights (m), the southernmost row first, and spacing (m) of an image stretched to `size` (m)."""
+    """Return heights (m), the southernmost row first, and spacing (m) of an image scaled to `size` (m)."""
     values = read_png(name)
     rows, columns = values.shape
     if rows != columns or rows < 2:
@@ -294,7 +299,7 @@ def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float
             "heightmap image (columns, rows)",
             (columns, rows),
             where=Where(name),
-            allowed="must be square, as SDF has it, and at least 2 x 2",
+            allowed="must be square, as in SDF, and at least 2 x 2",
             remedy="resample it, or build Heightmap(heights, spacing, corner) in Python",
         )
     heights = values[::-1].astype(np.float64)
@@ -304,7 +309,7 @@ def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float
 
 
 def _read_text_grid(name: str, size: Vector | None) -> tuple[FloatArray, tuple[float, float]]:
-    """Return heights (m) and spacing (m) of a grid in text, stretched to `size` (m) where one is given."""
+    """Return heights (m) and spacing (m) of a text grid, scaled to `size` (m) if it is given."""
     grid = read_grid(name)
     heights, spacing = grid.heights, grid.spacing
     rows, columns = heights.shape
@@ -313,7 +318,7 @@ def _read_text_grid(name: str, size: Vector | None) -> tuple[FloatArray, tuple[f
             "heightmap's size (m)",
             "none",
             where=Where(name),
-            allowed="must be given where the grid has no header",
+            allowed="must be given for a grid without a header",
             remedy="give <size>, or a header of ncols, nrows, xllcorner, yllcorner and cellsize",
         )
     if size is None:

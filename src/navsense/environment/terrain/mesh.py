@@ -1,8 +1,8 @@
-"""Meshes of triangles, met by rays in double precision through a tree of boxes of our own.
+"""Triangle meshes for ray casting in double precision with a bounding volume hierarchy.
 
-No outside library: Embree works in single precision, which is centimetres some hundred kilometres from the origin, and
-lets some rays through that are aimed at vertices exactly; here a ray sees the same to the last bit whatever the rays
-beside it. Triangles without area are left out, and counted. A mesh is a skin, met from outside and from within.
+Embree is not used: its single precision is centimetres at 100 km from the origin, and some of its rays pass through
+vertices. Here the result of a ray does not depend on other rays. Degenerate triangles are ignored and counted. Rays hit
+a mesh from both sides.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from navsense.kernels import kernel
 from navsense.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
 
 _MARGIN = 2.0**-40
-"""Part of the farthest corner's coordinates by which boxes are widened."""
+"""Margin of the boxes, relative to the largest coordinate of the mesh."""
 
 
 @kernel
 def _mark_valid(triangles: FloatArray, valid: BoolArray) -> int:
-    """Mark the triangles (m, 9) that have an area; return the first with a corner that is no place, or -1."""
+    """Mark the triangles (m, 9) that have an area; return the first with an invalid corner, or -1."""
     for k in range(triangles.shape[0]):
         p = triangles[k]
         for i in range(9):
@@ -41,7 +41,7 @@ def _mark_valid(triangles: FloatArray, valid: BoolArray) -> int:
 
 
 def _make_boxes(triangles: FloatArray) -> FloatArray:
-    """Return the boxes (m, 6), lowest x y z and highest x y z, of triangles (m, 9), widened against rounding."""
+    """Return the boxes (m, 6), lowest x y z and highest x y z, of triangles (m, 9), with a margin for rounding."""
     corners = triangles.reshape(-1, 3, 3)
     margin = _MARGIN * float(np.abs(triangles).max())
     return np.concatenate((corners.min(axis=1) - margin, corners.max(axis=1) + margin), axis=1)
@@ -49,10 +49,14 @@ def _make_boxes(triangles: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles (m, 3, 3) m, a corner a row; their order of corners does not matter. `degenerate` had no area.
+    """A triangle mesh.
 
-    Raises `FieldError` for an array of another shape, corners that are not finite or farther than `FARTHEST` from the
-    origin along an axis, and where no triangle has an area.
+    triangles: (m, 3, 3) m, one row per corner, in any winding order.
+    where: file of the mesh, for errors.
+    degenerate: number of ignored triangles without area.
+
+    Raises `FieldError` for an array of another shape, corners that are not finite or beyond `MAX_DISTANCE`, and a mesh
+    without a valid triangle.
     """
 
     triangles: FloatArray
@@ -62,28 +66,28 @@ class Mesh:
     _links: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no mesh; grow the tree."""
-        given = np.asarray(self.triangles, dtype=np.float64)
-        if given.ndim != 3 or given.shape[1:] != (3, 3):
-            raise FieldError("mesh's shape", given.shape, where=self.where, allowed="must be (triangles, 3, 3)")
-        rows = np.ascontiguousarray(given.reshape(-1, 9))
-        kept = np.empty(len(rows), dtype=np.bool_)
-        bad = _mark_valid(rows, kept)
+        """Check the values."""
+        triangles = np.asarray(self.triangles, dtype=np.float64)
+        if triangles.ndim != 3 or triangles.shape[1:] != (3, 3):
+            raise FieldError("mesh's shape", triangles.shape, where=self.where, allowed="must be (triangles, 3, 3)")
+        rows = np.ascontiguousarray(triangles.reshape(-1, 9))
+        valid = np.empty(len(rows), dtype=np.bool_)
+        bad = _mark_valid(rows, valid)
         if bad >= 0:
             allowed = f"must be finite and within {MAX_DISTANCE:g} m of the origin along each axis"
             raise FieldError(
                 f"corners of triangle {bad + 1} (m)", rows[bad].tolist(), where=self.where, allowed=allowed
             )
-        if not kept.any():
+        if not valid.any():
             raise FieldError("mesh", f"{len(rows)} triangles", where=self.where, allowed="must have one with an area")
-        solid = rows[kept]
-        boxes, count = _make_boxes(solid), len(solid)
+        rows_kept = rows[valid]
+        boxes, count = _make_boxes(rows_kept), len(rows_kept)
         order, links = np.arange(count), np.zeros((2 * count, 3), dtype=np.int64)
         nodes, bins = np.empty((2 * count, 6)), np.empty((2 * _bvh.BIN_COUNT, 7))
         used = _bvh.build_tree(boxes, order, nodes, links, bins)
-        solid = solid[order]
-        solid.setflags(write=False)
-        values = (solid.reshape(-1, 3, 3), len(rows) - count, nodes[:used].copy(), links[:used].copy())
+        rows_kept = rows_kept[order]
+        rows_kept.setflags(write=False)
+        values = (rows_kept.reshape(-1, 3, 3), len(rows) - count, nodes[:used].copy(), links[:used].copy())
         for name, value in zip(("triangles", "degenerate", "_nodes", "_links"), values, strict=True):
             object.__setattr__(self, name, value)
 
@@ -91,13 +95,16 @@ class Mesh:
     def from_file(
         cls, path: str | os.PathLike[str], scale: Vector = (1.0, 1.0, 1.0), submesh: str = "", *, center: bool = False
     ) -> Self:
-        """Read SDF's `<mesh>`: an STL or an OBJ file, each axis times `scale`.
+        """Read the file of SDF's `<mesh>`: STL or OBJ.
 
-        `submesh` is the object or group of an OBJ file that is taken alone; `center` moves the middle of its box to the
-        origin. Raises `FieldError` for a file that cannot be read or is broken, and for a scale of zero.
+        scale: factor of each axis.
+        submesh: read only this object or group of an OBJ file.
+        center: move the centre of the bounding box to the origin.
+
+        Raises `FieldError` for an unreadable or invalid file, and for a scale of zero.
         """
         where = Where(os.fspath(path))
-        if not all(0.0 < abs(one) < math.inf for one in scale):
+        if not all(0.0 < abs(factor) < math.inf for factor in scale):
             raise FieldError("mesh's scale", scale, where=where, allowed="must be finite and not 0")
         triangles = read_mesh(path, submesh)
         if center:
@@ -108,7 +115,7 @@ class Mesh:
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the mesh, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         rows, stack, found = (
             self.triangles.reshape(-1, 9),
             np.empty(_bvh.STACK_SIZE, np.int64),

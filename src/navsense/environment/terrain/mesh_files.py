@@ -1,7 +1,7 @@
-"""Triangles of mesh files: STL, in binary and in text, and Wavefront OBJ.
+"""Reads triangles from mesh files: binary and text STL, and Wavefront OBJ.
 
 A polygon of an OBJ file becomes a fan of triangles from its first corner. Lines, points, normals, textures and
-materials are passed over. Lengths are what the file's numbers say, in metres; axes are left as they are, as in Gazebo.
+materials are ignored. The numbers of a file are metres, and its axes are unchanged, as in Gazebo.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from navsense.inputs import FileKind, read_bytes
 from navsense.typing import FloatArray
 
 MAX_MESH_BYTES = 1024 * 1024 * 1024
-"""Bytes of a mesh: some four million triangles in text, twenty in binary."""
+"""Largest size of a mesh file: about four million triangles in text, twenty million in binary."""
 
 _FILE_KIND = FileKind("mesh", FieldError, "must be an STL or an OBJ file")
 _REMEDY = "convert it to STL or OBJ (in Blender, or by assimp export IN OUT.obj)"
@@ -41,13 +41,12 @@ _INDEX = re.compile(rb"-?\d{1,12}(?=/|$)")
 _GROUP_KEYS = (b"o", b"g")
 
 
-def _line_number(data: bytes, place: int) -> int:
-    """Return the number of the line in which a byte stands."""
-    return data.count(b"\n", 0, place) + 1
+def _line_number(data: bytes, offset: int) -> int:
+    return data.count(b"\n", 0, offset) + 1
 
 
 def _parse_stl_text(data: bytes, name: str) -> FloatArray:
-    """Return the triangles of an STL file in text."""
+    """Return the triangles of a text STL file."""
     place, numbers = 0, array("d")
     while place < len(data):
         found = _FACET_TEXT.match(data, place)
@@ -89,7 +88,7 @@ def _parse_stl(data: bytes, name: str) -> FloatArray:
 
 
 def _parse_corner(word: bytes, count: int) -> int | None:
-    """Return which vertex, from 0 on, a corner like 7, 7/1, 7//3 or -1 names; None where there is no such one."""
+    """Return the index of the vertex of a corner such as 7, 7/1, 7//3 or -1; None for an invalid corner."""
     found = _INDEX.match(word)
     index = int(found[0]) if found else 0
     place = index - 1 if index > 0 else count + index
@@ -97,7 +96,7 @@ def _parse_corner(word: bytes, count: int) -> int | None:
 
 
 def _split_obj_lines(data: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield number and words of each line that has any; a backslash at the end joins the next one."""
+    """Yield line number and words of each non-blank line. A backslash at the end continues the line."""
     kept: list[bytes] = []
     for number, line in enumerate(data.split(b"\n"), 1):
         words = line.partition(b"#")[0].split()
@@ -109,7 +108,7 @@ def _split_obj_lines(data: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _parse_obj(data: bytes, name: str, submesh: str) -> FloatArray:
-    """Return the triangles of an OBJ file, or of those parts of it that an `o` or a `g` names `submesh`."""
+    """Return the triangles of an OBJ file, or of its objects and groups named `submesh`."""
     points: list[list[float]] = []
     faces: list[tuple[int, int, int]] = []
     parts: dict[bytes, bytes] = {}
@@ -141,10 +140,10 @@ def _parse_obj(data: bytes, name: str, submesh: str) -> FloatArray:
 
 
 def read_mesh(path: str | os.PathLike[str], submesh: str = "") -> FloatArray:
-    """Return the triangles (m, 3, 3) m of a mesh file, a corner a row, in the file's own coordinates and order.
+    """Return the triangles (m, 3, 3) m of a mesh file, one row per corner, in the file's coordinates and order.
 
-    `submesh` names an object or a group of an OBJ file. Raises `FieldError` for a file that cannot be read, is of
-    another kind or broken, for a submesh that it does not have, and for a file without triangles.
+    `submesh` is the name of an object or a group of an OBJ file. Raises `FieldError` for an unreadable or invalid file,
+    another format, an unknown submesh, and a file without triangles.
     """
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()

@@ -1,10 +1,10 @@
-"""Grey pixels of a PNG file, 8 or 16 bits deep, as they are stored.
+"""Reads the grey values of a PNG file with 8 or 16 bits.
 
     value = Raw(x) + predictor (mod 256), byte by byte: none, left, above, their mean, or Paeth's
 
-Colours are let through where red, green and blue are the same, an alpha channel is left out, palettes of greys are
-looked up. Fewer than 8 bits are stretched to 8: value 255 / (2^bits - 1). Format: W3C, *Portable Network Graphics (PNG)
-Specification*, third edition. Interlaced files are refused.
+Colour images and palettes are supported if all colours are grey. An alpha channel is ignored. Values of fewer than 8
+bits are scaled to 8: value 255 / (2^bits - 1). Interlaced files are not supported. Format: W3C, *Portable Network
+Graphics (PNG) Specification*, third edition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from navsense.typing import AnyArray, ByteArray
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 MAX_WIDTH = 16384
-"""Pixels along a side."""
+"""Largest number of pixels along a side."""
 
 _FILE_KIND = FileKind("image", FieldError, "must be a PNG file")
 _REMEDY = (
@@ -45,7 +45,7 @@ _HEADER = struct.Struct(">IIBBBBB")
 
 @dataclass(frozen=True)
 class _PngHeader:
-    """What the header says: pixels along a row and rows, bits of a sample, the kind of colour."""
+    """The header of an image: width and height (pixels), bits per sample, colour type."""
 
     width: int
     height: int
@@ -54,18 +54,18 @@ class _PngHeader:
 
     @property
     def channels(self) -> int:
-        """Return the samples of a pixel."""
+        """Samples per pixel."""
         return _CHANNELS[self.colour_type]
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of a row."""
+        """Bytes per row."""
         return (self.width * self.channels * self.bit_depth + 7) // 8
 
 
 @kernel
 def _unfilter(rows: ByteArray, step: int) -> int:
-    """Undo the filters of rows (n, 1 + bytes) in place, the first byte naming one; return the first unknown, or -1."""
+    """Reverse the filters of rows (n, 1 + bytes) in place; return the first row with an unknown filter, or -1."""
     count, width = rows.shape
     for j in range(count):
         method = rows[j, 0]
@@ -96,7 +96,7 @@ def _unfilter(rows: ByteArray, step: int) -> int:
 
 
 def _read_chunks(data: bytes, where: Where) -> Iterator[tuple[bytes, memoryview]]:
-    """Yield the type and content of each chunk up to the last one."""
+    """Yield the type and content of each chunk."""
     view, place = memoryview(data), len(SIGNATURE)
     while place + 12 <= len(data):
         length, kind = int.from_bytes(data[place : place + 4], "big"), data[place + 4 : place + 8]
@@ -109,11 +109,11 @@ def _read_chunks(data: bytes, where: Where) -> Iterator[tuple[bytes, memoryview]
         if kind == b"IEND":
             return
         place = end + 4
-    raise FieldError("image", "ends too early", where=where, allowed="must be a whole PNG file")
+    raise FieldError("image", "ends too early", where=where, allowed="must be a complete PNG file")
 
 
 def _parse_header(body: memoryview, where: Where) -> _PngHeader:
-    """Return what the header says; refuse what is not read."""
+    """Return the header. Raises `FieldError` for an unsupported image."""
     if len(body) != _HEADER.size:
         raise FieldError("image's header", f"{len(body)} bytes", where=where, allowed="must be 13 bytes")
     width, height, depth, colour, compression, method, interlaced = _HEADER.unpack(body)
@@ -136,7 +136,7 @@ def _decode_rows(chunks: list[memoryview], header: _PngHeader, where: Where) -> 
     try:
         raw = stream.decompress(b"".join(chunks), size + 1)
     except zlib.error as cause:
-        raise FieldError("image's pixels", str(cause), where=where, allowed="must be a whole PNG file") from cause
+        raise FieldError("image's pixels", str(cause), where=where, allowed="must be a complete PNG file") from cause
     if len(raw) != size:
         raise FieldError("image's pixels", f"{len(raw)} bytes", where=where, allowed=f"must be {size} bytes")
     rows = np.frombuffer(bytearray(raw), dtype=np.uint8).reshape(header.height, header.row_bytes + 1)
@@ -164,7 +164,7 @@ def _unpack_samples(rows: ByteArray, header: _PngHeader) -> AnyArray:
 
 
 def _to_grey(samples: AnyArray, where: Where) -> AnyArray:
-    """Return the values (height, width) of samples that have colours, where those are greys."""
+    """Return the grey values (height, width) of colour samples. Raises `FieldError` for other colours."""
     grey = samples[:, :, 0]
     if not (np.array_equal(grey, samples[:, :, 1]) and np.array_equal(grey, samples[:, :, 2])):
         raise FieldError("image", "has colours", where=where, allowed="must be grey", remedy=_REMEDY)
@@ -172,10 +172,10 @@ def _to_grey(samples: AnyArray, where: Where) -> AnyArray:
 
 
 def read_png(path: str | os.PathLike[str]) -> AnyArray:
-    """Return the grey values (rows, columns) of a PNG file as uint8 or uint16, the topmost row first.
+    """Return the grey values (rows, columns) of a PNG file as uint8 or uint16, the top row first.
 
-    Raises `FieldError` for a file that cannot be read, is broken or cut off, is another kind of image, is interlaced,
-    has colours or is wider than `WIDEST`.
+    Raises `FieldError` for an unreadable, invalid or truncated file, and for an image that is interlaced, has colours
+    or is larger than `MAX_WIDTH`.
     """
     name = os.fspath(path)
     where, data = Where(name), read_bytes(name, _FILE_KIND)
@@ -190,7 +190,7 @@ def read_png(path: str | os.PathLike[str]) -> AnyArray:
         elif tag == b"PLTE":
             palette = np.frombuffer(body[: len(body) // 3 * 3], dtype=np.uint8).reshape(-1, 3)
     if header is None:
-        raise FieldError("image's header", "missing", where=where, allowed="must be a whole PNG file")
+        raise FieldError("image's header", "missing", where=where, allowed="must be a complete PNG file")
     samples = _unpack_samples(_decode_rows(parts, header, where), header)
     if header.colour_type == PALETTE:
         if palette is None or int(samples.max()) >= len(palette):

@@ -1,18 +1,18 @@
-"""Simple shapes as SDF has them, each about the origin of its own frame: closed formulas, double precision.
+"""The simple shapes of SDF, each around the origin of its own frame: closed formulas in double precision.
 
     o + t d,  |d| = 1;   quadrics:  a t^2 + 2 b t + c = 0,  t = (-b -+ sqrt(b^2 - a c)) / a
 
 | shape | surface |
 |---|---|
-| `Plane` | n . x = 0, without end: SDF's `size` is for pictures alone (SDF 1.12, `plane_shape.sdf`) |
+| `Plane` | n . x = 0, infinite: SDF's `size` is for display only (SDF 1.12, `plane_shape.sdf`) |
 | `Box` | |x| <= size_x / 2, ... |
 | `Sphere`, `Ellipsoid` | x^2 / a^2 + y^2 / b^2 + z^2 / c^2 = 1 |
 | `Cylinder` | x^2 + y^2 <= radius^2, |z| <= length / 2 |
-| `Capsule` | points `radius` away from the piece |z| <= length / 2 of the z axis |
+| `Capsule` | points at distance `radius` from the segment |z| <= length / 2 of the z axis |
 
-The first meeting at t >= 0 counts, from outside or from within. A solid is what several simpler ones share, or all that
-they hold together, so that no ray slips through where they touch. Of a quadric the roots are sought from the point of
-the ray that is nearest to the middle, so that a far origin costs no digits.
+The hit is the first intersection at t >= 0, from outside or inside. A solid is computed as the intersection or union of
+simpler solids, so rays cannot pass through the edges between them. The roots of a quadric are computed from the point
+of the ray nearest to the centre, so a distant origin causes no loss of precision.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
 from navsense.errors import FieldError
 from navsense.kernels import kernel
 from navsense.typing import FloatArray, Vector, Vectors
+from navsense.validation import check_number
 
 
 @kernel
 def _solve_quadratic(a: float, b: float, c: float) -> tuple[float, float]:
-    """Return the two roots of a t^2 + 2 b t + c, a > 0, the smaller first; infinite where there is none."""
+    """Return the two roots of a t^2 + 2 b t + c, a > 0, the smaller first; infinite without a real root."""
     square = b * b - a * c
     if not square >= 0.0:
         return math.inf, math.inf
@@ -51,7 +52,7 @@ def _write_hit(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Write the range and the normal (any length) of ray n, turned to where the ray comes from."""
+    """Write the range and the unit normal of ray n for a normal of any length and sign."""
     distance[n] = math.inf
     if not t <= reach[n] or t == math.inf:
         return
@@ -73,7 +74,7 @@ def _trace_plane(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Meet the plane through the origin with the normal (x, y, z)."""
+    """Intersect rays with the plane through the origin with the normal (x, y, z)."""
     for n in range(origin.shape[0]):
         above = x * origin[n, 0] + y * origin[n, 1] + z * origin[n, 2]
         rate = x * direction[n, 0] + y * direction[n, 1] + z * direction[n, 2]
@@ -85,7 +86,7 @@ def _trace_plane(
 
 @kernel
 def _clip_to_slab(o: float, d: float, half: float) -> tuple[float, float]:
-    """Return where a ray goes into and out of |x| <= half."""
+    """Return the ranges at which a ray enters and leaves |x| <= half."""
     if d == 0.0:
         return (-math.inf, math.inf) if abs(o) <= half else (math.inf, -math.inf)
     first, last = (-half - o) / d, (half - o) / d
@@ -103,15 +104,15 @@ def _trace_box(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Meet the box of the half sides x, y, z."""
+    """Intersect rays with the box of half sides x, y, z."""
     for n in range(origin.shape[0]):
         x0, x1 = _clip_to_slab(origin[n, 0], direction[n, 0], x)
         y0, y1 = _clip_to_slab(origin[n, 1], direction[n, 1], y)
         z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], z)
-        into, out = max(x0, y0, z0), min(x1, y1, z1)
+        enter, leave = max(x0, y0, z0), min(x1, y1, z1)
         t = math.inf
-        if into <= out and out >= 0.0:
-            t = into if into >= 0.0 else out
+        if enter <= leave and leave >= 0.0:
+            t = enter if enter >= 0.0 else leave
         if t in (x0, x1):
             _write_hit(n, t, 1.0, 0.0, 0.0, direction, reach, distance, normal)
         elif t in (y0, y1):
@@ -131,7 +132,7 @@ def _trace_ellipsoid(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Meet the ellipsoid of the radii a, b, c: the unit sphere in coordinates that they divide."""
+    """Intersect rays with the ellipsoid of radii a, b, c: the unit sphere in coordinates divided by the radii."""
     for n in range(origin.shape[0]):
         x, y, z = origin[n, 0] / a, origin[n, 1] / b, origin[n, 2] / c
         dx, dy, dz = direction[n, 0] / a, direction[n, 1] / b, direction[n, 2] / c
@@ -148,7 +149,7 @@ def _trace_ellipsoid(
 
 @kernel
 def _clip_to_cylinder(ox: float, oy: float, dx: float, dy: float, radius: float) -> tuple[float, float]:
-    """Return where a ray goes into and out of the endless cylinder about z."""
+    """Return the ranges at which a ray enters and leaves the infinite cylinder about z."""
     square = dx * dx + dy * dy
     if square == 0.0:
         return (-math.inf, math.inf) if ox * ox + oy * oy <= radius * radius else (math.inf, -math.inf)
@@ -168,15 +169,15 @@ def _trace_cylinder(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Meet the cylinder of a radius and half a length: what the endless one and the space between its lids share."""
+    """Intersect rays with a cylinder: the intersection of the infinite cylinder and the slab between its ends."""
     for n in range(origin.shape[0]):
         ox, oy, dx, dy = origin[n, 0], origin[n, 1], direction[n, 0], direction[n, 1]
         r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
         z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], half)
-        into, out = max(r0, z0), min(r1, z1)
+        enter, leave = max(r0, z0), min(r1, z1)
         t = math.inf
-        if into <= out and out >= 0.0:
-            t = into if into >= 0.0 else out
+        if enter <= leave and leave >= 0.0:
+            t = enter if enter >= 0.0 else leave
         if t in (z0, z1) and t not in (r0, r1):
             _write_hit(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
         else:
@@ -194,15 +195,15 @@ def _trace_capsule(
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Meet the capsule of a radius and half a length: a cylinder and two balls, of which a ray sees the hull alone."""
+    """Intersect rays with a capsule: the union of a cylinder and two spheres."""
     for n in range(origin.shape[0]):
         ox, oy, oz = origin[n, 0], origin[n, 1], origin[n, 2]
         dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
         r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
         z0, z1 = _clip_to_slab(oz, dz, half)
-        into, out = max(r0, z0), min(r1, z1)
-        if not into <= out:
-            into, out = math.inf, -math.inf
+        enter, leave = max(r0, z0), min(r1, z1)
+        if not enter <= leave:
+            enter, leave = math.inf, -math.inf
         for k in range(2):
             cz = oz - (2 * k - 1) * half
             nearest = -(ox * dx + oy * dy + cz * dz)
@@ -211,31 +212,28 @@ def _trace_capsule(
                 1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius
             )
             if first < math.inf:
-                into, out = min(into, nearest + first), max(out, nearest + last)
+                enter, leave = min(enter, nearest + first), max(leave, nearest + last)
         t = math.inf
-        if out >= 0.0:
-            t = into if into >= 0.0 else out
+        if leave >= 0.0:
+            t = enter if enter >= 0.0 else leave
         s = t if t < math.inf else 0.0
         z = oz + s * dz
         _write_hit(n, t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half), direction, reach, distance, normal)
 
 
 def _check_lengths(shape: str, **lengths: float) -> None:
-    """Refuse a length (m) that nothing has, and that the squares of the formulas could not hold."""
     for name, value in lengths.items():
-        if not MIN_SIZE <= value <= MAX_DISTANCE:
-            allowed = f"must be above 0, from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
-            raise FieldError(f"{shape}'s {name} (m)", value, allowed=allowed)
+        check_number(f"{shape}'s {name} (m)", value, MIN_SIZE, MAX_DISTANCE, error=FieldError)
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A plane without end through the origin, of a normal of any length. Raises `FieldError` for one that is zero."""
+    """An infinite plane through the origin with a normal of any length. Raises `FieldError` for a zero normal."""
 
     normal: Vector = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a normal that has no direction."""
+        """Check the values."""
         if not MIN_SIZE <= math.hypot(*self.normal) <= MAX_DISTANCE:
             allowed = f"must be finite and not zero, of a length from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
             raise FieldError("plane's normal", self.normal, allowed=allowed)
@@ -243,93 +241,93 @@ class Plane:
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the plane, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         _trace_plane(*self.normal, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
 class Box:
-    """A box of the sides `size` (m). Raises `FieldError` for a side that is not above 0."""
+    """A box with sides `size` (m). Raises `FieldError` for a side that is not above 0."""
 
     size: Vector = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a side that is none."""
+        """Check the values."""
         _check_lengths("box", length=self.size[0], width=self.size[1], height=self.size[2])
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the box, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         x, y, z = self.size
         _trace_box(0.5 * x, 0.5 * y, 0.5 * z, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """An ellipsoid of the `radii` (m) along x, y and z. Raises `FieldError` for one that is not above 0."""
+    """An ellipsoid with `radii` (m) along x, y and z. Raises `FieldError` for a radius that is not above 0."""
 
     radii: Vector = (1.0, 1.0, 1.0)
 
     def __post_init__(self) -> None:
-        """Refuse a radius that is none."""
+        """Check the values."""
         _check_lengths("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the ellipsoid, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         _trace_ellipsoid(*self.radii, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere of a `radius` (m). Raises `FieldError` for one that is not above 0."""
+    """A sphere with a `radius` (m). Raises `FieldError` for a radius that is not above 0."""
 
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a radius that is none."""
+        """Check the values."""
         _check_lengths("sphere", radius=self.radius)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the sphere, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         _trace_ellipsoid(self.radius, self.radius, self.radius, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder of a `radius` and a `length` (m) along z. Raises `FieldError` for one that is not above 0."""
+    """A cylinder with a `radius` and a `length` (m) along z. Raises `FieldError` for a value that is not above 0."""
 
     radius: float = 1.0
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a length that is none."""
+        """Check the values."""
         _check_lengths("cylinder", radius=self.radius, length=self.length)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the cylinder, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         _trace_cylinder(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
 
 
 @dataclass(frozen=True)
 class Capsule:
-    """A capsule of a `radius` (m), its middle part `length` (m) along z. Raises `FieldError` for one not above 0."""
+    """A capsule with a `radius` and a cylinder `length` (m) along z. Raises `FieldError` for a value not above 0."""
 
     radius: float = 0.5
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a length that is none."""
+        """Check the values."""
         _check_lengths("capsule", radius=self.radius, length=self.length)
 
     def trace(
         self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
     ) -> None:
-        """Write where each ray first meets the capsule, as `Shape` says."""
+        """Write the first hit of each ray, see `Shape`."""
         _trace_capsule(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)

@@ -1,14 +1,14 @@
-"""All that rays meet in one world: bodies, still or moving, and one cast of many rays among them.
+"""Ray casting against the bodies of a world, stationary or moving.
 
-For a body whose frame b has the position p, rotation_wb, velocity v and angular velocity omega_b at the instant of a
-ray, its surface standing at the pose (r, rotation_bs) in b:
+For a body whose frame b has the position p, rotation_wb, velocity v and angular velocity omega_b at the time of a ray,
+with its shape at the pose (r, rotation_bs) in b:
 
     rotation_ws = rotation_wb rotation_bs,  p_s = p + rotation_wb r
     o_s = rotation_ws^-1 (o_w - p_s),  d_s = rotation_ws^-1 d_w
     hit_w = o_w + range d_w,  velocity_w = v + (rotation_wb omega_b) x (hit_w - p)
 
-A ray sees the world as it is at one instant: sound and light take no time in it. Who wants a travel time asks for the
-instant of the echo.
+A ray is cast in the world at one time, without travel time. A sensor with a travel time of sound casts its rays at the
+time of the echo.
 """
 
 from __future__ import annotations
@@ -30,47 +30,49 @@ from navsense.rotation import cross, multiply, rotate
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
 NO_BODY = -1
-"""The body of a ray that meets nothing."""
+"""Body index of a ray without a hit."""
 
 
 class BodyStates(Protocol):
-    """Truth of a frame at n instants, a row an instant: what a body needs of `navsense.motion.base.MotionBlock`."""
+    """The motion of a frame at n times: the part of `navsense.motion.base.MotionBlock` that a body needs."""
 
     @property
     def position_w(self) -> Vectors:
-        """Return the position (n, 3) m."""
+        """Position (n, 3) m."""
         ...
 
     @property
     def rotation_wb(self) -> Quaternions:
-        """Return the rotation (n, 4), w x y z."""
+        """Rotation (n, 4), w x y z."""
         ...
 
     @property
     def velocity_w(self) -> Vectors:
-        """Return the velocity (n, 3) m/s."""
+        """Velocity (n, 3) m/s."""
         ...
 
     @property
     def angular_velocity_b(self) -> Vectors:
-        """Return the angular velocity (n, 3) rad/s."""
+        """Angular velocity (n, 3) rad/s."""
         ...
 
 
 class BodyMotion(Protocol):
-    """What moves a body: any `navsense.motion.base.Motion`."""
+    """The motion of a body: any `navsense.motion.base.Motion`."""
 
     def at(self, time: Times) -> BodyStates:
-        """Return the truth at the instants `time` (n,) s."""
+        """Return the motion at `time` (n,) s."""
         ...
 
 
 @dataclass(frozen=True)
 class Body:
-    """A surface in the world: `shape` at `pose` (m, unit quaternion) in the frame that `motion` moves.
+    """A body in the world.
 
-    Without a motion the frame is the world's and the body stands still. `name` is what hits and `exclude` call it, such
-    as `model::link::collision`; several bodies may share one.
+    name: such as `model::link::collision`, for hits and `exclude`. Several bodies may have one name.
+    shape: the surface.
+    pose: pose of the shape in the body's frame (m, unit quaternion).
+    motion: motion of the body's frame. None for the world frame.
     """
 
     name: str
@@ -80,22 +82,23 @@ class Body:
 
     @cached_property
     def mount(self) -> FloatArray:
-        """Place (m) and rotation (w x y z) of the surface in its frame, as kernels take them (7,)."""
+        """Position (m) and rotation (w x y z) of the shape in the body's frame (7,)."""
         return np.array((*self.pose.position, *self.pose.rotation))
 
     @cached_property
     def is_at_origin(self) -> bool:
-        """True where the surface's frame is the world's, for ever."""
+        """True if the frame of the shape is always the world frame."""
         return self.motion is None and self.pose == IDENTITY
 
 
 @dataclass(frozen=True, eq=False)
 class RayHits:
-    """What rays met, of the shape (...) that origins and directions have without their last axis.
+    """The hits of rays, with the shape (...) of origins and directions without their last axis.
 
-    range (...) m, infinite where there is nothing; normal_w (..., 3) of unit length on the side that the ray comes
-    from; body (...), the place in the scene's bodies, -1 where there is none; velocity_w (..., 3) m/s of the point that
-    was met. Normal and velocity are NaN where there is nothing.
+    range: (...) m, infinite for a miss.
+    normal_w: (..., 3), unit normal on the side that the ray comes from, NaN for a miss.
+    body: (...), index in the scene's bodies, -1 for a miss.
+    velocity_w: (..., 3) m/s, velocity of the hit point, NaN for a miss.
     """
 
     range: FloatArray
@@ -105,18 +108,18 @@ class RayHits:
 
     @property
     def hit(self) -> BoolArray:
-        """Return where a ray met something (...)."""
+        """True (...) for rays with a hit."""
         return self.body >= 0
 
 
 @kernel
 def _normalise_directions(origin: Vectors, direction: Vectors, reach: FloatArray, unit: Vectors) -> int:
-    """Write directions of unit length; return the first ray that is none, or -1."""
+    """Write directions of unit length; return the first invalid ray, or -1."""
     for n in range(origin.shape[0]):
         x, y, z = direction[n, 0], direction[n, 1], direction[n, 2]
         length = math.sqrt(x * x + y * y + z * z)
-        place = abs(origin[n, 0]) + abs(origin[n, 1]) + abs(origin[n, 2])
-        if not (1e-100 < length < math.inf and place < math.inf and reach[n] >= 0.0):
+        distance = abs(origin[n, 0]) + abs(origin[n, 1]) + abs(origin[n, 2])
+        if not (1e-100 < length < math.inf and distance < math.inf and reach[n] >= 0.0):
             return n
         unit[n, 0], unit[n, 1], unit[n, 2] = x / length, y / length, z / length
     return -1
@@ -133,9 +136,9 @@ def _to_surface_frame(
     origin_s: Vectors,
     direction_s: Vectors,
 ) -> None:
-    """Write rays in the frame of a surface; `mount` (7,) is its place (m) and rotation (w x y z) in the body.
+    """Write rays in the frame of a shape; `mount` (7,) is its position (m) and rotation (w x y z) in the body.
 
-    `row` (n,) says which instant of the body is a ray's; where there is one, it is that of all.
+    row (n,): row of the body's motion for each ray. A motion with one row applies to all rays.
     """
     for n in range(origin.shape[0]):
         k = row[n] if position.shape[0] > 1 else 0
@@ -154,7 +157,7 @@ def _to_surface_frame(
 
 @kernel
 def _clear_misses(best: FloatArray, normal: Vectors, body: IntArray, speed: Vectors) -> None:
-    """Write of rays that met nothing that they did not."""
+    """Write infinite ranges and NaN for rays without a hit."""
     for n in range(best.shape[0]):
         if body[n] < 0:
             best[n] = math.inf
@@ -182,7 +185,7 @@ def _merge_hits(
     body: IntArray,
     speed: Vectors,
 ) -> None:
-    """Take over what one body gave where it is the nearest so far; whether it `begins` and `ends` the bodies."""
+    """Merge the hits of body `number` into the nearest hits. `is_first` and `is_last` refer to the list of bodies."""
     for n in range(best.shape[0]):
         if is_first:
             body[n] = NO_BODY
@@ -204,7 +207,7 @@ def _merge_hits(
 
 
 class HitArrays(NamedTuple):
-    """What n rays met: normal (n, 3), place of the body (n,) and velocity (n, 3) m/s, as `RayHits` has them."""
+    """The hits of n rays as in `RayHits`: normal (n, 3), body (n,) and velocity (n, 3) m/s."""
 
     normal_w: Vectors
     body: IntArray
@@ -213,7 +216,7 @@ class HitArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class _FixedStates:
-    """The placement of what never moves: one row of zeros and the world's own axes."""
+    """Plain `BodyStates`."""
 
     position_w: Vectors
     rotation_wb: Quaternions
@@ -226,20 +229,18 @@ _FIXED_STATES = _FixedStates(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]),
 
 @dataclass(frozen=True)
 class _RotatedMotion:
-    """A motion in a world turned by `rotation`."""
+    """A motion in a world rotated by `rotation`."""
 
     base: BodyMotion
     rotation: Quaternion
 
     def at(self, time: Times) -> BodyStates:
-        """Return the truth (n rows) of the turned frame."""
+        """Return the motion at `time` (n,) s in the rotated world."""
         block, count = self.base.at(time), time.shape[0]
-        turned = _FixedStates(
-            np.empty((count, 3)), np.empty((count, 4)), np.empty((count, 3)), block.angular_velocity_b
-        )
+        out = _FixedStates(np.empty((count, 3)), np.empty((count, 4)), np.empty((count, 3)), block.angular_velocity_b)
         arrays = (block.position_w, block.rotation_wb, block.velocity_w)
-        _rotate_states(np.array(self.rotation), *arrays, turned.position_w, turned.rotation_wb, turned.velocity_w)
-        return turned
+        _rotate_states(np.array(self.rotation), *arrays, out.position_w, out.rotation_wb, out.velocity_w)
+        return out
 
 
 @kernel
@@ -252,7 +253,7 @@ def _rotate_states(
     out_rotation: Quaternions,
     out_velocity: Vectors,
 ) -> None:
-    """Write the truth in a world turned by q (4,)."""
+    """Write the motion in a world rotated by q (4,)."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     for k in range(position.shape[0]):
         a, b, c = rotate(w, x, y, z, position[k, 0], position[k, 1], position[k, 2])
@@ -264,13 +265,13 @@ def _rotate_states(
 
 
 def _is_excluded(name: str, exclude: Collection[str]) -> bool:
-    """Tell whether a body's name, or the model or link that it belongs to, is among those left out."""
-    return any(name == one or name.startswith(f"{one}::") for one in exclude)
+    """Return true if a body, its link or its model is excluded."""
+    return any(name == scope or name.startswith(f"{scope}::") for scope in exclude)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The bodies of a world; where two lie at one range the earlier counts."""
+    """The bodies of a world. If two bodies are at the same range, the hit is on the first one in the list."""
 
     bodies: tuple[Body, ...] = ()
 
@@ -282,15 +283,17 @@ class Scene:
         max_range: FloatArray | float = math.inf,
         exclude: Collection[str] = (),
     ) -> RayHits:
-        """Return what each ray first meets, at most `max_range` m away.
+        """Return the first hit of each ray.
 
-        `origin_w` (..., 3) m and `direction_w` (..., 3) of any length are broadcast against each other; `time` (...) s,
-        the instant of each ray, and `max_range` (...) m against what is left without the last axis. A time of shape
-        (n, 1) beside rays (n, m, 3) is looked up once a row. `exclude` holds names of bodies, or of models or links
-        with all bodies below them: a vehicle leaves out its own hull. A row depends on its own ray alone.
+        origin_w: (..., 3) m; direction_w: (..., 3) of any length.
+        time: (...) s. With shape (n, 1) and rays (n, m, 3), motions are evaluated once per row.
+        max_range: (...) m.
+        exclude: names of bodies, links or models to ignore, for example the vehicle's own hull.
 
-        Raises `FieldError` for a place that is not finite, a direction of no length, a range below 0 and shapes that do
-        not fit, and whatever a motion raises at an instant that is not its own.
+        The arrays are broadcast against each other. Each row depends only on its own ray.
+
+        Raises `FieldError` for an origin that is not finite, a zero direction, a negative range and shapes that cannot
+        be broadcast. Raises the error of a motion for an invalid time.
         """
         origin, direction, reach, row, times, shape = _broadcast_rays(origin_w, direction_w, time, max_range)
         unit = np.empty(origin.shape)
@@ -298,10 +301,9 @@ class Scene:
         if bad >= 0:
             raise ray_error(origin, direction, float(reach[bad]), bad)
         best = reach.copy()
-        met = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
+        normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
-        hits = (best.reshape(shape), met.normal_w.reshape(axes), met.body.reshape(shape))
-        return RayHits(*hits, met.velocity_w.reshape(axes))
+        return RayHits(best.reshape(shape), normal.reshape(axes), body.reshape(shape), velocity.reshape(axes))
 
     def cast_unchecked(
         self,
@@ -312,49 +314,49 @@ class Scene:
         times: Times,
         exclude: tuple[str, ...] = (),
     ) -> HitArrays:
-        """Return what n rays first meet that were checked before: `unit` (n, 3) is of length 1, all is finite.
+        """Return the first hits of n rays without checks. `unit` (n, 3) must be of length 1, and all values finite.
 
-        `best` (n,) m is how far each goes and is made its range, infinite where it meets nothing; `row` (n,) says which
-        of the instants `times` (s) is its own. `exclude` is as for `cast`.
+        best: (n,) m, the largest range of each ray. The range is written to it, infinite for a miss.
+        row: (n,), index of the ray's time in `times` (s).
+        exclude: as for `cast`.
         """
         count = best.shape[0]
-        met = HitArrays(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
-        left = self._select_bodies(exclude)
-        if not left:
-            met.body.fill(NO_BODY)
-            _clear_misses(best, met.normal_w, met.body, met.velocity_w)
-        for place, (number, one) in enumerate(left, 1):
-            _cast_at_body((number, place == 1, place == len(left)), one, origin, unit, row, times, best, met)
-        return met
+        hits = HitArrays(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
+        bodies = self._select_bodies(exclude)
+        if not bodies:
+            hits.body.fill(NO_BODY)
+            _clear_misses(best, hits.normal_w, hits.body, hits.velocity_w)
+        for count, (number, body) in enumerate(bodies, 1):
+            _cast_at_body((number, count == 1, count == len(bodies)), body, origin, unit, row, times, best, hits)
+        return hits
 
     @cached_property
     def _selections(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
-        """What `_select_bodies` found before."""
+        """The cache of `_select_bodies`."""
         return {}
 
     def _select_bodies(self, exclude: tuple[str, ...]) -> tuple[tuple[int, Body], ...]:
-        """Return places and bodies that are met where some are left out by name."""
-        found = self._selections.get(exclude)
-        if found is None:
-            left = [(number, one) for number, one in enumerate(self.bodies) if not _is_excluded(one.name, exclude)]
-            found = self._selections[exclude] = tuple(left)
-        return found
+        """Return the indices and bodies that are not excluded."""
+        bodies = self._selections.get(exclude)
+        if bodies is None:
+            kept = [(number, body) for number, body in enumerate(self.bodies) if not _is_excluded(body.name, exclude)]
+            bodies = self._selections[exclude] = tuple(kept)
+        return bodies
 
     def rotate(self, rotation: Quaternion) -> Scene:
-        """Return the same bodies in a world turned by `rotation`."""
-        return Scene(tuple(_rotate_body(one, rotation) for one in self.bodies))
+        """Return the scene in a world rotated by `rotation`."""
+        return Scene(tuple(_rotate_body(body, rotation) for body in self.bodies))
 
 
 def _rotate_body(body: Body, rotation: Quaternion) -> Body:
-    """Return a body in a world turned by `rotation`."""
     if body.motion is not None:
         return replace(body, motion=_RotatedMotion(body.motion, rotation))
-    place, turn = pose.rotate(rotation, body.pose.position), pose.multiply(rotation, body.pose.rotation)
-    return replace(body, pose=Pose(place, pose.normalize(turn)))
+    position, product = pose.rotate(rotation, body.pose.position), pose.multiply(rotation, body.pose.rotation)
+    return replace(body, pose=Pose(position, pose.normalize(product)))
 
 
 def _broadcast(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
-    """Return values at a shape, contiguous: of few rays, broadcasting them would take the longest."""
+    """Return contiguous values of a shape. One value is filled in, because broadcasting is slow for few rays."""
     if values.shape == shape:
         return np.ascontiguousarray(values)
     if values.size != 1:
@@ -367,7 +369,7 @@ def _broadcast(values: AnyArray, shape: tuple[int, ...]) -> AnyArray:
 def _broadcast_rays(
     origin_w: FloatArray, direction_w: FloatArray, time: FloatArray | float, max_range: FloatArray | float
 ) -> tuple[Vectors, Vectors, FloatArray, IntArray, Times, tuple[int, ...]]:
-    """Return origins, directions, reaches, the row of each in the instants, these, and the shape of it all."""
+    """Return origins, directions, reaches, rows of the times, times, and the broadcast shape."""
     origin, direction = np.asarray(origin_w, dtype=np.float64), np.asarray(direction_w, dtype=np.float64)
     times, reach = np.asarray(time, dtype=np.float64), np.asarray(max_range, dtype=np.float64)
     shape: tuple[int, ...] = ()
@@ -394,30 +396,29 @@ def _broadcast_rays(
 
 
 def ray_error(origin: Vectors, direction: Vectors, reach: float, row: int) -> FieldError:
-    """Return the error of a row that is no ray."""
-    given = (origin[row].tolist(), direction[row].tolist(), reach)
+    """Return the error of an invalid ray."""
+    ray = (origin[row].tolist(), direction[row].tolist(), reach)
     allowed = "must be finite, the direction not zero and the range at least 0"
-    return FieldError("ray (origin, direction, range)", given, row=row, allowed=allowed)
+    return FieldError("ray (origin, direction, range)", ray, row=row, allowed=allowed)
 
 
 def _cast_at_body(
-    which: tuple[int, bool, bool],
-    one: Body,
+    order: tuple[int, bool, bool],
+    body: Body,
     origin: Vectors,
     unit: Vectors,
     row: IntArray,
     times: Times,
     best: FloatArray,
-    met: HitArrays,
+    hits: HitArrays,
 ) -> None:
-    """Cast all rays at one body, and take over what is nearer than before; `which` it is, as `_merge_hits` takes it."""
-    place: BodyStates = _FIXED_STATES if one.motion is None else one.motion.at(times)
-    mount, origin_s, direction_s = one.mount, origin, unit
-    if not one.is_at_origin:
+    """Cast all rays at one body and merge the hits. `order` is the first three arguments of `_merge_hits`."""
+    states: BodyStates = _FIXED_STATES if body.motion is None else body.motion.at(times)
+    mount, origin_s, direction_s = body.mount, origin, unit
+    if not body.is_at_origin:
         origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
-        _to_surface_frame(mount, row, place.position_w, place.rotation_wb, origin, unit, origin_s, direction_s)
+        _to_surface_frame(mount, row, states.position_w, states.rotation_wb, origin, unit, origin_s, direction_s)
     distance, normal_s = np.empty(best.shape), np.empty(origin.shape)
-    one.shape.trace(origin_s, direction_s, best, distance, normal_s)
-    arrays = (place.position_w, place.rotation_wb, place.velocity_w, place.angular_velocity_b)
-    normal, body, speed = met
-    _merge_hits(*which, mount, row, *arrays, origin, unit, distance, normal_s, best, normal, body, speed)
+    body.shape.trace(origin_s, direction_s, best, distance, normal_s)
+    arrays = (states.position_w, states.rotation_wb, states.velocity_w, states.angular_velocity_b)
+    _merge_hits(*order, mount, row, *arrays, origin, unit, distance, normal_s, best, *hits)

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.heightmap import Heightmap
-from navsense.environment.terrain.lazy_shape import LazyShape
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.errors import FieldError, SdfError

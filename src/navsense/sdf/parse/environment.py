@@ -26,9 +26,8 @@ from navsense.environment.base import (
     UniformField,
     VectorField,
 )
-from navsense.environment.dipole import Dipole
 from navsense.environment.gravity import NormalGravity
-from navsense.environment.magnetic import WorldMagneticModel
+from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
 from navsense.errors import FieldError, SdfError
 from navsense.geodesy import Origin

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from navsense.clock.base import ClockStep
-from navsense.environment.anomaly import Anomaly
+from navsense.environment.magnetic import Anomaly
 from navsense.errors import NavsenseError, SensorError
 from navsense.inputs import parse_decimal
 from navsense.noise.faults import Faults
@@ -55,7 +55,7 @@ def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
             planned.append(_parse_scheduled_fault(context, child, spec, outputs))
     with context.collect_errors():
         try:
-            return Faults(**values, planned=tuple(planned)) if context.problem_count == before else NO_FAULTS
+            return Faults(**values, scheduled=tuple(planned)) if context.problem_count == before else NO_FAULTS
         except SensorError as error:
             allowed = f"{error.what}: {error.allowed}" if error.allowed else f"must be at most {MAX_VALUE:g}"
             raise invalid_value(element, str(error.value), allowed, remedy=error.remedy) from error

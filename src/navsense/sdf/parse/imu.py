@@ -31,7 +31,6 @@ from functools import partial
 from typing import Any
 
 from navsense.errors import SdfError
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.pose import from_rpy, multiply, normalize
 from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
@@ -45,6 +44,7 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
 from navsense.sensors.imu import NO_ORIGIN
 from navsense.typing import Quaternion
+from navsense.validation import MAX_MAGNITUDE
 
 AXES = {tag: ElementBinding(Imu, parent=tag) for tag in ("angular_velocity", "linear_acceleration")}
 IMU = ElementBinding(

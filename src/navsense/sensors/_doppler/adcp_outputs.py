@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.sensors._doppler.validation import validate_reals
 from navsense.typing import FloatArray
+from navsense.validation import MAX_MAGNITUDE
 
 OUTPUTS = (
     ("velocity", "m3", "m/s"),

@@ -24,8 +24,8 @@ from typing import Final
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.sensors._doppler.validation import validate_reals
+from navsense.validation import MAX_MAGNITUDE
 
 MIN_STRENGTH: Final = -100.0
 """dB: fainter echoes are as noisy as this."""

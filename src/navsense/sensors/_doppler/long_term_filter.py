@@ -25,10 +25,9 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE
 from navsense.sensors._doppler.solution import invert_symmetric
 from navsense.typing import FloatArray, Times, Vectors
-from navsense.validation import validate_types
+from navsense.validation import MAX_MAGNITUDE, validate_types
 
 FILTER_COUNT: Final = 2
 """Filters: over the bottom, through the water."""

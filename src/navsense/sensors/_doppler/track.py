@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, fields, replace
 from navsense.errors import SensorError
 from navsense.field_metadata import NON_NEGATIVE
 from navsense.kernels import kernel
-from navsense.noise.channel import MAX_MAGNITUDE, NEUTRAL, Noise
-from navsense.validation import validate_types
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.validation import MAX_MAGNITUDE, validate_types
 
 
 @dataclass(frozen=True)

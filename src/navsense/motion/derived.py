@@ -1,6 +1,6 @@
-"""A frame fixed to a moving one: the exact lever arm.
+"""Motions derived from another motion: a frame attached to a body (exact lever arm), and a cache.
 
-Frame s stands still in the body frame b, at `r` (m, in b) and turned by `rotation_bs`; R = rotation_wb:
+Frame s is fixed in the body frame b at position r (m, in b) with rotation rotation_bs. With R = rotation_wb:
 
     p_s = p_b + R r
     v_s = v_b + R (omega x r)
@@ -8,7 +8,7 @@ Frame s stands still in the body frame b, at `r` (m, in b) and turned by `rotati
     rotation_ws = rotation_wb rotation_bs
     omega_s = rotation_bs^-1 omega,   alpha_s = rotation_bs^-1 alpha
 
-omega and alpha are the body's angular velocity and acceleration in b, omega_s and alpha_s the same in s.
+omega and alpha are the angular velocity and angular acceleration in b, omega_s and alpha_s the same in s.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from navsense.kernels import kernel
-from navsense.motion._checks import pose_row
-from navsense.motion.base import Motion, MotionBlock, empty_arrays
+from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
+from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
+from navsense.motion.trajectory import Trajectory
 from navsense.pose import IDENTITY, Pose
 from navsense.rotation import cross, multiply, rotate
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
@@ -40,7 +41,7 @@ def _transform_block(
     out_acceleration: Vectors,
     out_alpha: Vectors,
 ) -> None:
-    """Write the truth of the mounted frame, one row an instant; `pose` (7,) is r (m) and rotation_bs (w x y z)."""
+    """Write the motion of frame s; `pose` (7,) is r (m) and rotation_bs (w x y z)."""
     rx, ry, rz = pose[0], pose[1], pose[2]
     sw, sx, sy, sz = pose[3], pose[4], pose[5], pose[6]
     for i in range(position.shape[0]):
@@ -76,10 +77,9 @@ def _transform_block(
 
 @dataclass(frozen=True)
 class AttachedMotion:
-    """The frame s that stands still at `pose` (m, unit quaternion: x_b = rotation_bs x_s + r) in the frame b of `base`.
+    """The motion of the frame s that is fixed at `pose` (x_b = rotation_bs x_s + r, m) in the frame b of `base`.
 
-    The identity gives the block of `base` as it is. Raises `MotionError` where the pose is not finite or its quaternion
-    not of unit length.
+    For the identity, `at` returns the block of `base`.
     """
 
     base: Motion
@@ -88,19 +88,19 @@ class AttachedMotion:
     _is_base: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the pose and keep it as one array."""
+        """Convert the pose to an array."""
         object.__setattr__(self, "_row", pose_row(self.pose))
         object.__setattr__(self, "_is_base", self.pose == IDENTITY)
 
     @property
     def end(self) -> float:
-        """Last instant (s) of the base."""
+        """Last time (s) of the base."""
         return self.base.end
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the truth of frame s at the instants `time` (n,) s, in the base's world frame.
+        """Return the motion of frame s at `time` (n,) s, in the base's world frame.
 
-        Raises `MotionError` for an instant below 0 or past `end`.
+        Raises `MotionError` for a time below 0 or after `end`.
         """
         body = self.base.at(time)
         if self._is_base:
@@ -111,12 +111,50 @@ class AttachedMotion:
 
 
 def attach(base: Motion, pose: Pose) -> Motion:
-    """Return the motion of the frame that stands still at `pose` (m, unit quaternion) in the frame of `base`.
+    """Return the motion of the frame that is fixed at `pose` (m, unit quaternion) in the frame of `base`.
 
-    The cheap form of `Mounted`: a still base gives a still frame, its two poses composed once, and the identity gives
-    `base` itself. Raises `MotionError` where the pose is not finite or its quaternion not of unit length.
+    Use this instead of `AttachedMotion`: it returns a `Stationary` for a stationary base, and `base` for the identity.
     """
-    pose_row(pose)
     if isinstance(base, Stationary):
         return Stationary(base.pose @ pose)
     return base if pose == IDENTITY else AttachedMotion(base, pose)
+
+
+CACHE_SIZE = 4
+"""Number of times in the cache of a `CachedMotion`."""
+
+
+class CachedMotion:
+    """The motion `base` with a cache of the last queries of one time.
+
+    A driven motion keeps only its last steps. A sensor that needs an earlier time, such as that of its reference,
+    queries it in each block and receives it from the cache.
+    """
+
+    def __init__(self, base: Motion) -> None:
+        """Start with an empty cache."""
+        self.base = base
+        self._blocks: dict[float, MotionBlock] = {}
+
+    @property
+    def end(self) -> float:
+        """Last time (s) of the base."""
+        return self.base.end
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the motion at `time` (n,) s from the base or from the cache. Raises `MotionError` as the base does."""
+        if time.shape[0] != 1:
+            return self.base.at(time)
+        t = time.item()
+        block = self._blocks.pop(t, None) or self.base.at(time)
+        self._blocks[t] = block
+        if len(self._blocks) > CACHE_SIZE:
+            del self._blocks[next(iter(self._blocks))]
+        return block
+
+
+def is_known_ahead(motion: Motion) -> bool:
+    """Return true if the motion can be queried at any time in advance; false for a motion of the caller."""
+    if isinstance(motion, AttachedMotion):
+        return is_known_ahead(motion.base)
+    return isinstance(motion, Stationary | Trajectory | Replay)
