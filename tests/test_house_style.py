@@ -57,8 +57,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
 PRIVATE: dict[tuple[str, str], str] = {
-    ("analysis.doppler", "sensors._doppler"): "measures each error by what goes into it",
-    ("analysis.profiles", "sensors._doppler"): "measures each error by what goes into it",
     ("sdf.plugins.dsros_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
     ("sdf.plugins.uuv_dvl", "sdf.parse._mount"): "reads what stands in a file as sensors are read",
     ("sdf.plugins.uuv_dvl", "sdf.parse._plugin_sensor"): "reads what stands in a file as sensors are read",
@@ -405,8 +403,8 @@ def test_what_is_private_is_imported_from_its_own_folder() -> None:
 
 
 def test_what_is_private_is_seen() -> None:
-    named = [("sensors._doppler.beams", 1), ("recordings.base", 2), ("_ziggurat", 3)]
-    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._doppler", 1)]
+    named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
+    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
     assert not list(strangers("sensors.dvl", False, named))
     assert not list(strangers("sensors", True, named))
 

@@ -40,7 +40,7 @@ from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.ros1_metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler import DvlMessageOptions, MessageDialect
 from navsense.testing import example_world
 from navsense.world import World
 

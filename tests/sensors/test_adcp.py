@@ -41,10 +41,9 @@ from navsense.sensors import (
     Transducer,
     make_janus_beams,
 )
-from navsense.sensors._doppler import ensemble_average, ensemble_kernels
-from navsense.sensors._doppler.adcp_outputs import ECHO_RANGE, schedule_pings
-from navsense.sensors._doppler.beams import Beams
 from navsense.sensors.base import Measurement
+from navsense.sensors.doppler import Beams, ensemble
+from navsense.sensors.doppler.ensemble import ECHO_RANGE, schedule_pings
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
@@ -149,7 +148,7 @@ def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPa
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
     motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
     whole = told(spec, motion, sea(), 8).arrays
-    monkeypatch.setattr("navsense.sensors._doppler.water_velocity._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
+    monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
     parts = told(spec, motion, sea(), 8).arrays
     assert np.isnan(whole["velocity"]).any()
     assert np.isfinite(whole["velocity"]).any()
@@ -288,12 +287,12 @@ def test_the_test_vectors_of_ooi() -> None:
     axes = -np.array([(s, 0.0, c), (-s, 0.0, c), (0.0, -s, c), (0.0, s, c)])
     heard = np.array([[row[f"b{i}_mm_s"] / 1000.0 for i in (1, 2, 3, 4)] for row in rows])[None, None]
     frame = turned.as_quat(scalar_first=True)[None, None]
-    rules = np.array([ensemble_kernels.EARTH, ensemble_kernels.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0])
+    rules = np.array([ensemble.EARTH, ensemble.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0])
     velocity, error, share, ways = np.empty((1, 10, 3)), np.empty((1, 10)), np.empty((1, 10)), np.empty((1, 10, 4))
     beams, room = (np.empty((1, 10, 4)), np.empty((1, 10, 4)), np.empty((1, 4))), (np.empty((3, 4)),)
     cells = (np.arange(1.0, 11.0), 1.0, heard, frame, frame, axes, np.array((0.0, 0.0, -1.0)), np.full(4, c))
     good = np.empty(4, dtype=np.bool_)
-    ensemble_kernels.average_profile(rules, *cells, velocity, error, share, ways, *beams, *room, good, np.empty((3, 3)))
+    ensemble.compute_profile(rules, *cells, velocity, error, share, ways, *beams, *room, good, np.empty((3, 3)))
     expected = [[row["east_m_s"], row["north_m_s"], row["up_m_s"]] for row in rows]
     assert velocity[0] == pytest.approx(np.array(expected), rel=0.0, abs=5e-5 + ROUNDING)
     assert error[0] == pytest.approx(np.array([row["error_m_s"] for row in rows]), rel=0.0, abs=1e-6 + ROUNDING)
@@ -484,7 +483,7 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
     heard: dict[str, AnyArray] = {}
 
     def spy(name: str) -> Any:
-        real, key = getattr(ensemble_average, name), name.removeprefix("average_")
+        real, key = getattr(ensemble, name), name.removeprefix("average_")
 
         def called(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
             heard[key], heard[f"{key} shown"], heard["echo"] = found[-1], found[0], inside[ECHO_RANGE]
@@ -493,7 +492,7 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
         return called
 
     for name in ("average_profile", "average_bottom"):
-        monkeypatch.setattr(ensemble_average, name, spy(name))
+        monkeypatch.setattr(ensemble, name, spy(name))
     pings, limit, spread = (7, 5), 0.12, 0.05
     weak = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
     spec = sheet(

@@ -23,9 +23,8 @@ from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
 from navsense.recordings.dataset_reader import open_recording
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
+from navsense.sensors.doppler import DopplerTrack, WaterMassLayer
 from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode, Transducer
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks

@@ -33,19 +33,18 @@ from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.random_streams import Draws
-from navsense.sensors._doppler import ping
-from navsense.sensors._doppler.beams import ONE_RAY
-from navsense.sensors._doppler.dvl_outputs import (
+from navsense.sensors.base import Output, Sensor, evaluate_signals
+from navsense.sensors.doppler import Beam, Beams, DopplerTrack, EchoStrength, ping
+from navsense.sensors.doppler.beams import ONE_RAY
+from navsense.sensors.doppler.ping import (
     BOTTOM_BEAM_VELOCITY,
     ECHO_INCIDENCE,
     ECHO_RANGE,
     SENSOR_VELOCITY,
-    TIME_OF_VALIDITY,
-    WATER_BEAM_VELOCITY,
-    WATER_TIME_OF_VALIDITY,
+    TIME_OF_VALIDITY_KEY,
+    WATER_BEAM_VELOCITY_KEY,
+    WATER_TIME_OF_VALIDITY_KEY,
 )
-from navsense.sensors.base import Output, Sensor, evaluate_signals
-from navsense.sensors.doppler import Beam, Beams, DopplerTrack, EchoStrength
 from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode
 from navsense.sensors.range import Cone
 from navsense.ticks import Ticks
@@ -68,7 +67,7 @@ CLOSE = 1e-9
 ACTED_ON: Mapping[str, str] = {
     "beam_velocity": BOTTOM_BEAM_VELOCITY,
     "beam_range": ECHO_RANGE,
-    "water_beam_velocity": WATER_BEAM_VELOCITY,
+    "water_beam_velocity": WATER_BEAM_VELOCITY_KEY,
 }
 """Outputs, and the ideal values that their noise acts on."""
 
@@ -89,7 +88,7 @@ class Boundless(Dvl):
             return super().ideal(motion, environment, ticks)
         once = super().ideal(motion, environment, Ticks(ticks.index[:1], ticks.rate))
         same = {name: np.repeat(array, len(ticks), axis=0) for name, array in once.items()}
-        times = dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time)
+        times = dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY_KEY, WATER_TIME_OF_VALIDITY_KEY), ticks.time)
         return {**same, **times, **evaluate_signals(self, environment, ticks.time)}
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -158,7 +157,10 @@ def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
     draws = Draws(sheet.processes(), 1, (0, "declared", sheet.type, key, repr(rate)))
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
-    ideal |= {**dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time), **given}
+    ideal |= {
+        **dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY_KEY, WATER_TIME_OF_VALIDITY_KEY), ticks.time),
+        **given,
+    }
     _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(count))
     return measured.arrays
 
@@ -166,7 +168,7 @@ def _told(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
 def _moving(sheet: Dvl, velocity: FloatArray) -> dict[str, AnyArray]:
     """Return the ideal values of velocities (n, 3) m/s over the bottom and through still water."""
     told = velocity @ sheet.beams.axes.T
-    return {SENSOR_VELOCITY: np.ascontiguousarray(velocity), BOTTOM_BEAM_VELOCITY: told, WATER_BEAM_VELOCITY: told}
+    return {SENSOR_VELOCITY: np.ascontiguousarray(velocity), BOTTOM_BEAM_VELOCITY: told, WATER_BEAM_VELOCITY_KEY: told}
 
 
 def _spread(name: str, declared: float, samples: AnyArray, unit: str) -> Estimate:

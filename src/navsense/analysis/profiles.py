@@ -25,7 +25,10 @@ import numpy as np
 from navsense.analysis.estimates import DIGITS, Estimate, Moved, MovedTerm
 from navsense.motion.stationary import Stationary
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.adcp_outputs import (
+from navsense.sensors.adcp import Adcp
+from navsense.sensors.base import Sensor
+from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength
+from navsense.sensors.doppler.ensemble import (
     ATTITUDE,
     BOTTOM_BEAM_VELOCITY,
     BOTTOM_OUTPUT_ROTATION,
@@ -35,9 +38,6 @@ from navsense.sensors._doppler.adcp_outputs import (
     OUTPUT_ROTATION,
     SENSOR_VELOCITY,
 )
-from navsense.sensors.adcp import Adcp
-from navsense.sensors.base import Sensor
-from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength
 from navsense.sensors.dvl import Transducer
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray

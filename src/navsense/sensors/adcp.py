@@ -43,8 +43,13 @@ from navsense.noise.channel import Noise
 from navsense.random_streams import RandomProcess
 from navsense.rotation import multiply_arrays
 from navsense.sensors._cross_axis import check_numbers
-from navsense.sensors._doppler import beam_faults, description, ensemble_average, ensemble_kernels
-from navsense.sensors._doppler.adcp_outputs import (
+from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
+from navsense.sensors.doppler import description, ensemble
+from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.cells import BottomHits, DepthCells, find_cell_velocities
+from navsense.sensors.doppler.echoes import SOUND_SPEED, find_echoes, get_sound_speed
+from navsense.sensors.doppler.ensemble import (
     ATTITUDE,
     BOTTOM_BEAM_VELOCITY,
     BOTTOM_OUTPUT_ROTATION,
@@ -57,21 +62,14 @@ from navsense.sensors._doppler.adcp_outputs import (
     OUTPUTS,
     RELATIVE_VELOCITY,
     SENSOR_VELOCITY,
-    Accuracy,
     BinMapping,
     CoordinateSystem,
     PingSchedule,
     parse_shape,
     schedule_pings,
 )
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.cells import BottomHits, DepthCells, find_cell_velocities
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import SOUND_SPEED, find_echoes, get_sound_speed
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.validation import validate_counts, validate_duration, validate_reals
-from navsense.sensors._doppler.water_layer import get_forward_cosines
-from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
+from navsense.sensors.doppler.specification import MessageDialect, validate_counts, validate_duration, validate_reals
+from navsense.sensors.doppler.water import get_forward_cosines
 from navsense.sensors.dvl import Transducer
 from navsense.sensors.range import Cone, Sound
 from navsense.ticks import Ticks
@@ -145,7 +143,7 @@ class Adcp:
     type: ClassVar[str] = "adcp"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = beam_faults.ADCP_SOURCE_ARRAYS
+    source_arrays: ClassVar[tuple[str, ...]] = ensemble.ADCP_SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
@@ -371,7 +369,7 @@ class Adcp:
         true = get_sound_speed(environment, there)
         ratio = np.ones(validity_time.shape) if self.sound.speed is None else self.sound.speed / true
         turned = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
-        orientation, _ = self._compute_rotations(there.rotation_wb, turned, ensemble_kernels.INSTRUMENT)
+        orientation, _ = self._compute_rotations(there.rotation_wb, turned, ensemble.INSTRUMENT)
         inputs = self._sample_profile(motion, environment, time, ratio, turned)
         perfect = inputs[CELL_BEAM_VELOCITY]
         if self.sound.speed is not None:
@@ -386,8 +384,7 @@ class Adcp:
             "orientation": self._rotate_to_instrument(orientation),
         }
         return {
-            name: ensemble_average.expand_rows(array, rows, len(ticks))
-            for name, array in (*shown.items(), *inputs.items())
+            name: ensemble.expand_rows(array, rows, len(ticks)) for name, array in (*shown.items(), *inputs.items())
         }
 
     def _compute_rotations(
@@ -395,7 +392,7 @@ class Adcp:
     ) -> tuple[Quaternions, Quaternions]:
         """Return the rotations (q, 4) from the sensor's axes to east, north, up and to those that are told in."""
         attitude, frames = np.empty(rotation_ws.shape), np.empty(rotation_ws.shape)
-        ensemble_kernels.compute_rotations(
+        ensemble.compute_rotations(
             rotation_ws, heading, np.array(self._instrument_rotation), coordinates, attitude, frames
         )
         return attitude, frames
@@ -418,9 +415,7 @@ class Adcp:
         found = find_cell_velocities(
             self.beams, self.cells, *at, stretch, bottom, side_lobes=lobes, as_points=self._is_classic
         )
-        attitude, frames = self._compute_rotations(
-            truth.rotation_wb, heading, int(self._rules[ensemble_kernels.COORDINATES])
-        )
+        attitude, frames = self._compute_rotations(truth.rotation_wb, heading, int(self._rules[ensemble.COORDINATES]))
         shape = (n, p, m, k)
         return {
             CELL_BEAM_VELOCITY: found.along.reshape(shape),
@@ -438,9 +433,9 @@ class Adcp:
         truth = motion.at(instants)
         beams = self.beams.nearest_ray_beams if self.classic else self.beams
         met = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
-        _, frames = self._compute_rotations(truth.rotation_wb, heading, int(self._rules[ensemble_kernels.COORDINATES]))
+        _, frames = self._compute_rotations(truth.rotation_wb, heading, int(self._rules[ensemble.COORDINATES]))
         own = np.empty((instants.size, 3))
-        ensemble_kernels.rotate_to_sensor(truth.velocity_w, truth.rotation_wb, own)
+        ensemble.rotate_to_sensor(truth.velocity_w, truth.rotation_wb, own)
         return {
             ECHO_RANGE: met.range_in_reach.reshape(n, p, k),
             BOTTOM_BEAM_VELOCITY: met.velocity.reshape(n, p, k),
@@ -451,7 +446,7 @@ class Adcp:
     def _average_ideal(self, inputs: Mapping[str, FloatArray], along: FloatArray) -> dict[str, AnyArray]:
         """Return what ensembles without errors say."""
         rules = self._rules.copy()
-        rules[ensemble_kernels.ERROR_LIMIT], rules[ensemble_kernels.MIN_GOOD_SHARE] = math.inf, 0.0
+        rules[ensemble.ERROR_LIMIT], rules[ensemble.MIN_GOOD_SHARE] = math.inf, 0.0
         found = self._average_ensembles(rules, inputs, along, inputs[ECHO_RANGE], inputs[BOTTOM_BEAM_VELOCITY])
         return {name: found[name] for name in (*IDEAL_OUTPUTS, RELATIVE_VELOCITY[0]) if name in found}
 
@@ -464,14 +459,14 @@ class Adcp:
         bottom: FloatArray,
     ) -> dict[str, AnyArray]:
         """Return what ensembles say whose pings hear velocities and show ranges."""
-        laid = ensemble_average.ProfilerGeometry(self.beams, get_forward_cosines(self.beams), self.cells)
-        told = ensemble_average.average_profile(rules, laid, inputs, received) | ensemble_average.average_bottom(
+        laid = ensemble.ProfilerGeometry(self.beams, get_forward_cosines(self.beams), self.cells)
+        told = ensemble.average_profile(rules, laid, inputs, received) | ensemble.average_bottom(
             rules, laid, inputs, ranges, bottom
         )
         if not self.motion_compensated:
             return told
         kept = {RELATIVE_VELOCITY[0]: told["velocity"].copy()}
-        ensemble_kernels.add_motion(told["velocity"], told["bottom_velocity"])
+        ensemble.add_motion(told["velocity"], told["bottom_velocity"])
         return kept | told
 
     def measure(
@@ -489,8 +484,8 @@ class Adcp:
         geometry = (assumed / true, self._is_phased_array, self.beams.axes, self.beams.axis, inputs[SENSOR_VELOCITY])
         systematic = (float(state.systematic[1, 0]), state.systematic[1, 1:])
         heard_bottom = (inputs[ECHO_RANGE], inputs[BOTTOM_BEAM_VELOCITY], *geometry, *systematic)
-        ensemble_kernels.add_bottom_errors(*heard_bottom, sigmas, rows, emitted_rows, draws, track, ranges)
-        beam_faults.add_adcp_faults((received, track, ranges), ideal, emitted_rows)
+        ensemble.add_bottom_errors(*heard_bottom, sigmas, rows, emitted_rows, draws, track, ranges)
+        ensemble.add_adcp_faults((received, track, ranges), ideal, emitted_rows)
         found = self._average_ensembles(self._rules, inputs, received, ranges, track)
         wanted = "beam_velocity" if self.coordinates is CoordinateSystem.BEAM else "velocity"
         is_good = np.isfinite(found[wanted]).any(axis=(1, 2))
@@ -498,7 +493,7 @@ class Adcp:
         found |= {"echo": np.where(lost, math.nan, echo), "correlation": np.where(lost, math.nan, rho)}
         found |= {"sound_speed": assumed, "time_of_validity": ideal["time_of_validity"][emitted_rows]}
         found["orientation"] = ideal["orientation"][emitted_rows]
-        arrays = {name: ensemble_average.expand_rows(array, emitted_rows, n) for name, array in found.items()}
+        arrays = {name: ensemble.expand_rows(array, emitted_rows, n) for name, array in found.items()}
         for name, constant in (("cell_distance", self.cell_distance), ("beam_direction", self.beam_direction)):
             arrays[name] = np.repeat(constant[None], n, axis=0)
         arrays = {output.name: arrays[output.name] for output in self.outputs}
@@ -525,12 +520,12 @@ class Adcp:
         factor[:], lock[:], echo[:], rho[:] = 1.0, 1.0, math.nan, 1.0
         if self.backscatter is not None:
             figures = _strength_parameters(self.backscatter)
-            ensemble_kernels.compute_echo_effects(*figures, self._slant_ranges, 1.0 / ratio, factor, lock, echo, rho)
+            ensemble.compute_echo_effects(*figures, self._slant_ranges, 1.0 / ratio, factor, lock, echo, rho)
         rows = (self._find_draw_row("profile", "white"), self._find_draw_row("profile", "lock"))
         systematic, out = state.systematic[0], np.empty(along.shape)
         errors = (float(systematic[0]), systematic[1:], self.ping_stddev, factor, lock)
         water_heard = (along, inputs[CELL_AXIAL_VELOCITY], ratio, self._is_phased_array, self.beams.axes)
-        ensemble_kernels.add_cell_errors(*water_heard, *errors, *rows, emitted_rows, draws, out)
+        ensemble.add_cell_errors(*water_heard, *errors, *rows, emitted_rows, draws, out)
         return out, echo, rho
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:

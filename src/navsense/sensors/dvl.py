@@ -41,47 +41,46 @@ from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.random_streams import RandomProcess
 from navsense.sensors._cross_axis import check_numbers
-from navsense.sensors._doppler import (
-    beam_faults,
+from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.doppler import (
     beam_inputs,
     datasheet,
     description,
     long_term_filter,
     ping,
-    random_processes,
 )
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.dvl_outputs import (
-    ATTITUDE,
-    BOTTOM_BEAM_VELOCITY,
-    ECHO_INCIDENCE,
-    ECHO_RANGE,
-    LAYER_FAR_BOUNDARY,
-    LISTENING_TIME,
-    OUTPUTS,
-    PER_BEAM,
-    SENSOR_VELOCITY,
-    TIME_OF_VALIDITY,
-    WATER_BEAM_VELOCITY,
-    WATER_TIME_OF_VALIDITY,
-    PingArrays,
-    allocate,
-)
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import (
+from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
+    FixedMotionBlock,
     compute_echo_timing,
+    compute_platform_state,
     compute_receive_times,
     compute_transmit_times,
     find_echoes,
     get_sound_speed,
 )
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.platform_state import FixedMotionBlock, compute_platform_state
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.validation import validate_reals
-from navsense.sensors._doppler.water_layer import (
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.ping import (
+    ATTITUDE,
+    BOTTOM_BEAM_VELOCITY,
+    ECHO_INCIDENCE,
+    ECHO_RANGE,
+    LAYER_FAR_BOUNDARY_KEY,
+    LISTENING_TIME,
+    OUTPUTS,
+    PER_BEAM,
+    SENSOR_VELOCITY,
+    TIME_OF_VALIDITY_KEY,
+    WATER_BEAM_VELOCITY_KEY,
+    WATER_TIME_OF_VALIDITY_KEY,
+    PingArrays,
+    allocate,
+)
+from navsense.sensors.doppler.specification import DvlMessageOptions, MessageDialect, validate_reals
+from navsense.sensors.doppler.water import (
     WaterMassLayer,
     compute_middle_times,
     find_bottom_distance,
@@ -89,8 +88,6 @@ from navsense.sensors._doppler.water_layer import (
     find_layer_velocities,
     get_forward_cosines,
 )
-from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
-from navsense.sensors.catalogue import load_part
 from navsense.sensors.range import Cone, Sound
 from navsense.sensors.user_arrays import apply, check_time
 from navsense.series import Reading, make_read_only
@@ -187,7 +184,7 @@ class Dvl:
     type: ClassVar[str] = "dvl"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = beam_faults.DVL_SOURCE_ARRAYS
+    source_arrays: ClassVar[tuple[str, ...]] = ping.DVL_SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
         """Refuse what no instrument can have."""
@@ -246,16 +243,12 @@ class Dvl:
         """Random processes beside those of the channels."""
         acts = {"locks": self.strength is not None, "drops": self.dropout_probability > 0.0}
         acts["turns"] = self.misalignment_stddev > 0.0
-        return random_processes.list_processes(
-            len(self.beams.beams), self.bottom, self.water, self._dialect_rules, **acts
-        )
+        return ping.list_processes(len(self.beams.beams), self.bottom, self.water, self._dialect_rules, **acts)
 
     @cached_property
     def _draw_rows(self) -> tuple[IntArray, IntArray]:
         """Rows of draws of each beam and of each axis."""
-        return random_processes.make_draw_tables(
-            self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick
-        )
+        return ping.make_draw_tables(self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick)
 
     @cached_property
     def _dialect_rules(self) -> int:
@@ -431,14 +424,14 @@ class Dvl:
             ECHO_RANGE: echo.range,
             ECHO_INCIDENCE: echo.incidence,
             BOTTOM_BEAM_VELOCITY: echo.velocity,
-            WATER_BEAM_VELOCITY: water_velocity,
+            WATER_BEAM_VELOCITY_KEY: water_velocity,
         }
         inputs |= {
             ATTITUDE: attitude,
             SENSOR_VELOCITY: own,
             LISTENING_TIME: listening,
-            WATER_TIME_OF_VALIDITY: water_validity_time,
-            LAYER_FAR_BOUNDARY: far_boundary,
+            WATER_TIME_OF_VALIDITY_KEY: water_validity_time,
+            LAYER_FAR_BOUNDARY_KEY: far_boundary,
         }
         return {**self._solve_ideal(inputs, validity_time, sound), **evaluate_signals(self, environment, time)}
 
@@ -452,15 +445,15 @@ class Dvl:
         n, k = echo.shape
         outputs, heard = (
             allocate(n, k),
-            (echo, inputs[ECHO_INCIDENCE], inputs[BOTTOM_BEAM_VELOCITY], inputs[WATER_BEAM_VELOCITY]),
+            (echo, inputs[ECHO_INCIDENCE], inputs[BOTTOM_BEAM_VELOCITY], inputs[WATER_BEAM_VELOCITY_KEY]),
         )
         moved, laid = (inputs[ATTITUDE], inputs[SENSOR_VELOCITY]), (beams.axes, beams.positions)
-        valid = (validity_time, inputs[WATER_TIME_OF_VALIDITY], inputs[LAYER_FAR_BOUNDARY])
+        valid = (validity_time, inputs[WATER_TIME_OF_VALIDITY_KEY], inputs[LAYER_FAR_BOUNDARY_KEY])
         ping.solve_ideal_ping(self._ideal_rules, self._output_rotation, *heard, *moved, *laid, *valid, sound, *outputs)
         shown = {
             "time_of_validity": outputs.scalars[ping.TIME_OF_VALIDITY],
             "sound_speed": sound,
-            TIME_OF_VALIDITY: validity_time,
+            TIME_OF_VALIDITY_KEY: validity_time,
         }
         return {**outputs.ideal_arrays(), **shown, **inputs}
 
@@ -514,16 +507,18 @@ class Dvl:
         received, ideals = np.empty((10, n, k)), np.empty((3 * k, n))
         floors = (self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate))
         serial = (self.beams.axis, state.misalignment, state.systematic)
-        true = (echo, ideal[ECHO_INCIDENCE], ideal[BOTTOM_BEAM_VELOCITY], ideal[WATER_BEAM_VELOCITY], own, sound)
+        true = (echo, ideal[ECHO_INCIDENCE], ideal[BOTTOM_BEAM_VELOCITY], ideal[WATER_BEAM_VELOCITY_KEY], own, sound)
         ping.receive_beams(
             tracks, floors, rate, loud, phased, assumed, axes, *serial, rows, draws, *true, received, ideals
         )
         warmth, slowly = ideal.get(TEMPERATURE), draws[: self._channels.draws_per_tick]
         channels, values, slow = self._channels.apply(state.channels, ticks, slowly, ideals.T, temperature=warmth)
-        beam_faults.add_dvl_faults(values, ideal)
+        ping.add_dvl_faults(values, ideal)
         rough = floors[0] if self._dialect_rules == ping.UUV else floors[1]
         about = (ideal[ATTITUDE], own, ticks.time, emitted, axes, self.beams.positions, unlocked_until)
-        valid = np.array((ideal[TIME_OF_VALIDITY], ideal[WATER_TIME_OF_VALIDITY], ideal[LAYER_FAR_BOUNDARY]))
+        valid = np.array(
+            (ideal[TIME_OF_VALIDITY_KEY], ideal[WATER_TIME_OF_VALIDITY_KEY], ideal[LAYER_FAR_BOUNDARY_KEY])
+        )
         known = (valid, sound, assumed, rough, own_rows, draws)
         ping.solve_ping(self._rules, self._output_rotation, values.T, received, *about, *known, *outputs)
         return channels, slow
@@ -565,8 +560,8 @@ class Dvl:
             inputs[LISTENING_TIME] = beam_inputs.compute_listening_times(
                 inputs[ECHO_RANGE], sound, self.maximum_range, self.processing_time
             )
-        inputs.setdefault(LAYER_FAR_BOUNDARY, np.full(count, math.nan))
-        ideal = self._solve_ideal({**inputs, WATER_TIME_OF_VALIDITY: seconds}, seconds, np.full(count, sound))
+        inputs.setdefault(LAYER_FAR_BOUNDARY_KEY, np.full(count, math.nan))
+        ideal = self._solve_ideal({**inputs, WATER_TIME_OF_VALIDITY_KEY: seconds}, seconds, np.full(count, sound))
         skip_ideal, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
         return apply(
             *one,

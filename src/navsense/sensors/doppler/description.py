@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from navsense.sensors._doppler.beams import Beams, BeamWeighting
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import SOUND_SPEED
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beams import Beams, BeamWeighting
+from navsense.sensors.doppler.echoes import SOUND_SPEED
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.water import WaterMassLayer
 from navsense.typing import Vector
 
 WEIGHTING_TEXTS = {

@@ -17,18 +17,18 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.sensors._doppler.beams import Beams
-from navsense.sensors._doppler.dvl_outputs import (
+from navsense.sensors.doppler.beams import Beams
+from navsense.sensors.doppler.ping import (
     ATTITUDE,
     BOTTOM_BEAM_VELOCITY,
     ECHO_INCIDENCE,
     ECHO_RANGE,
-    LAYER_FAR_BOUNDARY,
+    LAYER_FAR_BOUNDARY_KEY,
     LISTENING_TIME,
     SENSOR_VELOCITY,
-    WATER_BEAM_VELOCITY,
+    WATER_BEAM_VELOCITY_KEY,
 )
-from navsense.sensors._doppler.water_layer import WaterMassLayer, find_far_boundaries
+from navsense.sensors.doppler.water import WaterMassLayer, find_far_boundaries
 from navsense.sensors.plausibility import check_minimum, check_values
 from navsense.sensors.user_arrays import check_rows
 from navsense.typing import FloatArray, Quaternion, Vector, Vectors
@@ -116,7 +116,7 @@ def make_bottom_inputs(
         ECHO_RANGE: distance,
         ECHO_INCIDENCE: cosine,
         BOTTOM_BEAM_VELOCITY: told,
-        WATER_BEAM_VELOCITY: nothing,
+        WATER_BEAM_VELOCITY_KEY: nothing,
         ATTITUDE: attitude,
         SENSOR_VELOCITY: own,
         LISTENING_TIME: np.zeros(count),
@@ -135,7 +135,7 @@ def make_water_inputs(
     found, far = np.empty(shape), find_far_boundaries(layer, bottom)
     _project_velocity(beams.axes, check_velocity("water_velocity", velocity, shape[0]), np.zeros(shape), found)
     found[np.isnan(far)] = math.nan
-    return {WATER_BEAM_VELOCITY: found, LAYER_FAR_BOUNDARY: far}
+    return {WATER_BEAM_VELOCITY_KEY: found, LAYER_FAR_BOUNDARY_KEY: far}
 
 
 def compute_listening_times(distance: FloatArray, sound: float, reach: float, processing: float) -> FloatArray:

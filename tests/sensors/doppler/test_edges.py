@@ -15,12 +15,18 @@ from navsense.errors import SensorError
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy
 from navsense.sensors import Cone
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import MIN_DENSITY, LongTermFilter, filter_pings, make_state
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler import (
+    Beam,
+    Beams,
+    BeamWeighting,
+    DopplerTrack,
+    EchoStrength,
+    LongTermFilter,
+    MessageDialect,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.doppler.long_term_filter import MIN_DENSITY, filter_pings, make_state
 from navsense.sensors.dvl import Dvl, TrackMode
 
 AZIMUTHS = [0.0, 1.5, 3.0, 4.5]

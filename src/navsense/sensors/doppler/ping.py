@@ -18,27 +18,48 @@ three good beams or more, weighted by what is stated of each, and rejected where
 Kernels take few arrays that hold much, as a call costs by their number: `heard` (10, n, k) of n pings and k beams has
 what came back; `figures` (10, n), `beams` (7, n, k), `vectors` (3, n, 3) and `squares` (3, n, 3, 3) what is told.
 `hear` goes up to the slow errors of each beam, which are those of `noise.channels`; `say` goes on from these.
+
+
+What a Doppler instrument tells: its arrays by name, and those that its errors depend on.
+
+What a velocity log draws, and in which rows of a block the draws of its pings stand.
+
+| process | draws |
+|---|---|
+| `long_term` of `bottom`, `water` | once for a serial number: a scale and three offsets |
+| `misalignment` of the `mounting` | once: three angles |
+| `white` of `velocity_x`, `_y`, `_z` | one a tick, of the classic plug-ins, whose noise is on the solved velocity |
+| `white` of `bottom_k`, `water_k` | one a tick and beam |
+| `lock`, `dropout` of `beam_k` | one a tick and beam, uniform |
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from navsense.kernels import kernel
-from navsense.rotation import multiply, rotate
-from navsense.sensors._doppler.beams import MIN_BEAMS
-from navsense.sensors._doppler.echo_strength import compute_lock_probability, compute_noise_factor, compute_strength
-from navsense.sensors._doppler.solution import (
+from navsense.noise.scheduled_faults import OFFSET_SUFFIX
+from navsense.random_streams import RandomProcess
+from navsense.rotation import rotate
+from navsense.sensors.doppler.beam_errors import (
+    DopplerTrack,
+    compute_lock_probability,
+    compute_noise_factor,
+    compute_stddev,
+    compute_strength,
+)
+from navsense.sensors.doppler.beams import MIN_BEAMS
+from navsense.sensors.doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
     compute_error_velocity,
     solve_velocity,
 )
-from navsense.sensors._doppler.track import compute_stddev
-from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 MIN_RANGE, MAX_RANGE, MIN_INCIDENCE_COSINE, ERROR_LIMIT, REACQUISITION, DROPOUT, BOTTOM_MODE, WATER_MODE, DIALECT = (
     range(9)
@@ -366,24 +387,6 @@ def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float
 
 
 @kernel
-def compute_platform_state(
-    velocity_w: Vectors, rotation_ws: Quaternions, heading: FloatArray, attitude: Quaternions, sensor_velocity: Vectors
-) -> None:
-    """Write attitudes (n, 4) of the sensor in east, north, up, and velocities (n, 3) m/s of the world in its frame.
-
-    `heading` (4,) takes the world's axes to east, north, up.
-    """
-    h = heading
-    for n in range(velocity_w.shape[0]):
-        w, x, y, z = rotation_ws[n, 0], rotation_ws[n, 1], rotation_ws[n, 2], rotation_ws[n, 3]
-        a, b, c, d = multiply(h[0], h[1], h[2], h[3], w, x, y, z)
-        attitude[n, 0], attitude[n, 1], attitude[n, 2], attitude[n, 3] = a, b, c, d
-        sensor_velocity[n, 0], sensor_velocity[n, 1], sensor_velocity[n, 2] = rotate(
-            w, -x, -y, -z, velocity_w[n, 0], velocity_w[n, 1], velocity_w[n, 2]
-        )
-
-
-@kernel
 def _estimate_relative_velocity(
     axes: Vectors, beam_velocity: FloatArray, sensor_velocity: Vectors, out: Vectors
 ) -> None:
@@ -685,3 +688,160 @@ def solve_ideal_ping(
     solve_ping(
         rules, frame, values, received, attitude, sensor_velocity, validity_time, emitted, *beside, *nothing, *out
     )
+
+
+PER_BEAM = -1
+"""Axes of an array with a number for each beam."""
+
+OUTPUTS = (
+    ("velocity", 3, "m/s"),
+    ("velocity_covariance", (3, 3), "m^2/s^2"),
+    ("altitude", 0, "m"),
+    ("course", 0, "rad"),
+    ("speed", 0, "m/s"),
+    ("beam_range", PER_BEAM, "m"),
+    ("beam_velocity", PER_BEAM, "m/s"),
+    ("beam_valid", PER_BEAM, "1"),
+    ("range_validity", PER_BEAM, "1"),
+    ("beam_deviation", PER_BEAM, "m/s"),
+    ("water_beam_velocity", PER_BEAM, "m/s"),
+    ("water_beam_deviation", PER_BEAM, "m/s"),
+    ("num_good_beams", 0, "1"),
+    ("velocity_mode", 0, "1"),
+    ("error_velocity", 0, "m/s"),
+    ("long_term_velocity", 3, "m/s"),
+    ("long_term_covariance", (3, 3), "m^2/s^2"),
+    ("time_of_validity", 0, "s"),
+    ("water_velocity", 3, "m/s"),
+    ("water_velocity_covariance", (3, 3), "m^2/s^2"),
+    ("sound_speed", 0, "m/s"),
+    ("water_time_of_validity", 0, "s"),
+    ("water_far", 0, "m"),
+)
+"""Name, axes and unit of each array of a reading."""
+
+IDEAL_OUTPUTS = (
+    *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
+    *("error_velocity", "water_velocity", "water_beam_velocity"),
+)
+"""Outputs that a perfect instrument has too; what is true of the rest is said by none."""
+
+ECHO_RANGE, ECHO_INCIDENCE, BOTTOM_BEAM_VELOCITY, WATER_BEAM_VELOCITY_KEY = (
+    "echo_range",
+    "echo_incidence",
+    "echo_velocity",
+    "layer_velocity",
+)
+ATTITUDE, SENSOR_VELOCITY, LISTENING_TIME = "attitude", "own_velocity", "listening"
+TIME_OF_VALIDITY_KEY, WATER_TIME_OF_VALIDITY_KEY, LAYER_FAR_BOUNDARY_KEY = "bottom_time", "layer_time", "layer_far"
+
+
+class PingArrays(NamedTuple):
+    """What n pings say, as kernels write it (`_doppler.ping`)."""
+
+    scalars: FloatArray
+    per_beam: FloatArray
+    vectors: FloatArray
+    covariances: FloatArray
+
+    def ideal_arrays(self) -> dict[str, FloatArray]:
+        """Return the arrays that a perfect instrument has too, by name."""
+        scalars, per_beam, vectors, _ = self
+        over = (vectors[OVER_BOTTOM], scalars[ALTITUDE], scalars[COURSE], scalars[SPEED])
+        along = (per_beam[SLANT_RANGE], per_beam[BEAM_VELOCITY], scalars[ERROR_VELOCITY])
+        through = (vectors[THROUGH_WATER], per_beam[WATER_BEAM_VELOCITY])
+        return dict(zip(IDEAL_OUTPUTS, (*over, *along, *through), strict=True))
+
+    def named_arrays(self) -> dict[str, FloatArray]:
+        """Return the arrays of a reading by name, in the order of `OUTPUTS`."""
+        altitude, course, speed, count, mode, error, about, sound, water_about, far = self.scalars
+        slant, along, good, size, through, through_size, validity = self.per_beam
+        told, water, long_term = self.vectors
+        told_square, water_square, long_term_square = self.covariances
+        return {
+            "velocity": told,
+            "velocity_covariance": told_square,
+            "altitude": altitude,
+            "course": course,
+            "speed": speed,
+            "beam_range": slant,
+            "beam_velocity": along,
+            "beam_valid": good,
+            "range_validity": validity,
+            "beam_deviation": size,
+            "water_beam_velocity": through,
+            "water_beam_deviation": through_size,
+            "num_good_beams": count,
+            "velocity_mode": mode,
+            "error_velocity": error,
+            "long_term_velocity": long_term,
+            "long_term_covariance": long_term_square,
+            "time_of_validity": about,
+            "water_velocity": water,
+            "water_velocity_covariance": water_square,
+            "sound_speed": sound,
+            "water_time_of_validity": water_about,
+            "water_far": far,
+        }
+
+
+def allocate(pings: int, beams: int) -> PingArrays:
+    """Return room for what so many pings of so many beams say."""
+    return PingArrays(
+        np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3))
+    )
+
+
+def list_processes(
+    beams: int, bottom: DopplerTrack, water: DopplerTrack, dialect: int, *, locks: bool, drops: bool, turns: bool
+) -> tuple[RandomProcess, ...]:
+    """Return the random processes of so many beams beside those of their channels, in the order of their draws.
+
+    `locks`: a beam is locked by chance; `drops`: its pings drop out; `turns`: serial numbers are misaligned.
+    """
+    axes = [RandomProcess(f"velocity_{a}", "white") for a in "xyz"] if dialect != PHYSICAL else []
+    rough = (("bottom", bottom, UUV), ("water", water, DSROS))
+    normal = [what for what, track, not_by in rough if track.is_white and dialect != not_by]
+    found = [RandomProcess(f"{what}_{i}", "white") for what in normal for i in range(beams)]
+    uniform = [what for what, acts in (("lock", locks), ("dropout", drops)) if acts]
+    found += [RandomProcess(f"beam_{i}", what, kind="uniform") for what in uniform for i in range(beams)]
+    once = [
+        RandomProcess(channel, name, initial=count, per_tick=0)
+        for channel, name, count, acts in (
+            ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
+            ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
+            ("mounting", "misalignment", 3, turns),
+        )
+        if acts
+    ]
+    return (*once, *axes, *found)
+
+
+def _find_rows(own: Sequence[RandomProcess], beams: int, what: str, process: str) -> IntArray:
+    """Return the rows of a process's draws, one a beam or axis; -1 where it does not act."""
+    names = [p for p in own if p.per_tick]
+    found = [i for i, p in enumerate(names) if p.name == process and p.channel.rpartition("_")[0] == what]
+    return np.array(found or [-1] * beams, dtype=np.int64)
+
+
+def make_draw_tables(own: Sequence[RandomProcess], beams: int, depth: int) -> tuple[IntArray, IntArray]:
+    """Return rows of draws: (4, k) of each beam as `ping.hear` takes them, and (3,) or more of each axis.
+
+    `depth` rows, those of the channels, stand before the ones of `own`.
+    """
+    given = (("bottom", "white"), ("water", "white"), ("beam", "lock"), ("beam", "dropout"), ("velocity", "white"))
+    found = [_find_rows(own, beams, *one) for one in given]
+    *each, axes = (np.where(rows < 0, rows, rows + depth) for rows in found)
+    return np.array(each), axes
+
+
+DVL_SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
+"""Arrays of the beams that faults act on, in the order of the noise channels."""
+
+
+def add_dvl_faults(values: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
+    """Add the offsets of injected faults in `ideal` to the measurements (n, 3 k) of n pings; NaN stays NaN."""
+    beams = values.shape[1] // len(DVL_SOURCE_ARRAYS)
+    for i, name in enumerate(DVL_SOURCE_ARRAYS):
+        if f"{name}{OFFSET_SUFFIX}" in ideal:
+            values[:, i * beams : (i + 1) * beams] += ideal[f"{name}{OFFSET_SUFFIX}"]

@@ -41,11 +41,16 @@ import numpy as np
 from navsense.environment.base import Environment
 from navsense.kernels import kernel
 from navsense.motion.base import MotionBlock
-from navsense.sensors._doppler.beams import Beams
-from navsense.sensors._doppler.echoes import get_surface_height
-from navsense.sensors._doppler.validation import validate_counts, validate_reals
-from navsense.sensors._doppler.water_layer import MAX_SAMPLES, get_forward_cosines
-from navsense.sensors._doppler.water_velocity import CellVelocities, compute_rise, sample_water_velocity
+from navsense.sensors.doppler.beams import Beams
+from navsense.sensors.doppler.echoes import get_surface_height
+from navsense.sensors.doppler.specification import validate_counts, validate_reals
+from navsense.sensors.doppler.water import (
+    MAX_SAMPLES,
+    CellVelocities,
+    compute_rise,
+    get_forward_cosines,
+    sample_water_velocity,
+)
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 MAX_CELLS = 255

@@ -26,7 +26,7 @@ import numpy as np
 from navsense.errors import SensorError
 from navsense.kernels import kernel
 from navsense.noise.channel import MAX_MAGNITUDE
-from navsense.sensors._doppler.solution import invert_symmetric
+from navsense.sensors.doppler.solution import invert_symmetric
 from navsense.typing import FloatArray, Times, Vectors
 from navsense.validation import validate_types
 

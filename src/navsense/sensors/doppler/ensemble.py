@@ -25,18 +25,30 @@ attitude, and averaged. The share of the pings that were solved is what is good;
 
 Sources: K. L. Deines, Backscatter Estimation Using Broadband Acoustic Doppler Current Profilers, Proc. IEEE Sixth
 Working Conf. on Current Measurement (1999) 249, for the echo; Gordon (`profile`).
+
+
+What a current profiler tells: its arrays by name, their axes, how far off they are, and when its pings are.
+
+Pings of ensembles put together: means over those that are good, by the kernels of `_parse_janus.ensemble`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from navsense.kernels import kernel
+from navsense.noise.scheduled_faults import OFFSET_SUFFIX
 from navsense.rotation import multiply, rotate
-from navsense.sensors._doppler.echo_strength import compute_lock_probability, compute_noise_factor
-from navsense.sensors._doppler.solution import compute_error_velocity, solve_velocity
-from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Vectors
+from navsense.sensors.doppler.beam_errors import compute_lock_probability, compute_noise_factor
+from navsense.sensors.doppler.beams import Beams
+from navsense.sensors.doppler.cells import DepthCells
+from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
 
 BEAM, INSTRUMENT, SHIP, EARTH = range(4)
 """Axes in which velocities are told; the numbers are those of `ds_sensor_msgs/Adcp`."""
@@ -200,7 +212,7 @@ def _solve_beams(
 
 
 @kernel
-def average_profile(
+def compute_profile(
     rules: FloatArray,
     distance: FloatArray,
     size: float,
@@ -342,7 +354,7 @@ def add_bottom_errors(
 
 
 @kernel
-def average_bottom(
+def compute_bottom(
     rules: FloatArray,
     true_range: FloatArray,
     beam_range: FloatArray,
@@ -415,3 +427,195 @@ def rotate_to_sensor(velocity_w: Vectors, rotation_ws: Quaternions, out: Vectors
     for q in range(velocity_w.shape[0]):
         w, x, y, z = rotation_ws[q, 0], -rotation_ws[q, 1], -rotation_ws[q, 2], -rotation_ws[q, 3]
         out[q, 0], out[q, 1], out[q, 2] = rotate(w, x, y, z, velocity_w[q, 0], velocity_w[q, 1], velocity_w[q, 2])
+
+
+OUTPUTS = (
+    ("velocity", "m3", "m/s"),
+    ("beam_velocity", "mk", "m/s"),
+    ("error_velocity", "m", "m/s"),
+    ("percent_good", "m", "1"),
+    ("solutions", "m4", "1"),
+    ("beam_percent_good", "mk", "1"),
+    ("echo", "mk", "dB"),
+    ("correlation", "mk", "1"),
+    ("bottom_range", "k", "m"),
+    ("bottom_velocity", "3", "m/s"),
+    ("bottom_beam_velocity", "k", "m/s"),
+    ("bottom_percent_good", "k", "1"),
+    ("bottom_solutions", "4", "1"),
+    ("orientation", "4", "1"),
+    ("cell_distance", "m", "m"),
+    ("beam_direction", "k3", "1"),
+    ("time_of_validity", "", "s"),
+    ("sound_speed", "", "m/s"),
+)
+"""Name, axes (m cells, k beams) and unit of each array of a reading."""
+
+RELATIVE_VELOCITY = ("relative_velocity", "m3", "m/s")
+"""The same of one array more, where the vehicle's motion is taken out of `velocity`: as it was before that."""
+
+IDEAL_OUTPUTS = (
+    "velocity",
+    "beam_velocity",
+    "error_velocity",
+    "bottom_range",
+    "bottom_velocity",
+    "bottom_beam_velocity",
+)
+"""Outputs that a perfect instrument has too, beside orientation, time and speed of sound."""
+
+CELL_BEAM_VELOCITY, CELL_AXIAL_VELOCITY, ATTITUDE, OUTPUT_ROTATION = "cell_velocity", "cell_axial", "attitude", "frames"
+ECHO_RANGE, BOTTOM_BEAM_VELOCITY, SENSOR_VELOCITY, BOTTOM_OUTPUT_ROTATION = (
+    "echo_range",
+    "echo_velocity",
+    "own_velocity",
+    "bottom_frames",
+)
+
+ERROR_INPUTS = (
+    CELL_BEAM_VELOCITY,
+    CELL_AXIAL_VELOCITY,
+    ATTITUDE,
+    OUTPUT_ROTATION,
+    ECHO_RANGE,
+    BOTTOM_BEAM_VELOCITY,
+    SENSOR_VELOCITY,
+    BOTTOM_OUTPUT_ROTATION,
+)
+"""What the errors of a reading depend on, ensemble by ensemble."""
+
+
+class CoordinateSystem(StrEnum):
+    """Axes in which velocities are told."""
+
+    BEAM = "beam"
+    INSTRUMENT = "instrument"
+    SHIP = "ship"
+    EARTH = "earth"
+
+
+class BinMapping(StrEnum):
+    """How cells of tilted beams come to common heights: not at all, by the nearest cell, on a line between two."""
+
+    NONE = "none"
+    NEAREST = "nearest"
+    LINEAR = "linear"
+
+
+def parse_shape(axes: str, cells: int, beams: int) -> int | tuple[int, ...]:
+    """Return the axes of a row of m cells and k beams; 0 for a scalar."""
+    sizes = tuple({"m": cells, "k": beams}.get(letter) or int(letter) for letter in axes)
+    if "m" in axes or len(sizes) > 1:
+        return sizes
+    return sizes[0] if sizes else 0
+
+
+class PingSchedule(NamedTuple):
+    """How long (s) an ensemble takes, and when pings for the profile and the bottom are about after its beginning (s).
+
+    `mean` (s) is the profile's mean instant.
+    """
+
+    duration: float
+    profile_times: FloatArray
+    bottom_times: FloatArray
+    mean_profile_time: float
+
+
+def schedule_pings(
+    pings: int, bottom_pings: int, durations: tuple[float, float], delays: tuple[float, float]
+) -> PingSchedule:
+    """Return when pings are that stand in turn, as `_parse_janus.ensemble` has it.
+
+    `slots` are how long (s) one for the profile and one for the bottom takes, `about` when in it (s) it is.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    total, passed = pings + bottom_pings, 0.0
+    for s in range(total):
+        kind = 1 if s * bottom_pings % total < bottom_pings else 0
+        found[kind].append(passed + delays[kind])
+        passed += durations[kind]
+    profile, bottom = found
+    return PingSchedule(passed, np.array(profile), np.array(bottom), math.fsum(profile) / len(profile))
+
+
+class ProfilerGeometry(NamedTuple):
+    """How a profiler's beams lie, with the cosine (k,) of each one's angle to their mean, and its cells."""
+
+    beams: Beams
+    slant_cosines: FloatArray
+    cells: DepthCells
+
+    @property
+    def scratch(self) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return room for one solution: three numbers a beam (3, k), which are good (k,), a matrix (3, 3)."""
+        k = self.slant_cosines.size
+        return np.empty((3, k)), np.empty(k, dtype=np.bool_), np.empty((3, 3))
+
+
+def average_profile(
+    rules: FloatArray, geometry: ProfilerGeometry, inputs: Mapping[str, FloatArray], received: FloatArray
+) -> dict[str, AnyArray]:
+    """Return by name what n ensembles tell of the water, p pings of which hear velocities (n, p, m, k) m/s."""
+    n, p, m, k = received.shape
+    velocity, error, share = np.empty((n, m, 3)), np.empty((n, m)), np.empty((n, m))
+    ways, beam, beam_share = np.empty((n, m, OUTCOME_COUNT)), np.empty((n, m, k)), np.empty((n, m, k))
+    turned = (
+        inputs[ATTITUDE],
+        inputs[OUTPUT_ROTATION],
+        geometry.beams.axes,
+        geometry.beams.axis,
+        geometry.slant_cosines,
+    )
+    said = (velocity, error, share, ways, beam, beam_share, np.empty((p, k)))
+    compute_profile(
+        rules, geometry.cells.distances, float(geometry.cells.size), received, *turned, *said, *geometry.scratch
+    )
+    return {
+        "velocity": velocity,
+        "error_velocity": error,
+        "percent_good": share,
+        "solutions": ways,
+        "beam_velocity": beam,
+        "beam_percent_good": beam_share,
+    }
+
+
+def average_bottom(
+    rules: FloatArray,
+    geometry: ProfilerGeometry,
+    inputs: Mapping[str, FloatArray],
+    ping_ranges: FloatArray,
+    received: FloatArray,
+) -> dict[str, AnyArray]:
+    """Return by name what n ensembles tell of the bottom, p pings of which show ranges m, hear velocities (n, p, k)."""
+    n, k = ping_ranges.shape[0], geometry.slant_cosines.size
+    own, ways = np.empty((n, 3)), np.empty((n, OUTCOME_COUNT))
+    along, ranges, share = np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    met = (inputs[ECHO_RANGE], ping_ranges, received, inputs[BOTTOM_OUTPUT_ROTATION], geometry.beams.axes)
+    compute_bottom(rules, *met, own, ways, along, ranges, share, *geometry.scratch)
+    return {
+        "bottom_velocity": own,
+        "bottom_beam_velocity": along,
+        "bottom_range": ranges,
+        "bottom_percent_good": share,
+        "bottom_solutions": ways,
+    }
+
+
+def expand_rows(array: AnyArray, rows: IntArray, count: int) -> AnyArray:
+    """Return rows of `count` ticks, NaN but for those that tell."""
+    out = np.full((count, *array.shape[1:]), math.nan)
+    out[rows] = array
+    return out
+
+
+ADCP_SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
+"""Arrays of the beams that faults act on."""
+
+
+def add_adcp_faults(received: tuple[FloatArray, ...], ideal: Mapping[str, AnyArray], emitted_rows: IntArray) -> None:
+    """Add the offsets of injected faults in the rows `emitted_rows` of `ideal` to the measurements (n, p, ...)."""
+    for name, array in zip(ADCP_SOURCE_ARRAYS, received, strict=True):
+        if f"{name}{OFFSET_SUFFIX}" in ideal:
+            np.add(array, ideal[f"{name}{OFFSET_SUFFIX}"][emitted_rows][:, None], out=array)

@@ -25,11 +25,11 @@ from dataclasses import replace
 from typing import Any
 
 from navsense.errors import MissingDeviationError
-from navsense.sensors._doppler.beams import BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.part_noise import make_noise, to_stddev
+from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.doppler.beams import BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.water import WaterMassLayer
 
 
 def _make_track(part: Part, channel: str, *, temperature: bool) -> DopplerTrack:

@@ -6,8 +6,8 @@ How they work together is in `_parse_janus`. `TRUE` names the arrays of a DVL th
 
 from __future__ import annotations
 
-from navsense.sensors._doppler.adcp_outputs import Accuracy, BinMapping, CoordinateSystem
-from navsense.sensors._doppler.beams import (
+from navsense.sensors.doppler.beam_errors import Accuracy, DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beams import (
     MIN_BEAMS,
     Beam,
     Beams,
@@ -17,13 +17,12 @@ from navsense.sensors._doppler.beams import (
     make_gazebo_rotation,
     make_janus_beams,
 )
-from navsense.sensors._doppler.cells import DepthCells
-from navsense.sensors._doppler.dvl_outputs import IDEAL_OUTPUTS
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer, get_forward_cosines
+from navsense.sensors.doppler.cells import DepthCells
+from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.ping import IDEAL_OUTPUTS
+from navsense.sensors.doppler.specification import DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler.water import WaterMassLayer, get_forward_cosines
 
 __all__ = [
     "IDEAL_OUTPUTS",

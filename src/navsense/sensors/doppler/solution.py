@@ -30,7 +30,7 @@ import math
 
 from navsense.kernels import kernel
 from navsense.rotation import rotate
-from navsense.sensors._doppler.beams import MIN_DETERMINANT
+from navsense.sensors.doppler.beams import MIN_DETERMINANT
 from navsense.typing import BoolArray, FloatArray, Vectors
 
 _MIN_SPREAD = 1e-12

@@ -32,21 +32,26 @@ Nothing is heard in the air nor from beyond the water's surface, which itself se
 The sound that is heard at t went out over the mean of the ranges earlier than it came back, so that
 
     time_of_validity = t - mean(r) / c,  listening = 2 max(r) / c,  r along the axes at t, of the beams that hear
+
+
+How a Doppler instrument is carried: its attitude and velocity, and a motion that was asked for already.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from navsense import pose
 from navsense.environment.base import Environment
 from navsense.environment.terrain.scene import ray_error
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.rotation import cross, rotate
-from navsense.sensors._doppler.beams import Beams, BeamWeighting
+from navsense.rotation import cross, multiply, rotate
+from navsense.sensors.doppler.beams import Beams, BeamWeighting
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 SOUND_SPEED = 1500.0
@@ -488,3 +493,49 @@ def get_sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
     depth = np.empty(block.position_w.shape[0])
     _compute_depths(float(environment.water.surface), block.position_w, depth)
     return environment.water.sound_speed_at(depth)
+
+
+class FixedMotionBlock(NamedTuple):
+    """A motion at the only instants that are asked for: its block there."""
+
+    block: MotionBlock
+    end: float = math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the block, whose instants (n,) s `time` must be."""
+        return self.block
+
+
+@lru_cache(maxsize=8)
+def _make_enu_rotation(heading: float) -> FloatArray:
+    """Return the rotation (4,) from the world's axes to east, north, up; x is at an angle (rad) from east."""
+    return np.array(pose.from_rpy(0.0, 0.0, heading))
+
+
+@kernel
+def _compute_platform_state(
+    velocity_w: Vectors, rotation_ws: Quaternions, heading: FloatArray, attitude: Quaternions, sensor_velocity: Vectors
+) -> None:
+    """Write attitudes (n, 4) of the sensor in east, north, up, and velocities (n, 3) m/s of the world in its frame.
+
+    `heading` (4,) takes the world's axes to east, north, up.
+    """
+    h = heading
+    for n in range(velocity_w.shape[0]):
+        w, x, y, z = rotation_ws[n, 0], rotation_ws[n, 1], rotation_ws[n, 2], rotation_ws[n, 3]
+        a, b, c, d = multiply(h[0], h[1], h[2], h[3], w, x, y, z)
+        attitude[n, 0], attitude[n, 1], attitude[n, 2], attitude[n, 3] = a, b, c, d
+        sensor_velocity[n, 0], sensor_velocity[n, 1], sensor_velocity[n, 2] = rotate(
+            w, -x, -y, -z, velocity_w[n, 0], velocity_w[n, 1], velocity_w[n, 2]
+        )
+
+
+def compute_platform_state(truth: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
+    """Return attitudes (n, 4) of the sensor in east, north, up, and velocities (n, 3) m/s of the world in its frame.
+
+    `heading` (rad) is that of the world's x axis from east, counter-clockwise.
+    """
+    count = truth.position_w.shape[0]
+    attitude, own = np.empty((count, 4)), np.empty((count, 3))
+    _compute_platform_state(truth.velocity_w, truth.rotation_wb, _make_enu_rotation(heading), attitude, own)
+    return attitude, own

@@ -22,8 +22,8 @@ from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, multiply, rotate
 from navsense.sensors import Cone, Fan
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
+from navsense.sensors.doppler import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
 from navsense.typing import AnyArray, Vector
 
 THIRTY = math.radians(30.0)
@@ -495,7 +495,7 @@ def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: 
         ]
 
     whole = ask(time)
-    monkeypatch.setattr("navsense.sensors._doppler.echoes._BATCH_SIZE", 60)
+    monkeypatch.setattr("navsense.sensors.doppler.echoes._BATCH_SIZE", 60)
     parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
     for column, told in enumerate(whole):
         assert np.isfinite(told).all()
