@@ -25,8 +25,16 @@ from navsense.pose import Pose, from_rpy
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import Depth
-from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect, WaterMassLayer, make_janus_beams
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import (
+    Beam,
+    Beams,
+    DvlMessageOptions,
+    MessageDialect,
+    Transducer,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading
 from navsense.testing import example_world
 from navsense.world import MountedSensor, World

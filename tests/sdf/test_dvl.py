@@ -25,10 +25,11 @@ from navsense.sensors.doppler import (
     EchoStrength,
     LongTermFilter,
     MessageDialect,
+    Transducer,
     WaterMassLayer,
     make_janus_beams,
 )
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import World
 
 Load = Callable[..., World]

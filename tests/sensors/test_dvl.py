@@ -23,8 +23,15 @@ from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rotation_vector, from_rpy, rotate
 from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
-from navsense.sensors.doppler import DopplerTrack, EchoStrength, LongTermFilter, WaterMassLayer, make_janus_beams
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import (
+    DopplerTrack,
+    EchoStrength,
+    LongTermFilter,
+    Transducer,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Vector

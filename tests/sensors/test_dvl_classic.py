@@ -22,6 +22,7 @@ from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
+    X_AZIMUTHS,
     BeamWeighting,
     DopplerTrack,
     MessageDialect,
@@ -29,7 +30,7 @@ from navsense.sensors.doppler import (
     make_dsros_beams,
     make_janus_beams,
 )
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 

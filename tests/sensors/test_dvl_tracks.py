@@ -24,8 +24,8 @@ from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
 from navsense.recordings.dataset_reader import open_recording
 from navsense.sensors.base import Measurement
-from navsense.sensors.doppler import DopplerTrack, WaterMassLayer
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, Transducer, WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector

@@ -35,8 +35,7 @@ from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
 from navsense.pose import Pose, conjugate, ensure_unit
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.doppler import CoordinateSystem, MessageDialect
-from navsense.sensors.dvl import Transducer
+from navsense.sensors.doppler import CoordinateSystem, MessageDialect, Transducer
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
 from navsense.world import MountedSensor

@@ -63,8 +63,8 @@ from navsense.messages.gz import (
     list_emitted_rows,
 )
 from navsense.pose import Pose, conjugate, ensure_unit, rotate
-from navsense.sensors.doppler import MessageDialect
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import MessageDialect, Transducer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading
 from navsense.typing import AnyArray, FloatArray, IntArray, Times
 from navsense.world import MountedSensor

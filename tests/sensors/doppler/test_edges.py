@@ -101,7 +101,7 @@ def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -
 def test_an_error_velocity_limit_is_refused_in_words_that_hold() -> None:
     with pytest.raises(SensorError) as found:
         Dvl(error_velocity_limit=-1.0)
-    assert str(found.value) == "error_velocity_limit: -1.0; must be at least 0"
+    assert str(found.value) == "error_velocity_limit: -1.0; must be from 0 to 100000, or infinite for no limit"
 
 
 @pytest.mark.requirement("DVU-1")

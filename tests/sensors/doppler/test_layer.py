@@ -175,7 +175,7 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
     )
-    ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).range
+    ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).beam_range
     uphill = 20.0 / (1.0 + 0.5 * math.tan(THIRTY))  # where 20 - x / 2 is x cot 30
     assert find_bottom_distance(BEAMS, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
     assert find_bottom_distance(BEAMS, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])).tolist() == [

@@ -50,8 +50,7 @@ from navsense.sdf.parse.dvl import (
 )
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import BEAM_ANGLE, Adcp
-from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells
-from navsense.sensors.dvl import Transducer
+from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, Transducer
 
 NUMBER_TAGS: Mapping[str, str] = {
     "min": "minimum_range",

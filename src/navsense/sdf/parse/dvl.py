@@ -59,6 +59,8 @@ from navsense.sdf.schema import LEAF, SOUND
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
+    IDENTITY_ROTATION,
+    X_AZIMUTHS,
     Beam,
     Beams,
     BeamWeighting,
@@ -66,11 +68,12 @@ from navsense.sensors.doppler import (
     DvlMessageOptions,
     EchoStrength,
     LongTermFilter,
+    Transducer,
     WaterMassLayer,
     make_gazebo_rotation,
     make_janus_beams,
 )
-from navsense.sensors.dvl import BEAM_ANGLE, IDENTITY_ROTATION, X_AZIMUTHS, Dvl, TrackMode, Transducer
+from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone, Sound
 from navsense.typing import Quaternion, Vector
 

@@ -1,7 +1,7 @@
-"""The parts that sheets of Doppler instruments are made of, `Dvl` and `Adcp`, for whoever reads, records or fills them.
+"""Doppler instruments: beams, cells, errors and echoes that `Dvl` and `Adcp` share.
 
-How they work together is in `_parse_janus`. `TRUE` names the arrays of a DVL that a perfect one has too; `tilted`,
-`gazebo` and `make_dsros_beams` lay beams as other programs do.
+`IDEAL_OUTPUTS` lists the outputs of a DVL that have an ideal value. `make_janus_beams`, `make_gazebo_beams` and
+`make_dsros_beams` place beams as data sheets and other programs define them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,20 @@ from navsense.sensors.doppler.cells import DepthCells
 from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem
 from navsense.sensors.doppler.long_term_filter import LongTermFilter
 from navsense.sensors.doppler.ping import IDEAL_OUTPUTS
-from navsense.sensors.doppler.specification import DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler.specification import (
+    IDENTITY_ROTATION,
+    X_AZIMUTHS,
+    DvlMessageOptions,
+    MessageDialect,
+    Transducer,
+)
 from navsense.sensors.doppler.water import WaterMassLayer, get_forward_cosines
 
 __all__ = [
     "IDEAL_OUTPUTS",
+    "IDENTITY_ROTATION",
     "MIN_BEAMS",
+    "X_AZIMUTHS",
     "Accuracy",
     "Beam",
     "BeamWeighting",
@@ -39,6 +47,7 @@ __all__ = [
     "EchoStrength",
     "LongTermFilter",
     "MessageDialect",
+    "Transducer",
     "WaterMassLayer",
     "get_forward_cosines",
     "make_dsros_beams",

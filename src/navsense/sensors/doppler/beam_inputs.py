@@ -1,12 +1,12 @@
-"""What a Doppler instrument hears where there is no world: one's own velocities and ranges, instead of rays.
+"""True values of beams from velocities and ranges of the caller, without a world.
 
-    echo_velocity = u_k . v,   layer_velocity = u_k . w          v over the bottom, w through the water, sensor's frame
-    cos i_k = |u_k . a|,       r_k = (minimum + maximum) / 2     a the mean of the axes
+    true_beam_velocity = u_k . v,   true_water_beam_velocity = u_k . w    v over the bottom, w through the water
+    incidence_cosine = |u_k . a|,   true_beam_range = (minimum + maximum) / 2    a the mean axis; without given ranges
 
-The bottom lies square to the instrument, and halfway between its limits where no ranges are given; an instrument whose
-attitude is not given looks straight down, its x level (to the east where its axis is z). Rows are about their own time:
-the first is told at once, a later one where the echoes of the last had come back, 2 max(r) / c and the processing
-before. Transducers stand at the sensor's point: what it turns by is not known.
+The bottom is square to the instrument's axis. Without a given attitude the instrument points straight down, with x
+level (to the east if its axis is z). Rows are valid at their own time. The first row is published at once, a later one
+if the echoes of the previous one are back: after 2 max(r) / c and the processing time. Transducers are at the sensor's
+origin, because the angular velocity is not known.
 """
 
 from __future__ import annotations
@@ -17,49 +17,56 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.ping import (
-    ATTITUDE,
-    BOTTOM_BEAM_VELOCITY,
-    ECHO_INCIDENCE,
-    ECHO_RANGE,
-    LAYER_FAR_BOUNDARY_KEY,
-    LISTENING_TIME,
-    SENSOR_VELOCITY,
-    WATER_BEAM_VELOCITY_KEY,
-)
-from navsense.sensors.doppler.water import WaterMassLayer, find_far_boundaries
 from navsense.sensors.plausibility import check_minimum, check_values
 from navsense.sensors.user_arrays import check_rows
-from navsense.typing import FloatArray, Quaternion, Vector, Vectors
+from navsense.typing import FloatArray, Quaternion, Quaternions, Vector, Vectors
 
 UNIT_TOLERANCE = 1e-6
-"""By how much the length of an attitude may be off 1."""
+"""Tolerance of the length of an attitude."""
 
 
 @kernel
-def _project_velocity(axes: Vectors, velocity: Vectors, distance: FloatArray, out: FloatArray) -> None:
-    """Write velocities (n, k) m/s along beams whose echoes come from distances (n, k) m; NaN where there is none."""
-    for n in range(distance.shape[0]):
+def _project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray, out: FloatArray) -> None:
+    for n in range(beam_range.shape[0]):
         x, y, z = velocity[n, 0], velocity[n, 1], velocity[n, 2]
-        for k in range(distance.shape[1]):
-            heard = distance[n, k] < math.inf
-            out[n, k] = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z if heard else math.nan
+        for k in range(beam_range.shape[1]):
+            has_echo = beam_range[n, k] < math.inf
+            out[n, k] = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z if has_echo else math.nan
+
+
+def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -> FloatArray:
+    """Return velocities (n, k) m/s along beams with echoes from ranges (n, k) m; NaN without an echo."""
+    out = np.empty(beam_range.shape)
+    _project_velocity(axes, velocity, beam_range, out)
+    return out
 
 
 @kernel
-def _compute_listening_times(distance: FloatArray, sound: float, reach: float, out: FloatArray) -> None:
-    """Write how long (n,) s echoes from distances (n, k) m take; `reach` (m) is waited for where there is none."""
-    for n in range(distance.shape[0]):
-        most = -math.inf
-        for k in range(distance.shape[1]):
-            if most < distance[n, k] <= reach:
-                most = distance[n, k]
-        out[n] = 2.0 * (most if most >= 0.0 else reach) / sound
+def _compute_listening_times(beam_range: FloatArray, sound_speed: float, reach: float, out: FloatArray) -> None:
+    for n in range(beam_range.shape[0]):
+        farthest = -math.inf
+        for k in range(beam_range.shape[1]):
+            if farthest < beam_range[n, k] <= reach:
+                farthest = beam_range[n, k]
+        out[n] = 2.0 * (farthest if farthest >= 0.0 else reach) / sound_speed
+
+
+def compute_listening_times(
+    beam_range: FloatArray, sound_speed: float, reach: float, processing_time: float
+) -> FloatArray:
+    """Return the times (n,) s from transmission to the reading; 0 for the first row.
+
+    A ping without an echo listens for one from `reach` (m).
+    """
+    out = np.empty(beam_range.shape[0])
+    _compute_listening_times(beam_range, sound_speed, reach, out)
+    out += processing_time
+    out[:1] = 0.0
+    return out
 
 
 def make_level_attitude(axis: Vector) -> Quaternion:
-    """Return the attitude in which a unit vector of the sensor points straight down, turned no more than that takes."""
+    """Return the smallest rotation that points a unit vector of the sensor straight down."""
     x, y, z = axis
     if not z < 1.0 - UNIT_TOLERANCE:
         return (0.0, 1.0, 0.0, 0.0)
@@ -67,17 +74,27 @@ def make_level_attitude(axis: Vector) -> Quaternion:
     return (0.5 * length, -y / length, x / length, 0.0)
 
 
-def check_velocity(name: str, given: FloatArray, count: int) -> FloatArray:
-    """Return velocities (n, 3); raise `SensorError` for others."""
+def check_velocity(name: str, given: FloatArray, count: int) -> Vectors:
+    """Return velocities (n, 3). Raises `SensorError` for another shape or an implausible unit."""
     rows = check_rows(name, given, (count, 3))
     check_values("dvl", name, "m/s", rows)
     return rows
 
 
-def _check_attitude(given: FloatArray | None, axis: Vector, count: int) -> FloatArray:
-    """Return attitudes (n, 4) of length 1; raise `SensorError` for others."""
+def check_beam_range(given: FloatArray | None, default: float, shape: tuple[int, int]) -> FloatArray:
+    """Return ranges (n, k) m, `default` if none are given. Raises `SensorError` for negative ranges."""
     if given is None:
-        return np.tile(make_level_attitude(axis), (count, 1))
+        return np.full(shape, default)
+    rows = check_rows("beam_range", given, shape, require_finite=False)
+    check_minimum("beam_range", "m", rows)
+    return rows
+
+
+def check_attitude(given: FloatArray | None, axis: FloatArray, count: int) -> Quaternions:
+    """Return attitudes (n, 4), level ones if none are given. Raises `SensorError` for a length other than 1."""
+    if given is None:
+        x, y, z = axis.tolist()
+        return np.tile(make_level_attitude((x, y, z)), (count, 1))
     rows = check_rows("orientation", given, (count, 4))
     with np.errstate(over="ignore"):
         square = (rows * rows).sum(axis=1)
@@ -86,62 +103,3 @@ def _check_attitude(given: FloatArray | None, axis: Vector, count: int) -> Float
         row = int(wrong[0])
         raise SensorError(f"orientation of row {row}", rows[row].tolist(), allowed="must be a unit quaternion w x y z")
     return rows
-
-
-def make_bottom_inputs(
-    beams: Beams,
-    limits: tuple[float, float],
-    velocity: FloatArray,
-    beam_range: FloatArray | None,
-    orientation: FloatArray | None,
-    count: int,
-) -> dict[str, FloatArray]:
-    """Return what the beams hear of the bottom over one's own velocities (n, 3) m/s, as `Dvl.ideal` has it.
-
-    `limits` are those of ranges (m). Raises `SensorError`.
-    """
-    shape, (x, y, z) = (count, len(beams.slant_cosines)), beams.axis.tolist()
-    own = check_velocity("velocity", velocity, count)
-    if beam_range is None:
-        distance = np.full(shape, 0.5 * (limits[0] + limits[1]))
-    else:
-        distance = check_rows("beam_range", beam_range, shape, require_finite=False)
-        check_minimum("beam_range", "m", distance)
-    told = np.empty(shape)
-    _project_velocity(beams.axes, own, distance, told)
-    cosine = np.tile([abs(slant) for slant in beams.slant_cosines], (count, 1))
-    attitude = _check_attitude(orientation, (x, y, z), count)
-    nothing = np.full(shape, math.nan)
-    return {
-        ECHO_RANGE: distance,
-        ECHO_INCIDENCE: cosine,
-        BOTTOM_BEAM_VELOCITY: told,
-        WATER_BEAM_VELOCITY_KEY: nothing,
-        ATTITUDE: attitude,
-        SENSOR_VELOCITY: own,
-        LISTENING_TIME: np.zeros(count),
-    }
-
-
-def make_water_inputs(
-    beams: Beams, layer: WaterMassLayer, bottom: FloatArray, velocity: FloatArray
-) -> dict[str, FloatArray]:
-    """Return what the beams hear of the water of a layer, as `Dvl.ideal` has it; NaN where the bottom leaves none.
-
-    `bottom` (n,) m is its distance along the instrument's axis, `velocity` (n, 3) m/s that through the water. Raises
-    `SensorError`.
-    """
-    shape = (bottom.shape[0], len(beams.slant_cosines))
-    found, far = np.empty(shape), find_far_boundaries(layer, bottom)
-    _project_velocity(beams.axes, check_velocity("water_velocity", velocity, shape[0]), np.zeros(shape), found)
-    found[np.isnan(far)] = math.nan
-    return {WATER_BEAM_VELOCITY_KEY: found, LAYER_FAR_BOUNDARY_KEY: far}
-
-
-def compute_listening_times(distance: FloatArray, sound: float, reach: float, processing: float) -> FloatArray:
-    """Return how long (n,) s each row's echoes were awaited at a speed of sound (m/s); the first not at all."""
-    out = np.empty(distance.shape[0])
-    _compute_listening_times(distance, sound, reach, out)
-    out += processing
-    out[:1] = 0.0
-    return out

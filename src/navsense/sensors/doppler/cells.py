@@ -1,29 +1,29 @@
-"""Cells of water along the beams of a profiler, and the velocity through each of them, without errors.
+"""Depth cells of an ADCP along its beams, and the velocity through each of them, without errors.
 
 Distances l are along the instrument's axis, from the transducers; cell m of `count`, m = 0, 1, ...:
 
     l_m = first + m size,   first = blanking + (size + transmit_length + lag) / 2
     s_mk = l_m / cos_k c / c0                                   slant range of a cell, cos_k = u_k . a
 
-A cell is a gate in time, so that it lies farther out where sound is faster, c, than the instrument takes it to be, c0.
-What comes back in the gate comes from around the cell, weighted by the pulse over the gate: with x = l - l_m,
+A cell is a gate in time. If the speed of sound c is above the assumed c0, the cell is farther out. Its echo comes from
+around the cell, weighted by the pulse over the gate: with x = l - l_m,
 
     w(x) = min(1, (h - |x|) / min(size, transmit_length)),   |x| < h = (size + transmit_length) / 2
 
-a triangle of half-width one cell where the pulse is as long as the cell, so that neighbours overlap; a box for a short
-pulse. `samples` places stand for it, x_i = h (2 i + 1 - samples) / samples, and
+This is a triangle with a half-width of one cell if the pulse is as long as the cell: neighbours overlap. It is a box
+for a short pulse. `samples` samples represent a cell, x_i = h (2 i + 1 - samples) / samples, and
 
     b_mk = u_k . (v_k - sum_i w_i current(x_k + s_i u_k) / sum_i w_i)
 
-is positive when the sensor goes through the water along the beam. Symmetric weights leave a linear shear as it is.
+is positive if the sensor moves through the water along the beam. Symmetric weights keep a linear shear.
 
-A beam hears the bottom by its side lobes too, which go straight there: after D = min_k r_k cos i_k, the distance of the
-plane that the beams meet (i_k the angle of incidence), every cell is spoilt that reaches beyond D along its beam,
+Side lobes of the beams go straight to the bottom. With D = min_k r_k cos i_k, the distance of the plane that the beams
+hit (i_k the angle of incidence), every cell that reaches beyond D along its beam is invalid:
 
     s_mk + h / cos_k > D,                  on a level bottom from l = D cos angle on, D (1 - cos angle) short of it
 
-and below the surface, which beams that look up approach, D is the depth. Without side lobes a cell is heard until
-it reaches what its own beam meets.
+Below the surface, for beams that look up, D is the depth. Without side lobes a cell is valid until it reaches the hit
+of its own beam.
 
 Sources: R. L. Gordon, Acoustic Doppler Current Profiler, Principles of Operation: A Practical Primer (RD Instruments
 951-6069-00, 1996), for weights, first cell and side lobes; the first cell's rule is that of real ensembles.
@@ -42,7 +42,7 @@ from navsense.environment.base import Environment
 from navsense.kernels import kernel
 from navsense.motion.base import MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import get_surface_height
+from navsense.sensors.doppler.echoes import Fields, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts, validate_reals
 from navsense.sensors.doppler.water import (
     MAX_SAMPLES,
@@ -54,17 +54,22 @@ from navsense.sensors.doppler.water import (
 from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 MAX_CELLS = 255
-"""Cells of one profile, as many as messages and formats can number."""
+"""Largest number of cells that messages and formats can hold."""
 
 MAX_LENGTH = 1e5
-"""m: no length of a profile is longer."""
+"""m: largest length of a profile."""
 
 
 @dataclass(frozen=True)
 class DepthCells:
-    """How many cells there are, their `size`, `blanking`, pulse (`transmit_length`, None for a cell) and `lag` (m).
+    """Depth cells of a profile. Lengths are in m along the instrument's axis. Raises `SensorError` for invalid values.
 
-    `samples` places along each beam stand for a cell. Lengths are along the instrument's axis. Raises `SensorError`.
+    count: of cells.
+    size: of a cell.
+    blanking: distance before the first cell.
+    transmit_length: of the pulse; None for the size of a cell.
+    lag: between the two pulses.
+    samples: of the current along each beam, per cell.
     """
 
     count: int = 30
@@ -75,7 +80,7 @@ class DepthCells:
     samples: int = 5
 
     def __post_init__(self) -> None:
-        """Refuse what is no profile."""
+        """Check the fields."""
         counts = (("number", self.count, MAX_CELLS), ("samples", self.samples, MAX_SAMPLES))
         validate_counts(*((f"{name} of cells", count, 1, most) for name, count, most in counts))
         validate_reals(("size of a cell (m)", self.size, 0.0, MAX_LENGTH), is_above=True)
@@ -84,22 +89,22 @@ class DepthCells:
 
     @property
     def pulse_length(self) -> float:
-        """Return the length of what is sent (m)."""
+        """Length of the pulse, m."""
         return self.size if self.transmit_length is None else self.transmit_length
 
     @property
     def first_distance(self) -> float:
-        """Return the distance (m) of the first cell's centre."""
+        """Distance of the first cell's centre, m."""
         return self.blanking + 0.5 * (self.size + self.pulse_length + self.lag)
 
     @property
     def half_extent(self) -> float:
-        """Return how far (m) a cell hears on either side of its centre."""
+        """Extent of a cell's weights on either side of its centre, m."""
         return 0.5 * (self.size + self.pulse_length)
 
     @property
     def end_distance(self) -> float:
-        """Return how far (m) the last cell hears."""
+        """Distance of the end of the last cell's weights, m."""
         return self.first_distance + (self.count - 1) * self.size + self.half_extent
 
     @cached_property
@@ -108,71 +113,75 @@ class DepthCells:
         return np.array([self.first_distance + m * self.size for m in range(self.count)])
 
     @cached_property
-    def weighted_places(self) -> tuple[FloatArray, FloatArray]:
-        """Places (samples,) m from a cell's centre, and their weights, of sum 1."""
+    def weighted_samples(self) -> tuple[FloatArray, FloatArray]:
+        """Distances (samples,) m of the samples from a cell's centre, and their weights; the sum is 1."""
         size, short = int(self.samples), min(self.size, self.pulse_length)
-        places = [self.half_extent * (2 * i + 1 - size) / size for i in range(size)]
-        weights = [min(1.0, (self.half_extent - abs(x)) / short) if short > 0.0 else 1.0 for x in places]
+        offsets = [self.half_extent * (2 * i + 1 - size) / size for i in range(size)]
+        weights = [min(1.0, (self.half_extent - abs(x)) / short) if short > 0.0 else 1.0 for x in offsets]
         total = math.fsum(weights)
-        return np.array(places), np.array([weight / total for weight in weights])
+        return np.array(offsets), np.array([weight / total for weight in weights])
 
 
 class BottomHits(NamedTuple):
-    """Of q pings: ranges (q, k) m at which the beams meet the bottom, NaN for none, and cosines of the incidence."""
+    """Ranges (q, k) m of the bottom along the beams of q pings, NaN without an echo, and cosines of incidence."""
 
-    range: FloatArray
-    incidence: FloatArray
+    beam_range: FloatArray
+    incidence_cosine: FloatArray
 
 
 @kernel
-def _find_bottom_distance(distance: FloatArray, incidence: FloatArray) -> float:
-    """Return the distance (m) of the bottom that the beams (k,) of one ping meet; infinite for none."""
-    least = math.inf
-    for k in range(distance.shape[0]):
-        if distance[k] == distance[k]:
-            least = min(least, distance[k] * incidence[k])
-    return least
+def _find_bottom_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -> float:
+    """Return the distance (m) of the bottom from the ranges (k,) of one ping; infinite without a bottom."""
+    shortest = math.inf
+    for k in range(beam_range.shape[0]):
+        if beam_range[k] == beam_range[k]:
+            shortest = min(shortest, beam_range[k] * incidence_cosine[k])
+    return shortest
 
 
 @kernel
 def _write_slant_ranges(
     position: Vectors,
     rotation: Quaternions,
-    stretch: FloatArray,
-    transducers: Vectors,
-    axes: Vectors,
-    cosine: FloatArray,
+    beam_geometry: Fields,
     cells: FloatArray,
     half: float,
-    offset: FloatArray,
-    distance: FloatArray,
-    incidence: FloatArray,
+    offsets: FloatArray,
+    stretch: FloatArray,
+    bottom_hits: Fields,
     side_lobes: bool,
     surface: float,
     out: FloatArray,
 ) -> None:
-    """Write slant ranges (q, m, k, s) m of the places of cells, the first NaN where a cell is not heard."""
+    """Write slant ranges (q, m, k, s) m of the samples of cells; the first is NaN for an invalid cell.
+
+    `beam_geometry` has the positions and axes of the beams, and their cosines to the instrument's axis.
+    """
+    transducers, axes, cosines = beam_geometry
+    bottom = BottomHits(*bottom_hits)
     for q in range(out.shape[0]):
-        near = _find_bottom_distance(distance[q], incidence[q]) if side_lobes else math.inf
+        nearest = math.inf
+        if side_lobes:
+            nearest = _find_bottom_distance(bottom.beam_range[q], bottom.incidence_cosine[q])
         for k in range(out.shape[2]):
-            c, h = compute_rise(position[q], rotation[q], transducers[k], axes[k])
-            along = stretch[q] / cosine[k]
-            limit = near
-            if distance[q, k] == distance[q, k]:
-                limit = min(limit, distance[q, k])
-            if h > 0.0:
-                limit = min(limit, (surface - c) if side_lobes else (surface - c) / h)
+            height, rise = compute_rise(position[q], rotation[q], transducers[k], axes[k])
+            along = stretch[q] / cosines[k]
+            limit = nearest
+            if bottom.beam_range[q, k] == bottom.beam_range[q, k]:
+                limit = min(limit, bottom.beam_range[q, k])
+            if rise > 0.0:
+                limit = min(limit, (surface - height) if side_lobes else (surface - height) / rise)
             for m in range(out.shape[1]):
                 out[q, m, k, 0] = math.nan
-                if c <= surface and (cells[m] + half) * along <= limit:
+                if height <= surface and (cells[m] + half) * along <= limit:
                     for s in range(out.shape[3]):
-                        out[q, m, k, s] = (cells[m] + offset[s]) * along
+                        out[q, m, k, s] = (cells[m] + offsets[s]) * along
 
 
 def find_cell_velocities(
     beams: Beams,
     cells: DepthCells,
-    truth: MotionBlock,
+    block: MotionBlock,
     environment: Environment,
     time: Times,
     stretch: FloatArray,
@@ -181,23 +190,20 @@ def find_cell_velocities(
     side_lobes: bool,
     as_points: bool = False,
 ) -> CellVelocities:
-    """Return the velocity through each cell that the beams of pings at the instants (q,) s hear.
+    """Return the velocity through each cell along the beams of pings at instants (q,) s.
 
-    `truth` is the sensor's motion then, `stretch` (q,) c / c0; cells are `points` where that is asked for. A world
-    without a current has still water. Raises `SensorError` where a beam goes back against the instrument's axis,
-    `FieldError` where the current cannot be asked.
+    `block` is the sensor's motion at these instants, `stretch` (q,) is c / c0. With `as_points` cells have no extent.
+    Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
+    current has no value there.
     """
-    half, (offset, weight) = (
-        (0.0, (np.zeros(1), np.ones(1))) if as_points else (cells.half_extent, cells.weighted_places)
-    )
-    laid, surface = (
-        (beams.positions, beams.axes, get_forward_cosines(beams), cells.distances),
-        get_surface_height(environment),
-    )
+    half, (offsets, weights) = cells.half_extent, cells.weighted_samples
+    if as_points:
+        half, offsets, weights = 0.0, np.zeros(1), np.ones(1)
+    geometry, surface = (beams.positions, beams.axes, get_forward_cosines(beams)), get_surface_height(environment)
 
-    def write_slant_ranges(part: slice, slant: FloatArray) -> None:
-        moved = (truth.position_w[part], truth.rotation_wb[part], stretch[part])
-        met = (bottom.range[part], bottom.incidence[part])
-        _write_slant_ranges(*moved, *laid, half, offset, *met, side_lobes, surface, slant)
+    def write_slant_ranges(part: slice, slant_range: FloatArray) -> None:
+        moving = (block.position_w[part], block.rotation_wb[part], geometry, cells.distances, half, offsets)
+        hits = (bottom.beam_range[part], bottom.incidence_cosine[part])
+        _write_slant_ranges(*moving, stretch[part], hits, side_lobes, surface, slant_range)
 
-    return sample_water_velocity(beams, truth, environment, time, int(cells.count), weight, write_slant_ranges)
+    return sample_water_velocity(beams, block, environment, time, int(cells.count), weights, write_slant_ranges)

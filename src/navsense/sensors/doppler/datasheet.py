@@ -20,7 +20,7 @@ filter.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,7 @@ def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -
     return track
 
 
-def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: tuple[float, ...], angle: float) -> dict[str, Any]:
+def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: Sequence[float], angle: float) -> dict[str, Any]:
     """Return beams and their limits; `angle` (rad) is theirs where none is printed."""
     tilt = figures["angle"].values[0] if "angle" in figures else angle
     width = figures["width"].values[0] if "width" in figures else 0.0
@@ -69,7 +69,7 @@ def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: tuple[float, ..
 
 
 def make_fields(
-    part: Part, azimuths: tuple[float, ...], angle: float, *, temperature: bool, stddev: float | None
+    part: Part, azimuths: Sequence[float], angle: float, *, temperature: bool, stddev: float | None
 ) -> dict[str, Any]:
     """Return the fields of a sheet that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
 

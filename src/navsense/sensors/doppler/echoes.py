@@ -1,17 +1,18 @@
-"""What the beams of a Doppler instrument hear of the bottom: range, angle and velocity along each beam, without errors.
+"""Echoes of the bottom along the beams of a Doppler instrument: range, angle and velocity of each beam, without errors.
 
-Transducer k stands at p_k in the sensor's frame s, whose origin is at x with velocity v and turns by omega (in s):
+Transducer k is at p_k in the sensor's frame s. The origin of s is at x with velocity v and angular velocity omega in s:
 
-    x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k),   each ray d from x_k meets the world after r, at h, where n
-    is the normal and v_h the velocity of what was met; cos i = -d . n
+    x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k)
+
+Each ray d from x_k hits a body after r, at h, with the normal n and the body's velocity v_h; cos i = -d . n.
 
     plane:    range sum g / sum (g / (r d . u)), means of -u . n and u . (v_k - v_h) over g, u the beam's axis
     nearest:  the shortest r of the rays, cos i there, and u . (v_k - v_h)
     pattern:  the range of `plane`; sums of w cos i and w d . (v_k - v_h) over that of w,
               w = g cos^2 i 10^(-2 alpha r / 10)
 
-Velocities are positive when the sensor goes towards what it hears. g is the share of a ray: all alike, or the two-way
-pattern of the beam. cos^2 i is what a rough bottom sends back (Lambert's law), alpha (dB/m) what the water takes on one
+Velocities are positive if the sensor approaches the body. g is the share of a ray: equal shares, or the two-way pattern
+of the beam. cos^2 i is the reflection of a rough bottom (Lambert's law), alpha (dB/m) the absorption of the water, one
 way.
 
 The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With q the offset of a ray from the
@@ -27,21 +28,18 @@ pattern does read low, by the terrain and absorption bias (Taudien and Bilen, IE
 
     cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
 
-Nothing is heard in the air nor from beyond the water's surface, which itself sends nothing back. Rays are straight.
+There is no echo in air or from beyond the water's surface, and the surface itself gives none. Rays are straight.
 
-The sound that is heard at t went out over the mean of the ranges earlier than it came back, so that
+The echo received at t was transmitted 2 r / c earlier and left the bottom r / c earlier:
 
-    time_of_validity = t - mean(r) / c,  listening = 2 max(r) / c,  r along the axes at t, of the beams that hear
-
-
-How a Doppler instrument is carried: its attitude and velocity, and a motion that was asked for already.
+    time_of_validity = t - mean(r) / c,   listening_time = 2 max(r) / c,   r along the axes at t, of beams with an echo
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -51,44 +49,84 @@ from navsense.environment.terrain.scene import ray_error
 from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
 from navsense.rotation import cross, multiply, rotate
+from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
 from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
+
+Fields: TypeAlias = tuple[Any, ...]
+"""Fields of a `NamedTuple`. Python passes plain tuples: Numba needs 4 us to find the type of a `NamedTuple`."""
 
 SOUND_SPEED = 1500.0
 """m/s: the true speed of sound in a world without water."""
 
 _BATCH_SIZE = 1 << 13
-"""Rays that are cast at once: their arrays stay in the cache."""
-
-_NEPERS_PER_DECIBEL = math.log(10.0) / 10.0
-"""Of a power, in 1 dB."""
+"""Rays that are cast together; their arrays fit into the cache."""
 
 MAX_RANGE_RATIO = 2.0
-"""Ratio of the farthest ray beyond the reach that belongs to an echo to the echo's nearest ray."""
+"""Largest range of a ray beyond the reach that belongs to an echo, relative to the echo's nearest ray."""
 
 
 class Echoes(NamedTuple):
-    """Of n pings and k beams, NaN where nothing is heard.
+    """Echoes of n pings of k beams; NaN without an echo."""
 
-    Range (n, k) m, infinite where the bottom is beyond the reach; cosine of the angle of incidence (n, k), and velocity
-    along the beam (n, k) m/s, positive when the sensor goes towards what it hears.
-    """
+    beam_range: FloatArray
+    """(n, k) m, infinite if the bottom is beyond the reach."""
 
-    range: FloatArray
-    incidence: FloatArray
-    velocity: FloatArray
+    incidence_cosine: FloatArray
+    """(n, k), of the angle from the bottom's normal."""
+
+    beam_velocity: FloatArray
+    """(n, k) m/s, positive if the sensor approaches the bottom."""
 
     @property
     def range_in_reach(self) -> FloatArray:
         """Ranges (n, k) m within the reach, NaN for others."""
-        return np.where(np.isinf(self.range), math.nan, self.range)
+        return np.where(np.isinf(self.beam_range), math.nan, self.beam_range)
 
 
 class EchoTiming(NamedTuple):
-    """Of n pings, in s: the true instant (n,) at which the echo left the bottom, and how long (n,) it was awaited."""
+    """Instants (n,) s at which the echoes of n pings left the bottom, and times (n,) s of listening for them."""
 
     time_of_validity: Times
     listening_time: FloatArray
+
+
+class FixedMotionBlock(NamedTuple):
+    """A motion that is known at one set of instants."""
+
+    block: MotionBlock
+    end: float = math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the block, whose instants (n,) s must be `time`."""
+        return self.block
+
+
+class SensorMotion(NamedTuple):
+    """Rotation (n, 4) of the sensor to the world, velocity (n, 3) m/s in the world, angular velocity (n, 3) rad/s."""
+
+    rotation: Quaternions
+    velocity: Vectors
+    angular_velocity: Vectors
+
+
+class BeamRays(NamedTuple):
+    """Axes (k, 3) and positions (k, 3) m of the beams; shares (k, m) of their rays, and cosines (k, m) to the axis."""
+
+    axes: Vectors
+    positions: Vectors
+    weights: FloatArray
+    cosines: FloatArray
+
+
+class RayHits(NamedTuple):
+    """Rays of a part of the pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
+
+    origin: Vectors
+    direction: Vectors
+    range: FloatArray
+    normal: Vectors
+    velocity: Vectors
 
 
 @kernel
@@ -96,42 +134,42 @@ def _make_rays(
     first: int,
     position: Vectors,
     rotation: Quaternions,
-    places: Vectors,
-    beams: FloatArray,
+    transducers: Vectors,
+    rays: FloatArray,
     reach: float,
     origin: Vectors,
     direction: Vectors,
     unit: Vectors,
-    far: FloatArray,
+    limit: FloatArray,
     row: IntArray,
 ) -> int:
-    """Write rays in the world, ping after ping from the `first` on, of transducers (k, 3) m and rays (k, m, 3).
+    """Write the rays in the world, from ping `first` on, of transducers (k, 3) m and rays (k, m, 3) of the sensor.
 
-    `unit` are the directions at length 1, `far` their `reach` (m), `row` whose ping of these each is. Returns the first
-    that is no ray, or -1.
+    `unit` receives the directions at length 1, `limit` the `reach` (m), `row` the ping of each ray. Returns the index
+    of the first invalid ray, or -1.
     """
-    rays = beams.shape[0] * beams.shape[1]
-    for n in range(origin.shape[0] // rays):
+    count = rays.shape[0] * rays.shape[1]
+    for n in range(origin.shape[0] // count):
         p, q = position[first + n], rotation[first + n]
-        for k in range(beams.shape[0]):
-            a, b, c = rotate(q[0], q[1], q[2], q[3], places[k, 0], places[k, 1], places[k, 2])
+        for k in range(rays.shape[0]):
+            a, b, c = rotate(q[0], q[1], q[2], q[3], transducers[k, 0], transducers[k, 1], transducers[k, 2])
             a, b, c = p[0] + a, p[1] + b, p[2] + c
-            for m in range(beams.shape[1]):
-                i, j, h = rotate(q[0], q[1], q[2], q[3], beams[k, m, 0], beams[k, m, 1], beams[k, m, 2])
+            for m in range(rays.shape[1]):
+                i, j, h = rotate(q[0], q[1], q[2], q[3], rays[k, m, 0], rays[k, m, 1], rays[k, m, 2])
                 length = math.sqrt(i * i + j * j + h * h)
-                at: int = n * rays + k * beams.shape[1] + m
+                at: int = n * count + k * rays.shape[1] + m
                 origin[at, 0], origin[at, 1], origin[at, 2] = a, b, c
                 direction[at, 0], direction[at, 1], direction[at, 2] = i, j, h
                 if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
                     return at
                 unit[at, 0], unit[at, 1], unit[at, 2] = i / length, j / length, h / length
-                far[at], row[at] = reach, n
+                limit[at], row[at] = reach, n
     return -1
 
 
 @kernel
 def _stays_in_water(height: float, fall: float, distance: float, surface: float) -> bool:
-    """Tell whether an echo from `distance` (m) comes all the way through water; `fall` is the ray's part downwards."""
+    """Return whether the path of an echo from `distance` (m) is all in water; `fall` is the descent per metre."""
     return distance < math.inf and height <= surface and height - fall * distance <= surface
 
 
@@ -139,7 +177,7 @@ def _stays_in_water(height: float, fall: float, distance: float, surface: float)
 def compute_transducer_velocity(
     w: float, x: float, y: float, z: float, velocity: FloatArray, omega: FloatArray, position: FloatArray
 ) -> tuple[float, float, float]:
-    """Return v + R_ws (omega x p) (m/s), the quaternion w x y z being that of R_ws."""
+    """Return v + R_ws (omega x p) (m/s); w x y z is the quaternion of R_ws."""
     a, b, c = cross(omega[0], omega[1], omega[2], position[0], position[1], position[2])
     a, b, c = rotate(w, x, y, z, a, b, c)
     return velocity[0] + a, velocity[1] + b, velocity[2] + c
@@ -147,60 +185,54 @@ def compute_transducer_velocity(
 
 @kernel
 def _measure_nearest(
-    first: int,
-    rotation: Quaternions,
-    velocity: Vectors,
-    omega: Vectors,
-    places: Vectors,
-    axes: Vectors,
-    rays: int,
-    reach: float,
-    surface: float,
-    origin: Vectors,
-    direction: Vectors,
-    distance: FloatArray,
-    normal: Vectors,
-    speed: Vectors,
-    out: FloatArray,
+    first: int, sensor_motion: Fields, beam_rays: Fields, reach: float, surface: float, ray_hits: Fields, fields: Fields
 ) -> None:
-    """Write range, incidence and velocity along the axis (3, n, k) of the nearest of each beam's rays."""
-    count = axes.shape[0]
-    for n in range(first, first + distance.shape[0] // (rays * count)):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+    """Write the echoes of the nearest of each beam's rays, from ping `first` on."""
+    motion, beams, hits, echoes = (
+        SensorMotion(*sensor_motion),
+        BeamRays(*beam_rays),
+        RayHits(*ray_hits),
+        Echoes(*fields),
+    )
+    axes, (count, rays) = beams.axes, beams.weights.shape
+    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+        q = motion.rotation[n]
+        w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
             best, at, start = math.inf, -1, ((n - first) * count + k) * rays
             for m in range(start, start + rays):
-                far = distance[m]
-                if far < best and _stays_in_water(origin[m, 2], -direction[m, 2], far, surface):
-                    best, at = far, m
+                distance = hits.range[m]
+                if distance < best and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
+                    best, at = distance, m
             if at < 0 or best > reach:
-                out[0, n, k], out[1, n, k], out[2, n, k] = math.nan if at < 0 else math.inf, math.nan, math.nan
+                echoes.beam_range[n, k] = math.nan if at < 0 else math.inf
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
                 continue
-            d, f, v = direction[at], normal[at], speed[at]
-            a, b, c = compute_transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
+            d, f, v = hits.direction[at], hits.normal[at], hits.velocity[at]
+            a, b, c = compute_transducer_velocity(
+                w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
+            )
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            out[0, n, k], out[1, n, k] = best, -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
-            out[2, n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
+            echoes.beam_range[n, k] = best
+            echoes.incidence_cosine[n, k] = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
+            echoes.beam_velocity[n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
 
 
 @kernel
-def _is_counted(
-    weight: float, cosine: float, distance: float, limit: float, height: float, fall: float, surface: float
-) -> bool:
-    """Return whether a ray is part of an echo: it has a share, looks ahead and meets something up to a limit (m)."""
-    return weight > 0.0 and cosine > 0.0 and distance <= limit and _stays_in_water(height, fall, distance, surface)
+def _is_counted(weight: float, cosine: float, hits: RayHits, m: int, limit: float, surface: float) -> bool:
+    """Return whether ray m is part of an echo: it has a share, looks ahead and hits a body within a limit (m)."""
+    distance = hits.range[m]
+    return (
+        weight > 0.0
+        and cosine > 0.0
+        and distance <= limit
+        and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface)
+    )
 
 
 @kernel
 def _fit_axis_range(
-    weights: FloatArray,
-    cosines: FloatArray,
-    start: int,
-    reach: float,
-    surface: float,
-    origin: Vectors,
-    direction: Vectors,
-    distance: FloatArray,
+    weights: FloatArray, cosines: FloatArray, start: int, reach: float, surface: float, hits: RayHits
 ) -> tuple[float, float]:
     """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
 
@@ -208,215 +240,165 @@ def _fit_axis_range(
     """
     limit, total, inverse = math.inf, 0.0, 0.0
     for m in range(weights.shape[0]):
-        at: int = start + m
-        if _is_counted(weights[m], cosines[m], distance[at], limit, origin[at, 2], -direction[at, 2], surface):
-            limit = distance[at]
+        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
+            limit = hits.range[start + m]
     limit = max(reach, MAX_RANGE_RATIO * limit)
     for m in range(weights.shape[0]):
-        place: int = start + m
-        r = distance[place]
-        if _is_counted(weights[m], cosines[m], r, limit, origin[place, 2], -direction[place, 2], surface):
-            if r == 0.0:
+        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
+            distance = hits.range[start + m]
+            if distance == 0.0:
                 return 0.0, limit
             total += weights[m]
-            inverse += weights[m] / (r * cosines[m])
+            inverse += weights[m] / (distance * cosines[m])
     return (total / inverse if total > 0.0 else math.nan), limit
 
 
 @kernel
-def _measure_plane(
+def _measure_footprint(
     first: int,
-    rotation: Quaternions,
-    velocity: Vectors,
-    omega: Vectors,
-    places: Vectors,
-    axes: Vectors,
-    weights: FloatArray,
-    cosines: FloatArray,
-    reach: float,
-    surface: float,
-    origin: Vectors,
-    direction: Vectors,
-    distance: FloatArray,
-    normal: Vectors,
-    speed: Vectors,
-    out: FloatArray,
-) -> None:
-    """Write range, incidence and velocity (3, n, k) along each beam's axis, of the plane through what its rays meet."""
-    count, rays = weights.shape
-    for n in range(first, first + distance.shape[0] // (rays * count)):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
-        for k in range(count):
-            start = ((n - first) * count + k) * rays
-            beam = (weights[k], cosines[k], start)
-            found, limit = _fit_axis_range(*beam, reach, surface, origin, direction, distance)
-            out[0, n, k], out[1, n, k], out[2, n, k] = found if found <= reach else found * math.inf, math.nan, math.nan
-            if not found <= reach:
-                continue
-            a, b, c = compute_transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            total, slant, along = 0.0, 0.0, 0.0
-            for m in range(start, start + rays):
-                f, v, share = normal[m], speed[m], weights[k, m - start]
-                if _is_counted(
-                    share, cosines[k, m - start], distance[m], limit, origin[m, 2], -direction[m, 2], surface
-                ):
-                    total += share
-                    slant -= share * (i * f[0] + j * f[1] + h * f[2])
-                    along += share * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
-            out[1, n, k], out[2, n, k] = slant / total, along / total
-
-
-@kernel
-def _measure_pattern(
-    first: int,
-    rotation: Quaternions,
-    velocity: Vectors,
-    omega: Vectors,
-    places: Vectors,
-    weights: FloatArray,
-    cosines: FloatArray,
+    sensor_motion: Fields,
+    beam_rays: Fields,
+    is_pattern: bool,
     absorption: float,
     reach: float,
     surface: float,
-    origin: Vectors,
-    direction: Vectors,
-    distance: FloatArray,
-    normal: Vectors,
-    speed: Vectors,
-    out: FloatArray,
+    ray_hits: Fields,
+    fields: Fields,
 ) -> None:
-    """Write the range along each beam's axis, and means of incidence and velocity over its rays (3, n, k).
-
-    `absorption` is in nepers/m.
-    """
-    count, rays = weights.shape
-    for n in range(first, first + distance.shape[0] // (rays * count)):
-        w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
+    """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
+    motion, beams, hits, echoes = (
+        SensorMotion(*sensor_motion),
+        BeamRays(*beam_rays),
+        RayHits(*ray_hits),
+        Echoes(*fields),
+    )
+    axes, (count, rays) = beams.axes, beams.weights.shape
+    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+        q = motion.rotation[n]
+        w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
-            a, b, c = compute_transducer_velocity(w, x, y, z, velocity[n], omega[n], places[k])
-            least, total, slant, along = math.inf, 0.0, 0.0, 0.0
-            start = ((n - first) * count + k) * rays
-            beam = (weights[k], cosines[k], start)
-            found, limit = _fit_axis_range(*beam, reach, surface, origin, direction, distance)
-            out[0, n, k], out[1, n, k], out[2, n, k] = found if found <= reach else found * math.inf, math.nan, math.nan
+            weights, cosines, start = beams.weights[k], beams.cosines[k], ((n - first) * count + k) * rays
+            found, limit = _fit_axis_range(weights, cosines, start, reach, surface, hits)
+            echoes.beam_range[n, k] = found if found <= reach else found * math.inf
+            echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
             if not found <= reach:
                 continue
+            a, b, c = compute_transducer_velocity(
+                w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
+            )
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            nearest, total, slant, along = math.inf, 0.0, 0.0, 0.0
             for m in range(start, start + rays):
-                least = min(least, distance[m])
+                nearest = min(nearest, hits.range[m])
             for m in range(start, start + rays):
-                r, own = distance[m], m - start
-                fall = -direction[m, 2]
-                if not _is_counted(weights[k, own], cosines[k, own], r, limit, origin[m, 2], fall, surface):
+                if not _is_counted(weights[m - start], cosines[m - start], hits, m, limit, surface):
                     continue
-                d, f, v = direction[m], normal[m], speed[m]
-                cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
-                # Over the loss at the least range: however far all are, some weight is left.
-                weight = weights[k, own] * cosine * cosine * math.exp(-2.0 * absorption * (r - least))
+                d, f, v, weight = hits.direction[m], hits.normal[m], hits.velocity[m], weights[m - start]
+                if is_pattern:
+                    cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
+                    # Relative to the loss at the nearest range: however far all are, some weight is left.
+                    weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (hits.range[m] - nearest))
+                    slant += weight * cosine
+                    along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
+                else:
+                    slant -= weight * (i * f[0] + j * f[1] + h * f[2])
+                    along += weight * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
                 total += weight
-                slant += weight * cosine
-                along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
-            share = 1.0 / total if total > 0.0 else math.nan
-            out[1, n, k], out[2, n, k] = share * slant, share * along
+            if is_pattern:
+                share = 1.0 / total if total > 0.0 else math.nan
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = share * slant, share * along
+            else:
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = slant / total, along / total
 
 
 @kernel
 def _compute_timing(
     first: int,
     beams: int,
-    origin: Vectors,
-    direction: Vectors,
-    distance: FloatArray,
+    ray_hits: Fields,
     surface: float,
     time: Times,
-    sound: FloatArray,
+    sound_speed: FloatArray,
     reach: float,
-    time_of_validity: Times,
-    listening_time: FloatArray,
+    fields: Fields,
 ) -> None:
-    """Write when the echo of n pings left the bottom (s), not before 0, and how long it was listened for (s).
+    """Write the times of validity and of listening (s) from ping `first` on, neither before 0.
 
-    They went out when the listening began: those that come back first left the bottom first.
+    All beams transmit together: the echoes that come back first left the bottom first.
     """
-    for n in range(first, first + distance.shape[0] // beams):
-        count, total, most = 0, 0.0, 0.0
-        for k in range((n - first) * beams, (n - first + 1) * beams):
-            far = distance[k]
-            if _stays_in_water(origin[k, 2], -direction[k, 2], far, surface):
-                count, total, most = count + 1, total + far, max(most, far)
+    hits, timing = RayHits(*ray_hits), EchoTiming(*fields)
+    for n in range(first, first + hits.range.shape[0] // beams):
+        count, total, farthest = 0, 0.0, 0.0
+        for m in range((n - first) * beams, (n - first + 1) * beams):
+            distance = hits.range[m]
+            if _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
+                count, total, farthest = count + 1, total + distance, max(farthest, distance)
         if count == 0:
-            count, total, most = 1, reach, reach
-        listening_time[n] = 2.0 * most / sound[n]
-        time_of_validity[n] = max(time[n] - listening_time[n] + total / count / sound[n], 0.0)
-
-
-class _CastRays(NamedTuple):
-    """Rays of a part of the pings, ping after ping and beam after beam, and what they met."""
-
-    origin: Vectors
-    direction: Vectors
-    range: FloatArray
-    normal: Vectors
-    speed: Vectors
+            count, total, farthest = 1, reach, reach
+        listening_time = 2.0 * farthest / sound_speed[n]
+        timing.listening_time[n] = listening_time
+        timing.time_of_validity[n] = max(time[n] - listening_time + total / count / sound_speed[n], 0.0)
 
 
 def _cast_rays(
-    truth: MotionBlock,
+    block: MotionBlock,
     part: slice,
     time: Times,
-    places: Vectors,
+    transducers: Vectors,
     rays: FloatArray,
     environment: Environment,
     maximum_range: float,
     own_hull: bool,
-) -> _CastRays:
-    """Cast the rays (k, m, 3) of the pings of a part. Raises `FieldError` for a place that is not finite."""
+) -> Fields:
+    """Return the `RayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for an invalid position."""
     instants = time[part]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
-    far, row, reach = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
-    moving = (part.start, truth.position_w, truth.rotation_wb, places)
-    bad = _make_rays(*moving, rays, reach, origin, direction, unit, far, row)
+    limit, row, reach = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
+    bad = _make_rays(
+        part.start, block.position_w, block.rotation_wb, transducers, rays, reach, origin, direction, unit, limit, row
+    )
     if bad >= 0:
         raise ray_error(origin, direction, reach, bad)
-    left_out = (environment.hull,) if environment.hull and not own_hull else ()
-    met = environment.scene.cast_unchecked(origin, unit, far, row, instants, left_out)
-    return _CastRays(origin, direction, far, met.normal_w, met.velocity_w)
+    excluded = (environment.hull,) if environment.hull and not own_hull else ()
+    hits = environment.scene.cast_unchecked(origin, unit, limit, row, instants, excluded)
+    return origin, direction, limit, hits.normal_w, hits.velocity_w
 
 
 def _split_pings(count: int, width: int) -> list[slice]:
-    """Return parts of `count` pings of `width` rays each, of at most `_BATCH_SIZE` rays unless one ping has more."""
+    """Return parts of `count` pings of `width` rays each, of at most `_BATCH_SIZE` rays or of one ping."""
     rows = max(_BATCH_SIZE // width, 1)
     return [slice(first, first + rows) for first in range(0, count, rows)]
 
 
 def get_surface_height(environment: Environment) -> float:
-    """Return the height (m) above which sound does not go: infinite in a world without water."""
+    """Return the height (m) of the water's surface; infinite in a world without water."""
     return math.inf if environment.water is None else environment.water.surface
 
 
 def find_echoes(
     beams: Beams, motion: Motion, environment: Environment, time: Times, maximum_range: float, own_hull: bool
 ) -> Echoes:
-    """Return what each beam hears of the bodies of the world at the instants (n,) s, up to `maximum_range` (m, finite).
+    """Return the echoes from the bodies of the world at instants (n,) s, up to `maximum_range` (m, finite).
 
-    The vehicle's own hull is passed by unless `own_hull`. Raises `FieldError` where a body cannot be asked.
+    Without `own_hull` rays pass the sensor's own model. Raises `FieldError` if a body has no position there.
     """
-    truth, surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
-    rays, places, axes, shares = beams.rays, beams.positions, beams.axes, (beams.weights, beams.ray_cosines)
-    moving = (truth.rotation_wb, truth.velocity_w, truth.angular_velocity_b, places)
-    out = np.empty((3, time.shape[0], rays.shape[0]))
+    block, surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
+    rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
+    sensor_motion = (block.rotation_wb, block.velocity_w, block.angular_velocity_b)
+    arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
+    is_nearest = beams.weighting is BeamWeighting.NEAREST
+    is_pattern = beams.weighting is BeamWeighting.PATTERN
     for part in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
-        met = _cast_rays(truth, part, time, places, rays, environment, math.inf, own_hull)
-        if beams.weighting is BeamWeighting.PATTERN:
-            _measure_pattern(
-                part.start, *moving, *shares, _NEPERS_PER_DECIBEL * beams.absorption, reach, surface, *met, out
-            )
-        elif beams.weighting is BeamWeighting.NEAREST or rays.shape[1] == 1:
-            _measure_nearest(part.start, *moving, axes, rays.shape[1], reach, surface, *met, out)
+        hits = _cast_rays(block, part, time, beams.positions, rays, environment, math.inf, own_hull)
+        if is_nearest or (rays.shape[1] == 1 and not is_pattern):
+            _measure_nearest(part.start, sensor_motion, beam_rays, reach, surface, hits, arrays)
         else:
-            _measure_plane(part.start, *moving, axes, *shares, reach, surface, *met, out)
-    return Echoes(out[0], out[1], out[2])
+            absorption = NEPERS_PER_DECIBEL * beams.absorption
+            _measure_footprint(
+                part.start, sensor_motion, beam_rays, is_pattern, absorption, reach, surface, hits, arrays
+            )
+    return Echoes(*arrays)
 
 
 def compute_echo_timing(
@@ -425,85 +407,31 @@ def compute_echo_timing(
     environment: Environment,
     time: Times,
     maximum_range: float,
-    speed_of_sound: FloatArray,
+    sound_speed: FloatArray,
     own_hull: bool,
 ) -> EchoTiming:
-    """Return when the echoes that are complete at the instants (n,) s are valid, and how long they took.
+    """Return the timing of pings whose echoes are complete at instants (n,) s.
 
-    One ray a beam, along its axis, from where the sensor is when it hears: off by the range that it gains in between.
-    A ping that hears nothing waits for `maximum_range` (m, finite). `speed_of_sound` (n,) m/s is the true one. Raises
-    `FieldError` where a body cannot be asked.
+    The ranges are those along the beams' axes at these instants. This neglects the change of range in the meantime. A
+    ping without an echo listens for one from `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true one.
+    Raises `FieldError` if a body has no position there.
     """
-    truth, surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
+    block, surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
     timing, reach = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
     for part in _split_pings(time.shape[0], axes.shape[0]):
-        met = _cast_rays(truth, part, time, beams.positions, axes, environment, reach, own_hull)
-        heard = (met.origin, met.direction, met.range, surface)
-        _compute_timing(part.start, axes.shape[0], *heard, time, speed_of_sound, reach, *timing)
+        hits = _cast_rays(block, part, time, beams.positions, axes, environment, reach, own_hull)
+        _compute_timing(part.start, axes.shape[0], hits, surface, time, sound_speed, reach, tuple(timing))
     return timing
 
 
-@kernel
-def _compute_depths(surface: float, position: Vectors, out: FloatArray) -> None:
-    """Write depths (n,) m below a surface, 0 above it; NaN where the place is none."""
-    for n in range(out.shape[0]):
-        depth = surface - position[n, 2]
-        out[n] = max(depth, 0.0)  # NaN stays so
-
-
-@kernel
-def _compute_receive_times(time: Times, processing: float, out: Times) -> None:
-    """Write the instants (s) of `back`."""
-    for n in range(out.shape[0]):
-        out[n] = max(time[n] - processing, 0.0)
-
-
-def compute_receive_times(time: Times, processing: float) -> Times:
-    """Return when (n,) s the last echo was back of what is told at instants (n,) s, `processing` (s) later."""
-    out = np.empty(time.shape[0])
-    _compute_receive_times(time, float(processing), out)
-    return out
-
-
-@kernel
-def _compute_transmit_times(receive_time: Times, processing: float, listening_time: FloatArray, out: Times) -> None:
-    """Write the instants (s) of `sent`."""
-    for n in range(out.shape[0]):
-        out[n] = receive_time[n] - listening_time[n]
-        listening_time[n] += processing
-
-
-def compute_transmit_times(receive_time: Times, processing: float, listening_time: FloatArray) -> Times:
-    """Return when (n,) s pings went out that were listened for till `back` (n,) s, for `listening` (n,) s.
-
-    To the latter the time of `processing` (s) is added: so long before it was told each ping went out.
-    """
-    out = np.empty(receive_time.shape[0])
-    _compute_transmit_times(receive_time, float(processing), listening_time, out)
-    return out
-
-
 def get_sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
-    """Return the true speed of sound (n,) m/s at a sensor, that at the surface above it; 1500 where no water is.
+    """Return the true speed of sound (n,) m/s at a sensor; above the water that at its surface, 1500 without water.
 
-    Raises `FieldError` where the formula of the world's water is not valid.
+    Raises `FieldError` if the formula of the world's water is not valid there.
     """
     if environment.water is None:
         return np.full(block.position_w.shape[0], SOUND_SPEED)
-    depth = np.empty(block.position_w.shape[0])
-    _compute_depths(float(environment.water.surface), block.position_w, depth)
-    return environment.water.sound_speed_at(depth)
-
-
-class FixedMotionBlock(NamedTuple):
-    """A motion at the only instants that are asked for: its block there."""
-
-    block: MotionBlock
-    end: float = math.inf
-
-    def at(self, time: Times) -> MotionBlock:
-        """Return the block, whose instants (n,) s `time` must be."""
-        return self.block
+    return environment.water.sound_speed_at(np.maximum(environment.water.surface - block.position_w[:, 2], 0.0))
 
 
 @lru_cache(maxsize=8)
@@ -516,10 +444,6 @@ def _make_enu_rotation(heading: float) -> FloatArray:
 def _compute_platform_state(
     velocity_w: Vectors, rotation_ws: Quaternions, heading: FloatArray, attitude: Quaternions, sensor_velocity: Vectors
 ) -> None:
-    """Write attitudes (n, 4) of the sensor in east, north, up, and velocities (n, 3) m/s of the world in its frame.
-
-    `heading` (4,) takes the world's axes to east, north, up.
-    """
     h = heading
     for n in range(velocity_w.shape[0]):
         w, x, y, z = rotation_ws[n, 0], rotation_ws[n, 1], rotation_ws[n, 2], rotation_ws[n, 3]
@@ -530,12 +454,12 @@ def _compute_platform_state(
         )
 
 
-def compute_platform_state(truth: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
-    """Return attitudes (n, 4) of the sensor in east, north, up, and velocities (n, 3) m/s of the world in its frame.
+def compute_platform_state(block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
+    """Return attitudes (n, 4) of the sensor in east, north, up, and its velocities (n, 3) m/s in its own frame.
 
     `heading` (rad) is that of the world's x axis from east, counter-clockwise.
     """
-    count = truth.position_w.shape[0]
-    attitude, own = np.empty((count, 4)), np.empty((count, 3))
-    _compute_platform_state(truth.velocity_w, truth.rotation_wb, _make_enu_rotation(heading), attitude, own)
-    return attitude, own
+    count = block.position_w.shape[0]
+    attitude, velocity = np.empty((count, 4)), np.empty((count, 3))
+    _compute_platform_state(block.velocity_w, block.rotation_wb, _make_enu_rotation(heading), attitude, velocity)
+    return attitude, velocity

@@ -1,36 +1,40 @@
-"""One ping after another: from what came back along the beams to what a Doppler instrument tells.
+"""Pings of a Doppler velocity log: from the echoes of its beams to the arrays of a reading.
 
-Beam velocities as they are heard, for a true one u.v along the axis u, with a the mean of the axes:
+The velocity measured along a beam, for a true velocity u.v along its axis u and the mean axis a of all beams:
 
     b = (1 + l) (u.v + u.(R - 1) v_s + (f c0 / c - 1) d) + u.o + sigma w
     d = u.v, f = 1 of pistons,   d = (u.a) (a.v_s), f = cos j' / cos j of a phased array,   sin j' = (c / c0) sin j
 
-l and o are the long-term scale and offset of this serial number, R its misalignment, v_s the velocity in the sensor's
-frame against what is tracked, which may move, c0 the speed of sound that it assumes and c the true one, w standard
-normals. A phased array steers by phase, and what it takes for an angle j from a is j': c leaves its horizontal
-velocities as they are and changes what is along a alone; ranges are r c0 / (c f), over a bottom that is square to a.
+l and o are the long-term scale and offset of this serial number, and R is its misalignment. v_s is the velocity in the
+sensor's frame relative to the tracked bottom or water, which may move. c0 is the assumed speed of sound, c the true
+one, w a standard normal. A phased array steers by phase: the angle j' of a beam from a differs from the assumed angle
+j. An error of c0 then changes the velocity along a only. Its ranges are r c0 / (c f), over a bottom square to a.
 
-A beam is good where its echo is within the limits before and after the errors, met the bottom at no flatter an angle
-than asked for, was loud enough, where the instrument is not faster than the track allows, and where lock was not lost
-within the time of re-acquisition. A solution is made of
-three good beams or more, weighted by what is stated of each, and rejected where its error velocity is too large.
+A beam is good if all of these hold:
 
-Kernels take few arrays that hold much, as a call costs by their number: `heard` (10, n, k) of n pings and k beams has
-what came back; `figures` (10, n), `beams` (7, n, k), `vectors` (3, n, 3) and `squares` (3, n, 3, 3) what is told.
-`hear` goes up to the slow errors of each beam, which are those of `noise.channels`; `say` goes on from these.
+- Its range is within the limits, both the true range and the measured one.
+- The cosine of the angle of incidence is at least the minimum.
+- The echo is strong enough, and the ping of this beam does not drop out.
+- The speed is at most the maximum of the track.
+- The re-acquisition time since the last loss of lock has passed.
 
+A solution needs three good beams. It weights them by their reported deviations. A solution whose error velocity is
+above the limit is rejected.
 
-What a Doppler instrument tells: its arrays by name, and those that its errors depend on.
+`receive_beams` computes the measured velocities and ranges, except for the slow errors of `noise.channels`.
+`solve_ping` computes the outputs, `solve_ideal_ping` those without errors. Python passes plain tuples to kernels: Numba
+needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks, and kernels
+take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
 
-What a velocity log draws, and in which rows of a block the draws of its pings stand.
+Random processes of a DVL beside those of its noise channels:
 
 | process | draws |
 |---|---|
-| `long_term` of `bottom`, `water` | once for a serial number: a scale and three offsets |
-| `misalignment` of the `mounting` | once: three angles |
-| `white` of `velocity_x`, `_y`, `_z` | one a tick, of the classic plug-ins, whose noise is on the solved velocity |
-| `white` of `bottom_k`, `water_k` | one a tick and beam |
-| `lock`, `dropout` of `beam_k` | one a tick and beam, uniform |
+| `long_term` of `bottom`, `water` | per serial number: a scale and three offsets |
+| `misalignment` of `mounting` | per serial number: three angles |
+| `white` of `velocity_x`, `_y`, `_z` | per tick, in classic plug-ins, which add noise to the solved velocity |
+| `white` of `bottom_k`, `water_k` | per tick and beam |
+| `lock`, `dropout` of `beam_k` | per tick and beam, uniform |
 """
 
 from __future__ import annotations
@@ -53,6 +57,7 @@ from navsense.sensors.doppler.beam_errors import (
     compute_strength,
 )
 from navsense.sensors.doppler.beams import MIN_BEAMS
+from navsense.sensors.doppler.echoes import Fields
 from navsense.sensors.doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
@@ -61,637 +66,26 @@ from navsense.sensors.doppler.solution import (
 )
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
-MIN_RANGE, MAX_RANGE, MIN_INCIDENCE_COSINE, ERROR_LIMIT, REACQUISITION, DROPOUT, BOTTOM_MODE, WATER_MODE, DIALECT = (
-    range(9)
-)
-"""Places in `rules` (11,): ranges in m, a cosine, a velocity in m/s, s, a probability, and three choices."""
-
-REPORTED_STDDEV, WATER_REPORTED_STDDEV = 9, 10
-"""Places in `rules`: what is stated of a beam over the bottom and through the water (m/s), 0 for what it really is."""
-
-PER_SPEED, REFERENCE_RATE, MAX_VELOCITY = range(3)
-"""Places in a row of `tracks` (2, 3): see `Track`."""
-
-BOTTOM_NOISE_ROW, WATER_NOISE_ROW, LOCK_ROW, DROPOUT_ROW = range(4)
-"""Rows of `rows` (4, k): which row of draws is each beam's, -1 where it does not act."""
-
 NEVER, ALWAYS, BEST, FALLBACK = range(4)
-"""When a kind of tracking is used."""
+"""Track modes, in the order of `TrackMode`."""
 
 PHYSICAL, UUV, DSROS = range(3)
-"""Whose rules hold."""
-
-(
-    TRUE_RANGE,
-    INCIDENCE_COSINE,
-    BEAM_RANGE,
-    BOTTOM_VELOCITY,
-    WATER_VELOCITY,
-    BOTTOM_STDDEV,
-    WATER_STDDEV,
-    LOCK_PROBABILITY,
-    LOCK_DRAW,
-    DROPOUT_DRAW,
-) = range(10)
-"""Places in `heard`: true range and cosine of incidence, the range and velocities with their errors, the deviations
-stated of these, how likely the bottom is heard, and uniform draws of that and of a dropout."""
-
-(
-    ALTITUDE,
-    COURSE,
-    SPEED,
-    GOOD_BEAMS,
-    VELOCITY_MODE,
-    ERROR_VELOCITY,
-    TIME_OF_VALIDITY,
-    SOUND_SPEED,
-    WATER_TIME_OF_VALIDITY,
-    LAYER_FAR_BOUNDARY,
-) = range(10)
-"""Places in `figures`; from `ABOUT` on the time of validity (s), the speed of sound that is assumed (m/s), the time of
-validity of what is through the water, and how far (m) its layer went."""
-
-OVER_BOTTOM, THROUGH_WATER, LONG_TERM = range(3)
-"""Places in `vectors` and `squares`; the first is what is told, whatever is tracked."""
-
-SLANT_RANGE, BEAM_VELOCITY, BEAM_VALID, BEAM_STDDEV, WATER_BEAM_VELOCITY, WATER_BEAM_STDDEV, RANGE_VALIDITY = range(7)
-"""Places in `beams`."""
+"""Rules: the physical model, or those of a classic plug-in."""
 
 NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = 0.0, 1.0, 2.0, 3.0
-"""Validity of a range, as `ds_sensor_msgs/Range3D` numbers it."""
+"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them."""
 
 NO_TRACK, BOTTOM_TRACK, WATER_TRACK = 0.0, 1.0, 2.0
-"""What a velocity is against."""
+"""Values of `velocity_mode`."""
 
 ROUNDING: Final = 1e-9
-"""s: by so much an instant may be missed by rounding alone, where a time is a whole number of ticks."""
+"""s: tolerance for instants that are a whole number of ticks apart."""
 
 CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
-"""What `dsros_dvl` multiplies slant ranges by, whatever its beams' angle."""
-
-
-@kernel
-def compute_steering_ratio(slant: float, ratio: float) -> float:
-    """Return cos j' / cos j of a phased array's beam, `slant` cos j, where it assumes the speed of sound `ratio` c."""
-    sine = (1.0 - slant * slant) / (ratio * ratio)
-    return math.sqrt(1.0 - sine) / slant if sine < 1.0 else math.nan
-
-
-@kernel
-def _add_beam_errors(
-    true: FloatArray,
-    sensor_velocity: Vectors,
-    axes: Vectors,
-    axis: FloatArray,
-    misalignment: FloatArray,
-    ratio: FloatArray,
-    phased: bool,
-    systematic: FloatArray,
-    stddev: FloatArray,
-    rows: IntArray,
-    draws: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write beam velocities (k, n) m/s as they are heard, but for the slow errors of each beam.
-
-    `own` (n, 3) is the velocity in the sensor's frame against what is tracked, `ratio` (n,) c0 / c, `misalignment` (4,)
-    the misalignment, `systematic` (4,) scale and offset, `rows` (k,) those of the normal draws, -1 for none.
-    """
-    turned = misalignment[1] != 0.0 or misalignment[2] != 0.0 or misalignment[3] != 0.0
-    scale, offset = systematic[0], systematic[1:]
-    for n in range(true.shape[0]):
-        x, y, z = sensor_velocity[n, 0], sensor_velocity[n, 1], sensor_velocity[n, 2]
-        along = axis[0] * x + axis[1] * y + axis[2] * z
-        dx, dy, dz = 0.0, 0.0, 0.0
-        if turned:
-            rx, ry, rz = rotate(misalignment[0], misalignment[1], misalignment[2], misalignment[3], x, y, z)
-            dx, dy, dz = rx - x, ry - y, rz - z
-        for k in range(true.shape[1]):
-            ux, uy, uz = axes[k, 0], axes[k, 1], axes[k, 2]
-            scaled, grown_by = true[n, k], ratio[n]
-            if phased:
-                slant = ux * axis[0] + uy * axis[1] + uz * axis[2]
-                scaled, grown_by = slant * along, ratio[n] * compute_steering_ratio(slant, ratio[n])
-            measured = true[n, k] + (ux * dx + uy * dy + uz * dz) + (grown_by - 1.0) * scaled
-            measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
-            if rows[k] >= 0:
-                measured += stddev[n, k] * draws[rows[k], n]
-            out[k, n] = measured
-
-
-@kernel
-def _select_good_beams(
-    rules: FloatArray,
-    received: FloatArray,
-    n: int,
-    time: float,
-    unlocked_until: FloatArray,
-    good: BoolArray,
-    per_beam: FloatArray,
-) -> int:
-    """Decide which beams (2, k) of ping n are good; return how many have the bottom.
-
-    `lost` (k,) is till when (s) a beam has none.
-    """
-    count, classic = 0, rules[DIALECT] == UUV
-    least, most = rules[MIN_RANGE], rules[MAX_RANGE]
-    for k in range(received.shape[2]):
-        true, shown = received[TRUE_RANGE, n, k], received[BEAM_RANGE, n, k]
-        found = least <= true <= most and received[INCIDENCE_COSINE, n, k] >= rules[MIN_INCIDENCE_COSINE]
-        if classic:
-            shown = min(max(shown if found else (least if true < least else most), least), most)
-        else:
-            found = found and least <= shown <= most
-        comes = received[DROPOUT_DRAW, n, k] >= rules[DROPOUT]
-        found = found and received[LOCK_DRAW, n, k] < received[LOCK_PROBABILITY, n, k] and comes
-        if not found:
-            unlocked_until[k] = time + rules[REACQUISITION]
-        found = found and (time >= unlocked_until[k] - ROUNDING or rules[REACQUISITION] == 0.0)
-        good[0, k], good[1, k] = found, comes and received[WATER_VELOCITY, n, k] == received[WATER_VELOCITY, n, k]
-        per_beam[SLANT_RANGE, n, k] = shown if found or classic else math.nan
-        per_beam[BEAM_VELOCITY, n, k] = received[BOTTOM_VELOCITY, n, k] if found else math.nan
-        per_beam[BEAM_STDDEV, n, k] = received[BOTTOM_STDDEV, n, k] if found else math.nan
-        per_beam[BEAM_VALID, n, k] = 1.0 if found else 0.0
-        if rules[WATER_MODE] != NEVER and good[1, k]:
-            per_beam[WATER_BEAM_VELOCITY, n, k], per_beam[WATER_BEAM_STDDEV, n, k] = (
-                received[WATER_VELOCITY, n, k],
-                received[WATER_STDDEV, n, k],
-            )
-        per_beam[RANGE_VALIDITY, n, k] = IN_RANGE if found else _classify_range(rules, received, n, k)
-        count += 1 if found else 0
-    return count
-
-
-@kernel
-def _classify_range(rules: FloatArray, received: FloatArray, n: int, k: int) -> float:
-    """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
-    true, shown = received[TRUE_RANGE, n, k], received[BEAM_RANGE, n, k]
-    if not (received[DROPOUT_DRAW, n, k] >= rules[DROPOUT] and true == true):
-        return NO_ECHO
-    if true < rules[MIN_RANGE] or true > rules[MAX_RANGE]:
-        return TOO_LOW if true < rules[MIN_RANGE] else TOO_HIGH
-    if not (
-        received[INCIDENCE_COSINE, n, k] >= rules[MIN_INCIDENCE_COSINE]
-        and received[LOCK_DRAW, n, k] < received[LOCK_PROBABILITY, n, k]
-    ):
-        return NO_ECHO
-    if shown < rules[MIN_RANGE] or shown > rules[MAX_RANGE]:
-        return TOO_LOW if shown < rules[MIN_RANGE] else TOO_HIGH
-    return NO_ECHO
-
-
-@kernel
-def _try_solve(
-    rules: FloatArray,
-    axes: Vectors,
-    velocity: FloatArray,
-    stddev: FloatArray,
-    good: BoolArray,
-    out: FloatArray,
-    covariance: FloatArray,
-) -> bool:
-    """Solve for a velocity and its covariance; tell whether there is one that is not rejected."""
-    used = solve_velocity(axes, velocity, stddev, good, out, covariance)
-    if used < MIN_BEAMS or (rules[DIALECT] == DSROS and used < axes.shape[0]):
-        return False
-    return rules[ERROR_LIMIT] == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > rules[ERROR_LIMIT]
-
-
-@kernel
-def _rotate_solution(
-    frame: FloatArray, vector: FloatArray, covariance: FloatArray, out: FloatArray, out_covariance: FloatArray
-) -> None:
-    """Write a velocity (3,) and its covariance (3, 3) in the frame that is told of, turned by `frame` (4,)."""
-    w, x, y, z = frame[0], frame[1], frame[2], frame[3]
-    out[0], out[1], out[2] = rotate(w, x, y, z, vector[0], vector[1], vector[2])
-    for j in range(3):
-        a, b, c = rotate(w, x, y, z, covariance[0, j], covariance[1, j], covariance[2, j])
-        out_covariance[0, j], out_covariance[1, j], out_covariance[2, j] = a, b, c
-    for i in range(3):
-        a, b, c = rotate(w, x, y, z, out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2])
-        out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2] = a, b, c
-
-
-@kernel
-def _is_water_better(rules: FloatArray, covariance: FloatArray) -> bool:
-    """Tell which of two solutions is shown: the bottom's, unless the best is asked for and the water's is surer."""
-    if rules[BOTTOM_MODE] != BEST or rules[WATER_MODE] == FALLBACK:
-        return False
-    bottom, water = covariance[0], covariance[1]
-    surer: bool = water[0, 0] + water[1, 1] + water[2, 2] < bottom[0, 0] + bottom[1, 1] + bottom[2, 2]
-    return surer
-
-
-@kernel
-def _compute_altitude(
-    rules: FloatArray, q: FloatArray, axes: Vectors, positions: Vectors, good: BoolArray, slant: FloatArray
-) -> float:
-    """Return the altitude (m) over slant ranges (k,) m by the rules in force, NaN where it is out of range."""
-    if rules[DIALECT] == PHYSICAL:
-        return compute_altitude(axes, positions, slant, good, q[0], q[1], q[2], q[3])
-    total, count, least, most = 0.0, 0, 0, 0
-    for k in range(axes.shape[0]):
-        if rules[DIALECT] == UUV or good[k]:
-            total += slant[k]
-            count += 1
-            least += 1 if slant[k] == rules[MIN_RANGE] else 0
-            most += 1 if slant[k] == rules[MAX_RANGE] else 0
-    if count == 0 or (rules[DIALECT] == UUV and max(least, most) == count):
-        return math.nan
-    return total / count * (1.0 if rules[DIALECT] == UUV else CLASSIC_COSINE)
-
-
-@kernel
-def _compute_course(
-    rules: FloatArray, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
-) -> tuple[float, float]:
-    """Return course (rad) and speed (m/s) over the ground of a velocity as told (3,) and in the sensor's frame (3,)."""
-    if rules[DIALECT] == DSROS:
-        course = math.atan2(output_velocity[0], output_velocity[1])
-        speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
-        return course if course >= 0.0 else course + 2.0 * math.pi, speed
-    return compute_course_and_speed(
-        sensor_velocity[0], sensor_velocity[1], sensor_velocity[2], q[0], q[1], q[2], q[3], 0.0
-    )
-
-
-@kernel
-def _solve_all(
-    rules: FloatArray,
-    frame: FloatArray,
-    received: FloatArray,
-    attitude: Quaternions,
-    time: Times,
-    emitted: BoolArray,
-    axes: Vectors,
-    positions: Vectors,
-    unlocked_until: FloatArray,
-    scalars: FloatArray,
-    per_beam: FloatArray,
-    vectors: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Write what the emitted of n pings say, at `time` (n,) s; what is not known is NaN.
-
-    `attitude` (n, 4) takes the sensor's frame to east, north, up.
-    """
-    scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
-    good = np.empty((2, axes.shape[0]), dtype=np.bool_)
-    solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
-    for n in range(time.shape[0]):
-        if not emitted[n]:
-            continue
-        scalars[GOOD_BEAMS, n] = _select_good_beams(rules, received, n, time[n], unlocked_until, good, per_beam)
-        scalars[ALTITUDE, n] = _compute_altitude(rules, attitude[n], axes, positions, good[0], per_beam[SLANT_RANGE, n])
-        bottom = rules[BOTTOM_MODE] != NEVER and _try_solve(
-            rules, axes, received[BOTTOM_VELOCITY, n], received[BOTTOM_STDDEV, n], good[0], solved[0], covariance[0]
-        )
-        water = rules[WATER_MODE] != NEVER and _try_solve(
-            rules, axes, received[WATER_VELOCITY, n], received[WATER_STDDEV, n], good[1], solved[1], covariance[1]
-        )
-        use_water = water and (not bottom or _is_water_better(rules, covariance))
-        scalars[VELOCITY_MODE, n] = WATER_TRACK if use_water else (BOTTOM_TRACK if bottom else NO_TRACK)
-        if water and (use_water or rules[WATER_MODE] == ALWAYS):
-            _rotate_solution(frame, solved[1], covariance[1], vectors[1, n], covariances[1, n])
-        if use_water:
-            vectors[0, n], covariances[0, n] = vectors[1, n], covariances[1, n]
-            scalars[ERROR_VELOCITY, n] = compute_error_velocity(axes, received[WATER_VELOCITY, n], good[1])
-            scalars[GOOD_BEAMS, n] = _count_good(good[1])
-        elif bottom:
-            _rotate_solution(frame, solved[0], covariance[0], vectors[0, n], covariances[0, n])
-            scalars[ERROR_VELOCITY, n] = compute_error_velocity(axes, received[BOTTOM_VELOCITY, n], good[0])
-            scalars[COURSE, n], scalars[SPEED, n] = _compute_course(rules, vectors[0, n], solved[0], attitude[n])
-
-
-@kernel
-def _count_good(good: BoolArray) -> int:
-    """Return how many beams are good."""
-    count = 0
-    for k in range(good.shape[0]):
-        count += 1 if good[k] else 0
-    return count
-
-
-@kernel
-def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float, emitted: BoolArray) -> float:
-    """Decide which ticks (n,) s tell of a ping; return when (s) the last of them was.
-
-    A ping goes out `listening` (n,) s before the tick at which its last echo is back, and not before the one before it
-    has been told: the deeper the water, the fewer.
-    """
-    for n in range(time.shape[0]):
-        emitted[n] = time[n] - listening_time[n] >= last - ROUNDING
-        if emitted[n]:
-            last = time[n]
-    return last
-
-
-@kernel
-def _estimate_relative_velocity(
-    axes: Vectors, beam_velocity: FloatArray, sensor_velocity: Vectors, out: Vectors
-) -> None:
-    """Write velocities (n, 3) m/s against what true beam velocities (n, k) are against, which may move.
-
-    Where these are too few it is `own` (n, 3), that in the world.
-    """
-    count = axes.shape[0]
-    good, stddev, solved, covariance = np.empty(count, np.bool_), np.zeros(count), np.empty(3), np.empty((3, 3))
-    for n in range(out.shape[0]):
-        for k in range(count):
-            good[k] = beam_velocity[n, k] == beam_velocity[n, k]
-        used = solve_velocity(axes, beam_velocity[n], stddev, good, solved, covariance)
-        for i in range(3):
-            out[n, i] = solved[i] if used >= MIN_BEAMS else sensor_velocity[n, i]
-
-
-@kernel
-def _gather_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatArray) -> None:
-    """Write the draws (n, k) of rows (k,); `nothing` where there are none."""
-    for k in range(rows.shape[0]):
-        for n in range(out.shape[0]):
-            out[n, k] = draws[rows[k], n] if rows[k] >= 0 else default
-
-
-@kernel
-def _write_uuv_velocity(
-    frame: FloatArray,
-    sensor_velocity: Vectors,
-    attitude: Quaternions,
-    emitted: BoolArray,
-    reported_stddev: float,
-    scalars: FloatArray,
-    vectors: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Write velocities as the UUV Simulator has them: the sensor's own (n, 3) m/s, whatever the beams hear."""
-    for n in range(sensor_velocity.shape[0]):
-        if not emitted[n]:
-            continue
-        x, y, z, q = sensor_velocity[n, 0], sensor_velocity[n, 1], sensor_velocity[n, 2], attitude[n]
-        scalars[COURSE, n], scalars[SPEED, n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3], 0.0)
-        vectors[0, n, 0], vectors[0, n, 1], vectors[0, n, 2] = rotate(frame[0], frame[1], frame[2], frame[3], x, y, z)
-        scalars[VELOCITY_MODE, n], scalars[ERROR_VELOCITY, n] = BOTTOM_TRACK, math.nan
-        for i in range(3):
-            for j in range(3):
-                covariances[0, n, i, j] = reported_stddev * reported_stddev if i == j else 0.0
-
-
-@kernel
-def _add_axis_noise(
-    frame: FloatArray,
-    attitude: Quaternions,
-    emitted: BoolArray,
-    rows: IntArray,
-    draws: FloatArray,
-    stddev: float,
-    water_only: bool,
-    scalars: FloatArray,
-    vectors: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Add noise to each axis of solutions: to all of them as in the UUV Simulator, else to those `through` water.
-
-    Course and speed are those of the velocity that is told, which `frame` (4,) turned out of the sensor's.
-    """
-    track = 1 if water_only else 0
-    for n in range(vectors.shape[1]):
-        for i in range(3):
-            vectors[track, n, i] += stddev * draws[rows[i], n]
-            if water_only and vectors[1, n, i] == vectors[1, n, i]:
-                for j in range(3):
-                    covariances[1, n, i, j] = stddev * stddev if i == j else 0.0
-        if water_only and scalars[VELOCITY_MODE, n] == WATER_TRACK:
-            vectors[0, n], covariances[0, n] = vectors[1, n], covariances[1, n]
-        if not water_only and emitted[n]:
-            told, q = vectors[0, n], attitude[n]
-            x, y, z = rotate(frame[0], -frame[1], -frame[2], -frame[3], told[0], told[1], told[2])
-            scalars[COURSE, n], scalars[SPEED, n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3], 0.0)
-
-
-@kernel
-def _compute_stddevs(
-    floor: float, track: FloatArray, rate: float, relative_velocity: Vectors, factor: FloatArray, out: FloatArray
-) -> None:
-    """Write the deviation (n, k) m/s of each beam's velocity, the sensor's own being (n, 3) m/s; see `Track`."""
-    for n in range(out.shape[0]):
-        speed = math.sqrt(
-            relative_velocity[n, 0] * relative_velocity[n, 0]
-            + relative_velocity[n, 1] * relative_velocity[n, 1]
-            + relative_velocity[n, 2] * relative_velocity[n, 2]
-        )
-        for k in range(out.shape[1]):
-            out[n, k] = compute_stddev(floor, track[PER_SPEED], speed, rate, track[REFERENCE_RATE], factor[n, k])
-
-
-@kernel
-def _compute_echo_effects(
-    parameters: FloatArray, echo: FloatArray, incidence: FloatArray, factor: FloatArray, lock: FloatArray
-) -> None:
-    """Write by how much deviations grow (n, k), and how likely a beam hears the bottom (n, k).
-
-    `sheet` (5,) are the numbers of an `EchoStrength` in their order.
-    """
-    for n in range(echo.shape[0]):
-        for k in range(echo.shape[1]):
-            shown = compute_strength(parameters[0], parameters[1], echo[n, k], incidence[n, k])
-            factor[n, k] = compute_noise_factor(shown, parameters[2])
-            lock[n, k] = compute_lock_probability(shown, parameters[3], parameters[4])
-
-
-@kernel
-def _drop_fast_pings(
-    relative_velocity: Vectors, max_velocity: float, over_bottom: bool, lock: FloatArray, velocity: FloatArray
-) -> None:
-    """Take the echoes of pings away whose speed is above the maximum of a track (m/s).
-
-    `own` (n, 3) m/s is against what is tracked. The bottom loses its lock (n, k), the water its velocities (k, n) m/s.
-    """
-    for n in range(relative_velocity.shape[0]):
-        x, y, z = relative_velocity[n, 0], relative_velocity[n, 1], relative_velocity[n, 2]
-        if math.sqrt(x * x + y * y + z * z) > max_velocity:
-            for k in range(velocity.shape[0]):
-                if over_bottom:
-                    lock[n, k] = 0.0
-                else:
-                    velocity[k, n] = math.nan
-
-
-@kernel
-def receive_beams(
-    tracks: FloatArray,
-    floors: tuple[float, float],
-    rate: float,
-    strength_parameters: FloatArray,
-    phased: bool,
-    assumed_sound_speed: float,
-    axes: Vectors,
-    axis: FloatArray,
-    misalignment: FloatArray,
-    systematic: FloatArray,
-    rows: IntArray,
-    draws: FloatArray,
-    echo: FloatArray,
-    incidence: FloatArray,
-    bottom_velocity: FloatArray,
-    water_velocity: FloatArray,
-    sensor_velocity: Vectors,
-    sound_speed: FloatArray,
-    received: FloatArray,
-    ideals: FloatArray,
-) -> None:
-    """Write what comes back of n pings, `heard`, and what the slow errors of each beam go onto, `ideals` (3 k, n).
-
-    `floors` (m/s) are the deviations at rest of both tracks at the `rate` (Hz) of ticks; `loud` (5,) as for
-    `_compute_echo_effects`, or (0,); `assumed` (m/s) is the speed of sound that is, 0 for the true one, `sound` (n,).
-    """
-    count, beams = echo.shape
-    received[TRUE_RANGE], received[INCIDENCE_COSINE], received[LOCK_PROBABILITY] = echo, incidence, 1.0
-    ratio, factor, relative = np.ones(count), np.ones((count, beams)), np.empty((count, 3))
-    if assumed_sound_speed > 0.0:
-        for n in range(count):
-            ratio[n] = assumed_sound_speed / sound_speed[n]
-    if strength_parameters.shape[0] > 0:
-        _compute_echo_effects(strength_parameters, echo, incidence, factor, received[LOCK_PROBABILITY])
-    for t in range(2):
-        true, stddev = bottom_velocity if t == 0 else water_velocity, received[BOTTOM_STDDEV + t]
-        _estimate_relative_velocity(axes, true, sensor_velocity, relative)
-        _compute_stddevs(floors[t], tracks[t], rate, relative, factor, stddev)
-        out, white = ideals[t * beams : (t + 1) * beams], rows[BOTTOM_NOISE_ROW + t]
-        _add_beam_errors(
-            true, relative, axes, axis, misalignment, ratio, phased, systematic[t], stddev, white, draws, out
-        )
-        _drop_fast_pings(relative, tracks[t, MAX_VELOCITY], t == 0, received[LOCK_PROBABILITY], out)
-        factor[:] = 1.0
-    _gather_draws(rows[LOCK_ROW], draws, 0.0, received[LOCK_DRAW])
-    _gather_draws(rows[DROPOUT_ROW], draws, 1.0, received[DROPOUT_DRAW])
-    for n in range(count):
-        for k in range(beams):
-            slant = axes[k, 0] * axis[0] + axes[k, 1] * axis[1] + axes[k, 2] * axis[2]
-            far = echo[n, k] if echo[n, k] < math.inf else math.nan
-            ideals[2 * beams + k, n] = far * ratio[n] / (compute_steering_ratio(slant, ratio[n]) if phased else 1.0)
-
-
-@kernel
-def solve_ping(
-    rules: FloatArray,
-    frame: FloatArray,
-    values: FloatArray,
-    received: FloatArray,
-    attitude: Quaternions,
-    sensor_velocity: Vectors,
-    time: Times,
-    emitted: BoolArray,
-    axes: Vectors,
-    positions: Vectors,
-    unlocked_until: FloatArray,
-    validity: FloatArray,
-    sound_speed: FloatArray,
-    assumed_sound_speed: float,
-    axis_stddev: float,
-    rows: IntArray,
-    draws: FloatArray,
-    scalars: FloatArray,
-    per_beam: FloatArray,
-    vectors: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Write what the emitted of n pings say, their beams having `values` (3 k, n) by now: of `ideals` and the errors.
-
-    `rough` (m/s) is the deviation of each axis of a solution in the classic rules, `rows` (3,) those of its draws, -1
-    for none. `validity` (3, n) is told as it is: when echoes left the bottom and the layer (s), and how far (m) this
-    went. `sound` and `assumed` (m/s) are as for `hear`.
-    """
-    count = axes.shape[0]
-    for n in range(time.shape[0]):
-        for k in range(count):
-            received[BOTTOM_VELOCITY, n, k], received[WATER_VELOCITY, n, k] = values[k, n], values[count + k, n]
-            received[BEAM_RANGE, n, k] = values[2 * count + k, n]
-            for t in range(2):
-                if rules[REPORTED_STDDEV + t] > 0.0:
-                    received[BOTTOM_STDDEV + t, n, k] = rules[REPORTED_STDDEV + t]
-    out = (scalars, per_beam, vectors, covariances)
-    _solve_all(rules, frame, received, attitude, time, emitted, axes, positions, unlocked_until, *out)
-    if rules[DIALECT] == UUV:
-        _write_uuv_velocity(
-            frame, sensor_velocity, attitude, emitted, rules[REPORTED_STDDEV], scalars, vectors, covariances
-        )
-    if rows[0] >= 0:
-        _add_axis_noise(
-            frame, attitude, emitted, rows, draws, axis_stddev, rules[DIALECT] == DSROS, scalars, vectors, covariances
-        )
-    for n in range(time.shape[0]):
-        if emitted[n]:
-            through = scalars[VELOCITY_MODE, n] == WATER_TRACK
-            scalars[TIME_OF_VALIDITY, n] = validity[1, n] if through else validity[0, n]
-            if vectors[THROUGH_WATER, n, 0] == vectors[THROUGH_WATER, n, 0]:
-                scalars[WATER_TIME_OF_VALIDITY, n], scalars[LAYER_FAR_BOUNDARY, n] = validity[1, n], validity[2, n]
-        scalars[SOUND_SPEED, n] = assumed_sound_speed if assumed_sound_speed > 0.0 else sound_speed[n]
-
-
-@kernel
-def make_ideal_beams(
-    echo: FloatArray,
-    incidence: FloatArray,
-    bottom_velocity: FloatArray,
-    water_velocity: FloatArray,
-    received: FloatArray,
-    values: FloatArray,
-) -> None:
-    """Write what `hear` and the slow errors write, of true ranges (m), cosines and velocities (m/s), without errors."""
-    count = echo.shape[1]
-    (
-        received[TRUE_RANGE],
-        received[INCIDENCE_COSINE],
-        received[LOCK_PROBABILITY],
-        received[LOCK_DRAW],
-        received[DROPOUT_DRAW],
-    ) = echo, incidence, 1.0, 0.0, 1.0
-    received[BOTTOM_STDDEV], received[WATER_STDDEV] = 0.0, 0.0
-    for n in range(echo.shape[0]):
-        for k in range(count):
-            values[k, n], values[count + k, n], values[2 * count + k, n] = (
-                bottom_velocity[n, k],
-                water_velocity[n, k],
-                echo[n, k],
-            )
-
-
-@kernel
-def solve_ideal_ping(
-    rules: FloatArray,
-    frame: FloatArray,
-    echo: FloatArray,
-    incidence: FloatArray,
-    bottom_velocity: FloatArray,
-    water_velocity: FloatArray,
-    attitude: Quaternions,
-    sensor_velocity: Vectors,
-    axes: Vectors,
-    positions: Vectors,
-    validity_time: Times,
-    water_validity_time: Times,
-    far_boundary: FloatArray,
-    sound_speed: FloatArray,
-    scalars: FloatArray,
-    per_beam: FloatArray,
-    vectors: FloatArray,
-    covariances: FloatArray,
-) -> None:
-    """Write what n pings say of what is `make_ideal_beams`, each of which is told; the rest as for `say`."""
-    n, k = echo.shape
-    received, values, validity = np.empty((10, n, k)), np.empty((3 * k, n)), np.empty((3, n))
-    make_ideal_beams(echo, incidence, bottom_velocity, water_velocity, received, values)
-    validity[0], validity[1], validity[2] = validity_time, water_validity_time, far_boundary
-    emitted, nothing = np.ones(n, np.bool_), (np.full(3, -1), np.empty((0, 0)))
-    beside = (axes, positions, np.full(k, -math.inf), validity, sound_speed, 0.0, 0.0)
-    out = (scalars, per_beam, vectors, covariances)
-    solve_ping(
-        rules, frame, values, received, attitude, sensor_velocity, validity_time, emitted, *beside, *nothing, *out
-    )
-
+"""Factor from mean slant range to altitude in `dsros_dvl`, for beams at any angle."""
 
 PER_BEAM = -1
-"""Axes of an array with a number for each beam."""
+"""Shape of an output with one value per beam."""
 
 OUTPUTS = (
     ("velocity", 3, "m/s"),
@@ -718,130 +112,760 @@ OUTPUTS = (
     ("water_time_of_validity", 0, "s"),
     ("water_far", 0, "m"),
 )
-"""Name, axes and unit of each array of a reading."""
+"""Name, shape and unit of each array of a reading."""
 
 IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
-"""Outputs that a perfect instrument has too; what is true of the rest is said by none."""
+"""Outputs that have an ideal value, beside `time_of_validity` and `sound_speed`."""
 
-ECHO_RANGE, ECHO_INCIDENCE, BOTTOM_BEAM_VELOCITY, WATER_BEAM_VELOCITY_KEY = (
-    "echo_range",
-    "echo_incidence",
-    "echo_velocity",
-    "layer_velocity",
-)
-ATTITUDE, SENSOR_VELOCITY, LISTENING_TIME = "attitude", "own_velocity", "listening"
-TIME_OF_VALIDITY_KEY, WATER_TIME_OF_VALIDITY_KEY, LAYER_FAR_BOUNDARY_KEY = "bottom_time", "layer_time", "layer_far"
+SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
+"""Measurements of the beams that injected faults act on, in the order of the noise channels."""
 
 
-class PingArrays(NamedTuple):
-    """What n pings say, as kernels write it (`_doppler.ping`)."""
+class EchoInputs(NamedTuple):
+    """True values of n pings of k beams that the errors of beams depend on; NaN without an echo."""
+
+    true_beam_range: FloatArray
+    """(n, k) m; infinite beyond the maximum range."""
+
+    incidence_cosine: FloatArray
+    """(n, k), of the angle from the bottom's normal."""
+
+    true_beam_velocity: FloatArray
+    """(n, k) m/s relative to the bottom."""
+
+    true_water_beam_velocity: FloatArray
+    """(n, k) m/s relative to the water."""
+
+    sensor_velocity: Vectors
+    """(n, 3) m/s in the sensor's frame, relative to the world."""
+
+    sound_speed: FloatArray
+    """(n,) m/s."""
+
+
+class PlatformInputs(NamedTuple):
+    """True values of n pings that solutions depend on."""
+
+    attitude: Quaternions
+    """(n, 4), sensor's frame to east, north, up."""
+
+    sensor_velocity: Vectors
+    """(n, 3) m/s in the sensor's frame, relative to the world."""
+
+    bottom_time_of_validity: Times
+    """(n,) s, when the echoes left the bottom."""
+
+    layer_time_of_validity: Times
+    """(n,) s, when the echoes left the middle of the water-mass layer."""
+
+    layer_far_boundary: FloatArray
+    """(n,) m along the instrument's axis; NaN without a layer."""
+
+    sound_speed: FloatArray
+    """(n,) m/s."""
+
+
+class TrackParameters(NamedTuple):
+    """Errors of one track, see `DopplerTrack`; `stddev` (m/s) at rest and at the rate of the ticks."""
+
+    stddev: float
+    per_speed: float
+    reference_rate: float
+    maximum_velocity: float
+
+
+class ReceiverParameters(NamedTuple):
+    """Properties of the instrument that the errors of beams depend on.
+
+    `assumed_sound_speed` (m/s) is 0 for the true speed. The next five are those of `EchoStrength`, all 0 without one.
+    """
+
+    assumed_sound_speed: float
+    level: float
+    absorption: float
+    correlation: float
+    threshold: float
+    slope: float
+    has_strength: bool
+    is_phased_array: bool
+
+
+class PingRules(NamedTuple):
+    """Limits and choices of a solution: m, a cosine, m/s, s, a probability, two modes, the rules, m/s."""
+
+    minimum_range: float
+    maximum_range: float
+    min_incidence_cosine: float
+    error_velocity_limit: float
+    reacquisition_time: float
+    dropout_probability: float
+    bottom_mode: float
+    water_mode: float
+    dialect: float
+    bottom_reported_stddev: float
+    water_reported_stddev: float
+    assumed_sound_speed: float
+
+
+class BeamGeometry(NamedTuple):
+    """Axes (k, 3) and positions (k, 3) m of the beams, their mean axis (3,), and the rotation (4,) to output axes."""
+
+    axes: Vectors
+    positions: Vectors
+    axis: FloatArray
+    output_rotation: FloatArray
+
+
+class SerialErrors(NamedTuple):
+    """Errors of one serial number: misalignment (4,), and (2, 4) a scale and three offsets of both tracks."""
+
+    misalignment: FloatArray
+    systematic: FloatArray
+
+
+class DrawRows(NamedTuple):
+    """Rows (k,) of the draws of each beam; -1 if the process does not act."""
+
+    bottom_noise: IntArray
+    water_noise: IntArray
+    lock: IntArray
+    dropout: IntArray
+
+
+class AxisNoise(NamedTuple):
+    """Noise that a classic plug-in adds to solved velocities: stddev (m/s), rows of the draws of x, y, z, draws."""
+
+    stddev: float
+    rows: IntArray
+    draws: FloatArray
+
+
+NO_AXIS_NOISE: Fields = (0.0, np.full(3, -1), np.empty((0, 0)))
+"""Fields of `AxisNoise` without noise."""
+
+
+class ReceivedBeams(NamedTuple):
+    """Measurements of n pings of k beams, (n, k) each: m, a cosine, m/s, probability and uniform draws of lock."""
+
+    true_beam_range: FloatArray
+    incidence_cosine: FloatArray
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    water_beam_velocity: FloatArray
+    beam_deviation: FloatArray
+    water_beam_deviation: FloatArray
+    lock_probability: FloatArray
+    lock_draw: FloatArray
+    dropout_draw: FloatArray
+
+
+class BeamOutputs(NamedTuple):
+    """Outputs of n pings per beam, (n, k) each; the second block of `OutputBlocks`."""
+
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    beam_valid: FloatArray
+    beam_deviation: FloatArray
+    water_beam_velocity: FloatArray
+    water_beam_deviation: FloatArray
+    range_validity: FloatArray
+
+
+class SolutionOutputs(NamedTuple):
+    """Outputs of n pings from solved velocities."""
+
+    altitude: FloatArray
+    course: FloatArray
+    speed: FloatArray
+    num_good_beams: FloatArray
+    velocity_mode: FloatArray
+    error_velocity: FloatArray
+    velocity: Vectors
+    water_velocity: Vectors
+    velocity_covariance: FloatArray
+    water_velocity_covariance: FloatArray
+
+
+class PingOutputs(NamedTuple):
+    """Arrays of n pings by their names in a reading, in the order of `OutputBlocks`."""
+
+    altitude: FloatArray
+    course: FloatArray
+    speed: FloatArray
+    num_good_beams: FloatArray
+    velocity_mode: FloatArray
+    error_velocity: FloatArray
+    time_of_validity: FloatArray
+    sound_speed: FloatArray
+    water_time_of_validity: FloatArray
+    water_far: FloatArray
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    beam_valid: FloatArray
+    beam_deviation: FloatArray
+    water_beam_velocity: FloatArray
+    water_beam_deviation: FloatArray
+    range_validity: FloatArray
+    velocity: Vectors
+    water_velocity: Vectors
+    long_term_velocity: Vectors
+    velocity_covariance: FloatArray
+    water_velocity_covariance: FloatArray
+    long_term_covariance: FloatArray
+
+
+class OutputBlocks(NamedTuple):
+    """Memory of `PingOutputs`: scalars (10, n), per beam (7, n, k), vectors (3, n, 3), covariances (3, n, 3, 3)."""
 
     scalars: FloatArray
     per_beam: FloatArray
     vectors: FloatArray
     covariances: FloatArray
 
-    def ideal_arrays(self) -> dict[str, FloatArray]:
-        """Return the arrays that a perfect instrument has too, by name."""
-        scalars, per_beam, vectors, _ = self
-        over = (vectors[OVER_BOTTOM], scalars[ALTITUDE], scalars[COURSE], scalars[SPEED])
-        along = (per_beam[SLANT_RANGE], per_beam[BEAM_VELOCITY], scalars[ERROR_VELOCITY])
-        through = (vectors[THROUGH_WATER], per_beam[WATER_BEAM_VELOCITY])
-        return dict(zip(IDEAL_OUTPUTS, (*over, *along, *through), strict=True))
 
-    def named_arrays(self) -> dict[str, FloatArray]:
-        """Return the arrays of a reading by name, in the order of `OUTPUTS`."""
-        altitude, course, speed, count, mode, error, about, sound, water_about, far = self.scalars
-        slant, along, good, size, through, through_size, validity = self.per_beam
-        told, water, long_term = self.vectors
-        told_square, water_square, long_term_square = self.covariances
-        return {
-            "velocity": told,
-            "velocity_covariance": told_square,
-            "altitude": altitude,
-            "course": course,
-            "speed": speed,
-            "beam_range": slant,
-            "beam_velocity": along,
-            "beam_valid": good,
-            "range_validity": validity,
-            "beam_deviation": size,
-            "water_beam_velocity": through,
-            "water_beam_deviation": through_size,
-            "num_good_beams": count,
-            "velocity_mode": mode,
-            "error_velocity": error,
-            "long_term_velocity": long_term,
-            "long_term_covariance": long_term_square,
-            "time_of_validity": about,
-            "water_velocity": water,
-            "water_velocity_covariance": water_square,
-            "sound_speed": sound,
-            "water_time_of_validity": water_about,
-            "water_far": far,
-        }
+def allocate_outputs(pings: int, beams: int) -> tuple[Fields, PingOutputs]:
+    """Return memory for the outputs of pings, and the outputs in it."""
+    blocks = (
+        np.empty((10, pings)),
+        np.empty((7, pings, beams)),
+        np.empty((3, pings, 3)),
+        np.empty((3, pings, 3, 3)),
+    )
+    return blocks, PingOutputs(*blocks[0], *blocks[1], *blocks[2], *blocks[3])
 
 
-def allocate(pings: int, beams: int) -> PingArrays:
-    """Return room for what so many pings of so many beams say."""
-    return PingArrays(
-        np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3))
+@kernel
+def _name_received(block: FloatArray) -> ReceivedBeams:
+    """Return the measurements in a block (10, n, k)."""
+    return ReceivedBeams(
+        block[0], block[1], block[2], block[3], block[4], block[5], block[6], block[7], block[8], block[9]
     )
 
 
-def list_processes(
-    beams: int, bottom: DopplerTrack, water: DopplerTrack, dialect: int, *, locks: bool, drops: bool, turns: bool
-) -> tuple[RandomProcess, ...]:
-    """Return the random processes of so many beams beside those of their channels, in the order of their draws.
+@kernel
+def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float, emitted: BoolArray) -> float:
+    """Write which ticks (n,) s publish a ping; return the instant (s) of the last one.
 
-    `locks`: a beam is locked by chance; `drops`: its pings drop out; `turns`: serial numbers are misaligned.
+    A ping goes out `listening_time` (n,) s before the tick at which its last echo is back, and not before the previous
+    ping is published: the rate falls with depth.
     """
-    axes = [RandomProcess(f"velocity_{a}", "white") for a in "xyz"] if dialect != PHYSICAL else []
-    rough = (("bottom", bottom, UUV), ("water", water, DSROS))
-    normal = [what for what, track, not_by in rough if track.is_white and dialect != not_by]
-    found = [RandomProcess(f"{what}_{i}", "white") for what in normal for i in range(beams)]
-    uniform = [what for what, acts in (("lock", locks), ("dropout", drops)) if acts]
-    found += [RandomProcess(f"beam_{i}", what, kind="uniform") for what in uniform for i in range(beams)]
-    once = [
-        RandomProcess(channel, name, initial=count, per_tick=0)
-        for channel, name, count, acts in (
-            ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
-            ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
-            ("mounting", "misalignment", 3, turns),
+    for n in range(time.shape[0]):
+        emitted[n] = time[n] - listening_time[n] >= last - ROUNDING
+        if emitted[n]:
+            last = time[n]
+    return last
+
+
+@kernel
+def compute_steering_ratio(slant: float, ratio: float) -> float:
+    """Return cos j' / cos j of a phased array's beam: `slant` is cos j, `ratio` is c0 / c."""
+    sine = (1.0 - slant * slant) / (ratio * ratio)
+    return math.sqrt(1.0 - sine) / slant if sine < 1.0 else math.nan
+
+
+@kernel
+def _receive_track(
+    track: TrackParameters,
+    is_phased_array: bool,
+    rate: float,
+    geometry: BeamGeometry,
+    misalignment: FloatArray,
+    systematic: FloatArray,
+    sensor_velocity: Vectors,
+    sound_ratio: FloatArray,
+    noise: tuple[FloatArray, IntArray, FloatArray],
+    true_velocity: FloatArray,
+    velocity: FloatArray,
+    stddev: FloatArray,
+    is_too_fast: BoolArray,
+) -> None:
+    """Write measured beam velocities (k, n) m/s of a track and their deviations (n, k) m/s, see the module.
+
+    `noise` has the factors (n, k) of the deviations, the rows (k,) of the normal draws, and the draws. The velocity
+    relative to the tracked bottom or water is solved from `true_velocity` (n, k). With fewer than three of these it is
+    `sensor_velocity` (n, 3). `is_too_fast` (n,) marks pings above the maximum speed of the track.
+    """
+    factor, rows, draws = noise
+    axes, axis, count = geometry.axes, geometry.axis, geometry.axes.shape[0]
+    is_misaligned = misalignment[1] != 0.0 or misalignment[2] != 0.0 or misalignment[3] != 0.0
+    scale, offset = systematic[0], systematic[1:]
+    good, equal, solved, covariance = np.empty(count, np.bool_), np.zeros(count), np.empty(3), np.empty((3, 3))
+    for n in range(true_velocity.shape[0]):
+        for k in range(count):
+            good[k] = true_velocity[n, k] == true_velocity[n, k]
+        if solve_velocity(axes, true_velocity[n], equal, good, solved, covariance) < MIN_BEAMS:
+            solved[:] = sensor_velocity[n]
+        x, y, z = solved[0], solved[1], solved[2]
+        speed = math.sqrt(x * x + y * y + z * z)
+        forward = axis[0] * x + axis[1] * y + axis[2] * z
+        dx, dy, dz = 0.0, 0.0, 0.0
+        if is_misaligned:
+            rx, ry, rz = rotate(misalignment[0], misalignment[1], misalignment[2], misalignment[3], x, y, z)
+            dx, dy, dz = rx - x, ry - y, rz - z
+        for k in range(count):
+            ux, uy, uz = axes[k, 0], axes[k, 1], axes[k, 2]
+            stddev[n, k] = compute_stddev(
+                track.stddev, track.per_speed, speed, rate, track.reference_rate, factor[n, k]
+            )
+            scaled, ratio = true_velocity[n, k], sound_ratio[n]
+            if is_phased_array:
+                slant = ux * axis[0] + uy * axis[1] + uz * axis[2]
+                scaled, ratio = slant * forward, sound_ratio[n] * compute_steering_ratio(slant, sound_ratio[n])
+            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled
+            measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
+            if rows[k] >= 0:
+                measured += stddev[n, k] * draws[rows[k], n]
+            velocity[k, n] = measured
+        is_too_fast[n] = speed > track.maximum_velocity
+
+
+@kernel
+def _compute_echo_effects(receiver: ReceiverParameters, received: ReceivedBeams, factor: FloatArray) -> None:
+    """Write the factors (n, k) of the deviations, and the probabilities of lock."""
+    for n in range(factor.shape[0]):
+        for k in range(factor.shape[1]):
+            strength = compute_strength(
+                receiver.level, receiver.absorption, received.true_beam_range[n, k], received.incidence_cosine[n, k]
+            )
+            factor[n, k] = compute_noise_factor(strength, receiver.correlation)
+            received.lock_probability[n, k] = compute_lock_probability(strength, receiver.threshold, receiver.slope)
+
+
+@kernel
+def _select_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatArray) -> None:
+    """Write the draws (n, k) of rows (k,), or `default` for a process that does not act."""
+    for k in range(rows.shape[0]):
+        for n in range(out.shape[0]):
+            out[n, k] = draws[rows[k], n] if rows[k] >= 0 else default
+
+
+@kernel
+def receive_beams(
+    tracks: tuple[Fields, Fields],
+    receiver_parameters: Fields,
+    rate: float,
+    beam_geometry: Fields,
+    serial_errors: Fields,
+    echo_inputs: Fields,
+    draw_rows: Fields,
+    draws: FloatArray,
+    block: FloatArray,
+    measured: FloatArray,
+) -> None:
+    """Write the measurements of n pings of k beams without their slow errors.
+
+    `measured` (3 k, n) receives what the noise channels act on: velocities over the bottom and through the water (m/s),
+    and ranges (m). `block` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
+    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `SerialErrors`, `EchoInputs` and
+    `DrawRows`. `rate` (Hz) is that of the ticks.
+    """
+    bottom, water, receiver = (
+        TrackParameters(*tracks[0]),
+        TrackParameters(*tracks[1]),
+        ReceiverParameters(*receiver_parameters),
+    )
+    geometry, serial, rows = BeamGeometry(*beam_geometry), SerialErrors(*serial_errors), DrawRows(*draw_rows)
+    echo, received = EchoInputs(*echo_inputs), _name_received(block)
+    pings, beams = echo.true_beam_range.shape
+    block[0], block[1], block[7] = echo.true_beam_range, echo.incidence_cosine, 1.0
+    ratio, factor, is_too_fast = np.ones(pings), np.ones((pings, beams)), np.empty(pings, np.bool_)
+    if receiver.assumed_sound_speed > 0.0:
+        for n in range(pings):
+            ratio[n] = receiver.assumed_sound_speed / echo.sound_speed[n]
+    if receiver.has_strength:
+        _compute_echo_effects(receiver, received, factor)
+    phased, turned = receiver.is_phased_array, serial.misalignment
+    noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_deviation, is_too_fast)
+    _receive_track(
+        bottom, phased, rate, geometry, turned, serial.systematic[0], echo.sensor_velocity, ratio, noise,
+        echo.true_beam_velocity, *out,
+    )  # fmt: skip
+    for n in range(pings):
+        if is_too_fast[n]:
+            received.lock_probability[n] = 0.0
+    factor[:] = 1.0
+    noise = (factor, rows.water_noise, draws)
+    out = (measured[beams : 2 * beams], received.water_beam_deviation, is_too_fast)
+    _receive_track(
+        water, phased, rate, geometry, turned, serial.systematic[1], echo.sensor_velocity, ratio, noise,
+        echo.true_water_beam_velocity, *out,
+    )  # fmt: skip
+    _select_draws(rows.lock, draws, 0.0, received.lock_draw)
+    _select_draws(rows.dropout, draws, 1.0, received.dropout_draw)
+    axes, axis = geometry.axes, geometry.axis
+    for n in range(pings):
+        for k in range(beams):
+            if is_too_fast[n]:
+                measured[beams + k, n] = math.nan
+            slant = axes[k, 0] * axis[0] + axes[k, 1] * axis[1] + axes[k, 2] * axis[2]
+            distance = echo.true_beam_range[n, k] if echo.true_beam_range[n, k] < math.inf else math.nan
+            measured[2 * beams + k, n] = (
+                distance * ratio[n] / (compute_steering_ratio(slant, ratio[n]) if phased else 1.0)
+            )
+
+
+@kernel
+def _classify_range(rules: PingRules, received: ReceivedBeams, n: int, k: int) -> float:
+    """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
+    true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
+    if not (received.dropout_draw[n, k] >= rules.dropout_probability and true == true):
+        return NO_ECHO
+    if true < rules.minimum_range or true > rules.maximum_range:
+        return TOO_LOW if true < rules.minimum_range else TOO_HIGH
+    if not (
+        received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        and received.lock_draw[n, k] < received.lock_probability[n, k]
+    ):
+        return NO_ECHO
+    if measured < rules.minimum_range or measured > rules.maximum_range:
+        return TOO_LOW if measured < rules.minimum_range else TOO_HIGH
+    return NO_ECHO
+
+
+@kernel
+def _select_good_beams(
+    rules: PingRules,
+    received: ReceivedBeams,
+    n: int,
+    time: float,
+    unlocked_until: FloatArray,
+    good: BoolArray,
+    outputs: BeamOutputs,
+) -> int:
+    """Write which beams (2, k) of ping n are good over the bottom and through the water; return the first number.
+
+    `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
+    """
+    count, is_uuv = 0, rules.dialect == UUV
+    lowest, highest = rules.minimum_range, rules.maximum_range
+    for k in range(good.shape[1]):
+        true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
+        is_good = lowest <= true <= highest and received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        if is_uuv:
+            measured = min(max(measured if is_good else (lowest if true < lowest else highest), lowest), highest)
+        else:
+            is_good = is_good and lowest <= measured <= highest
+        is_kept = received.dropout_draw[n, k] >= rules.dropout_probability
+        is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and is_kept
+        if not is_good:
+            unlocked_until[k] = time + rules.reacquisition_time
+        is_good = is_good and (time >= unlocked_until[k] - ROUNDING or rules.reacquisition_time == 0.0)
+        water_velocity = received.water_beam_velocity[n, k]
+        good[0, k], good[1, k] = is_good, is_kept and water_velocity == water_velocity
+        outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
+        outputs.beam_velocity[n, k] = received.beam_velocity[n, k] if is_good else math.nan
+        outputs.beam_deviation[n, k] = received.beam_deviation[n, k] if is_good else math.nan
+        outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
+        if rules.water_mode != NEVER and good[1, k]:
+            outputs.water_beam_velocity[n, k] = water_velocity
+            outputs.water_beam_deviation[n, k] = received.water_beam_deviation[n, k]
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(rules, received, n, k)
+        count += 1 if is_good else 0
+    return count
+
+
+@kernel
+def _solve_track(
+    rules: PingRules,
+    axes: Vectors,
+    velocity: FloatArray,
+    stddev: FloatArray,
+    good: BoolArray,
+    out: FloatArray,
+    covariance: FloatArray,
+) -> bool:
+    """Write a velocity (3,) and its covariance (3, 3); return whether there is a solution that is not rejected."""
+    used = solve_velocity(axes, velocity, stddev, good, out, covariance)
+    if used < MIN_BEAMS or (rules.dialect == DSROS and used < axes.shape[0]):
+        return False
+    limit = rules.error_velocity_limit
+    return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
+
+
+@kernel
+def _rotate_solution(
+    rotation: FloatArray, vector: FloatArray, covariance: FloatArray, out: FloatArray, out_covariance: FloatArray
+) -> None:
+    """Write a velocity (3,) and its covariance (3, 3) rotated by a quaternion (4,)."""
+    w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
+    out[0], out[1], out[2] = rotate(w, x, y, z, vector[0], vector[1], vector[2])
+    for j in range(3):
+        a, b, c = rotate(w, x, y, z, covariance[0, j], covariance[1, j], covariance[2, j])
+        out_covariance[0, j], out_covariance[1, j], out_covariance[2, j] = a, b, c
+    for i in range(3):
+        a, b, c = rotate(w, x, y, z, out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2])
+        out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2] = a, b, c
+
+
+@kernel
+def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
+    """Return whether the mode is `BEST` and the water track has the smaller variance."""
+    if rules.bottom_mode != BEST or rules.water_mode == FALLBACK:
+        return False
+    bottom, water = covariance[0], covariance[1]
+    is_better: bool = water[0, 0] + water[1, 1] + water[2, 2] < bottom[0, 0] + bottom[1, 1] + bottom[2, 2]
+    return is_better
+
+
+@kernel
+def _compute_altitude(
+    rules: PingRules, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
+) -> float:
+    """Return the altitude (m) by the rules from ranges (k,) m; NaN if it is out of range."""
+    if rules.dialect == PHYSICAL:
+        return compute_altitude(geometry.axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
+    total, count, lowest, highest = 0.0, 0, 0, 0
+    for k in range(good.shape[0]):
+        if rules.dialect == UUV or good[k]:
+            total += beam_range[k]
+            count += 1
+            lowest += 1 if beam_range[k] == rules.minimum_range else 0
+            highest += 1 if beam_range[k] == rules.maximum_range else 0
+    if count == 0 or (rules.dialect == UUV and max(lowest, highest) == count):
+        return math.nan
+    return total / count * (1.0 if rules.dialect == UUV else CLASSIC_COSINE)
+
+
+@kernel
+def _compute_course(
+    rules: PingRules, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
+) -> tuple[float, float]:
+    """Return course (rad) and speed (m/s) of a velocity given in output axes (3,) and in the sensor's frame (3,)."""
+    if rules.dialect == DSROS:
+        course = math.atan2(output_velocity[0], output_velocity[1])
+        speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
+        return course if course >= 0.0 else course + 2.0 * math.pi, speed
+    return compute_course_and_speed(
+        sensor_velocity[0], sensor_velocity[1], sensor_velocity[2], q[0], q[1], q[2], q[3], 0.0
+    )
+
+
+@kernel
+def _solve_all(
+    rules: PingRules,
+    geometry: BeamGeometry,
+    received: ReceivedBeams,
+    attitude: Quaternions,
+    time: Times,
+    emitted: BoolArray,
+    unlocked_until: FloatArray,
+    beams: BeamOutputs,
+    outputs: SolutionOutputs,
+) -> None:
+    """Write the outputs of the emitted pings, except times and the speed of sound."""
+    axes, rotation = geometry.axes, geometry.output_rotation
+    good = np.empty((2, axes.shape[0]), dtype=np.bool_)
+    solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
+    for n in range(time.shape[0]):
+        if not emitted[n]:
+            continue
+        outputs.num_good_beams[n] = _select_good_beams(rules, received, n, time[n], unlocked_until, good, beams)
+        outputs.altitude[n] = _compute_altitude(rules, attitude[n], geometry, good[0], beams.beam_range[n])
+        velocity, stddev = received.beam_velocity[n], received.beam_deviation[n]
+        water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_deviation[n]
+        has_bottom = rules.bottom_mode != NEVER and _solve_track(
+            rules, axes, velocity, stddev, good[0], solved[0], covariance[0]
         )
-        if acts
-    ]
-    return (*once, *axes, *found)
+        has_water = rules.water_mode != NEVER and _solve_track(
+            rules, axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
+        )
+        uses_water = has_water and (not has_bottom or _is_water_better(rules, covariance))
+        outputs.velocity_mode[n] = WATER_TRACK if uses_water else (BOTTOM_TRACK if has_bottom else NO_TRACK)
+        if has_water and (uses_water or rules.water_mode == ALWAYS):
+            _rotate_solution(
+                rotation, solved[1], covariance[1], outputs.water_velocity[n], outputs.water_velocity_covariance[n]
+            )
+        if uses_water:
+            outputs.velocity[n] = outputs.water_velocity[n]
+            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+            outputs.error_velocity[n] = compute_error_velocity(axes, water_velocity, good[1])
+            outputs.num_good_beams[n] = good[1].sum()
+        elif has_bottom:
+            _rotate_solution(rotation, solved[0], covariance[0], outputs.velocity[n], outputs.velocity_covariance[n])
+            outputs.error_velocity[n] = compute_error_velocity(axes, velocity, good[0])
+            outputs.course[n], outputs.speed[n] = _compute_course(rules, outputs.velocity[n], solved[0], attitude[n])
 
 
-def _find_rows(own: Sequence[RandomProcess], beams: int, what: str, process: str) -> IntArray:
-    """Return the rows of a process's draws, one a beam or axis; -1 where it does not act."""
-    names = [p for p in own if p.per_tick]
-    found = [i for i, p in enumerate(names) if p.name == process and p.channel.rpartition("_")[0] == what]
-    return np.array(found or [-1] * beams, dtype=np.int64)
+@kernel
+def _write_uuv_velocity(
+    rotation: FloatArray, platform: PlatformInputs, emitted: BoolArray, reported_stddev: float, outputs: SolutionOutputs
+) -> None:
+    """Write velocities as the UUV Simulator computes them: the sensor's true velocity, without the beams."""
+    for n in range(emitted.shape[0]):
+        if not emitted[n]:
+            continue
+        v, q = platform.sensor_velocity[n], platform.attitude[n]
+        outputs.course[n], outputs.speed[n] = compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3], 0.0)
+        outputs.velocity[n, 0], outputs.velocity[n, 1], outputs.velocity[n, 2] = rotate(
+            rotation[0], rotation[1], rotation[2], rotation[3], v[0], v[1], v[2]
+        )
+        outputs.velocity_mode[n], outputs.error_velocity[n] = BOTTOM_TRACK, math.nan
+        for i in range(3):
+            for j in range(3):
+                outputs.velocity_covariance[n, i, j] = reported_stddev * reported_stddev if i == j else 0.0
 
 
-def make_draw_tables(own: Sequence[RandomProcess], beams: int, depth: int) -> tuple[IntArray, IntArray]:
-    """Return rows of draws: (4, k) of each beam as `ping.hear` takes them, and (3,) or more of each axis.
+@kernel
+def _add_axis_noise(
+    rotation: FloatArray,
+    attitude: Quaternions,
+    emitted: BoolArray,
+    noise: AxisNoise,
+    water_only: bool,
+    outputs: SolutionOutputs,
+) -> None:
+    """Add noise to each axis of the solved velocities: of all, as the UUV Simulator does, or of the water track."""
+    velocity = outputs.water_velocity if water_only else outputs.velocity
+    variance = noise.stddev * noise.stddev
+    for n in range(velocity.shape[0]):
+        for i in range(3):
+            velocity[n, i] += noise.stddev * noise.draws[noise.rows[i], n]
+            if water_only and velocity[n, i] == velocity[n, i]:
+                for j in range(3):
+                    outputs.water_velocity_covariance[n, i, j] = variance if i == j else 0.0
+        if water_only and outputs.velocity_mode[n] == WATER_TRACK:
+            outputs.velocity[n] = velocity[n]
+            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+        if not water_only and emitted[n]:
+            v, q = velocity[n], attitude[n]
+            x, y, z = rotate(rotation[0], -rotation[1], -rotation[2], -rotation[3], v[0], v[1], v[2])
+            outputs.course[n], outputs.speed[n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3], 0.0)
 
-    `depth` rows, those of the channels, stand before the ones of `own`.
+
+@kernel
+def solve_ping(
+    ping_rules: Fields,
+    beam_geometry: Fields,
+    measured: FloatArray,
+    block: FloatArray,
+    platform_inputs: Fields,
+    time: Times,
+    emitted: BoolArray,
+    unlocked_until: FloatArray,
+    axis_noise: Fields,
+    output_blocks: Fields,
+) -> None:
+    """Write the outputs of the emitted of n pings at instants (n,) s; other rows are NaN.
+
+    `measured` (3 k, n) and `block` (10, n, k) are those of `receive_beams`, the former with the errors of the noise
+    channels. `unlocked_until` (k,) s is updated. The tuples are those of `PingRules`, `BeamGeometry`, `PlatformInputs`,
+    `AxisNoise` and `OutputBlocks`.
     """
-    given = (("bottom", "white"), ("water", "white"), ("beam", "lock"), ("beam", "dropout"), ("velocity", "white"))
-    found = [_find_rows(own, beams, *one) for one in given]
-    *each, axes = (np.where(rows < 0, rows, rows + depth) for rows in found)
-    return np.array(each), axes
+    rules, geometry, noise = PingRules(*ping_rules), BeamGeometry(*beam_geometry), AxisNoise(*axis_noise)
+    platform, received = PlatformInputs(*platform_inputs), _name_received(block)
+    scalars, per_beam, vectors, covariances = output_blocks
+    beam_outputs = BeamOutputs(
+        per_beam[0], per_beam[1], per_beam[2], per_beam[3], per_beam[4], per_beam[5], per_beam[6]
+    )  # fmt: skip
+    outputs = SolutionOutputs(
+        scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], scalars[5],
+        vectors[0], vectors[1], covariances[0], covariances[1],
+    )  # fmt: skip
+    time_of_validity, sound_speed, water_time, water_far = scalars[6], scalars[7], scalars[8], scalars[9]
+    scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
+    beams = geometry.axes.shape[0]
+    for n in range(time.shape[0]):
+        for k in range(beams):
+            received.beam_velocity[n, k], received.water_beam_velocity[n, k] = measured[k, n], measured[beams + k, n]
+            received.beam_range[n, k] = measured[2 * beams + k, n]
+            if rules.bottom_reported_stddev > 0.0:
+                received.beam_deviation[n, k] = rules.bottom_reported_stddev
+            if rules.water_reported_stddev > 0.0:
+                received.water_beam_deviation[n, k] = rules.water_reported_stddev
+    _solve_all(rules, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
+    rotation = geometry.output_rotation
+    if rules.dialect == UUV:
+        _write_uuv_velocity(rotation, platform, emitted, rules.bottom_reported_stddev, outputs)
+    if noise.rows[0] >= 0:
+        _add_axis_noise(rotation, platform.attitude, emitted, noise, rules.dialect == DSROS, outputs)
+    for n in range(time.shape[0]):
+        if emitted[n]:
+            uses_water = outputs.velocity_mode[n] == WATER_TRACK
+            bottom_time, layer_time = platform.bottom_time_of_validity[n], platform.layer_time_of_validity[n]
+            time_of_validity[n] = layer_time if uses_water else bottom_time
+            if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
+                water_time[n], water_far[n] = layer_time, platform.layer_far_boundary[n]
+        assumed = rules.assumed_sound_speed
+        sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
 
 
-DVL_SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
-"""Arrays of the beams that faults act on, in the order of the noise channels."""
+def solve_ideal_ping(
+    rules: PingRules, geometry: BeamGeometry, echo: EchoInputs, platform: PlatformInputs
+) -> PingOutputs:
+    """Return the outputs of n pings without errors."""
+    pings, beams = echo.true_beam_range.shape
+    block, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
+    block[0], block[1] = echo.true_beam_range, echo.incidence_cosine
+    block[5:7], block[7], block[8], block[9] = 0.0, 1.0, 0.0, 1.0
+    measured[:beams], measured[beams : 2 * beams] = echo.true_beam_velocity.T, echo.true_water_beam_velocity.T
+    measured[2 * beams :] = echo.true_beam_range.T
+    output_blocks, outputs = allocate_outputs(pings, beams)
+    solve_ping(
+        tuple(rules),
+        tuple(geometry),
+        measured,
+        block,
+        tuple(platform),
+        platform.bottom_time_of_validity,
+        np.ones(pings, np.bool_),
+        np.full(beams, -math.inf),
+        NO_AXIS_NOISE,
+        output_blocks,
+    )
+    return outputs
 
 
-def add_dvl_faults(values: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
-    """Add the offsets of injected faults in `ideal` to the measurements (n, 3 k) of n pings; NaN stays NaN."""
-    beams = values.shape[1] // len(DVL_SOURCE_ARRAYS)
-    for i, name in enumerate(DVL_SOURCE_ARRAYS):
+def list_processes(
+    beams: int,
+    bottom: DopplerTrack,
+    water: DopplerTrack,
+    dialect: int,
+    *,
+    has_lock: bool,
+    has_dropout: bool,
+    has_misalignment: bool,
+) -> tuple[RandomProcess, ...]:
+    """Return the random processes beside those of the noise channels, in the order of their draws."""
+    once = (
+        ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
+        ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
+        ("mounting", "misalignment", 3, has_misalignment),
+    )
+    found = [RandomProcess(channel, name, initial=count, per_tick=0) for channel, name, count, acts in once if acts]
+    if dialect != PHYSICAL:
+        found += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
+    for channel, track, axis_noise in (("bottom", bottom, UUV), ("water", water, DSROS)):
+        if track.is_white and dialect != axis_noise:
+            found += [RandomProcess(f"{channel}_{k}", "white") for k in range(beams)]
+    for name, acts in (("lock", has_lock), ("dropout", has_dropout)):
+        if acts:
+            found += [RandomProcess(f"beam_{k}", name, kind="uniform") for k in range(beams)]
+    return tuple(found)
+
+
+def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
+    """Return the rows of the draws of each beam and of each axis, of which row `first` is the first one."""
+    names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
+
+    def find_rows(channel: str, name: str) -> IntArray:
+        found = [first + i for i, one in enumerate(names) if one == (channel, name)]
+        return np.array(found or [-1] * beams, dtype=np.int64)
+
+    rows = DrawRows(
+        find_rows("bottom", "white"),
+        find_rows("water", "white"),
+        find_rows("beam", "lock"),
+        find_rows("beam", "dropout"),
+    )
+    return rows, find_rows("velocity", "white")
+
+
+def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
+    """Add the offsets of injected faults in `ideal` to the measurements (n, 3 k) of n pings of k beams."""
+    beams = measured.shape[1] // len(SOURCE_ARRAYS)
+    for i, name in enumerate(SOURCE_ARRAYS):
         if f"{name}{OFFSET_SUFFIX}" in ideal:
-            values[:, i * beams : (i + 1) * beams] += ideal[f"{name}{OFFSET_SUFFIX}"]
+            measured[:, i * beams : (i + 1) * beams] += ideal[f"{name}{OFFSET_SUFFIX}"]
