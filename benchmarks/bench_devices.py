@@ -58,7 +58,9 @@ def repeated(reading: Reading, count: int) -> Reading:
         arrivals=reading.arrival[rows],
         arrays=arrays,
         ideal={},
-        errors={},
+        bias={},
+        turn_on_bias={},
+        fault={},
         valid=reading.valid[rows],
         emitted=reading.emitted[rows],
     )

@@ -150,7 +150,7 @@ def main() -> None:
     for name, rows in off.items():
         print(f"{name:>15}: {worst(rows):6.2f} degrees at worst over {rows.shape[0]} attitudes")
     bias = found["robust"].atVector(B(0))
-    true_bias = run["board::plate::imu"].errors["angular_velocity"][0]
+    true_bias = run["board::plate::imu"].bias["angular_velocity"][0]
     print(f"gyroscope's bias {np.degrees(bias)} deg/s, truly {np.degrees(true_bias)}")
 
     # Each attitude's error against its own covariance: chi-squared with 3 degrees of freedom, which passes 37.3 once in

@@ -29,7 +29,7 @@ def main() -> None:
         sim.step({"quadrotor": ns.State(pose, (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, rate))})
     off = believed - heading
     print(f"turned to {heading:.3f} rad, believes {believed:.3f} rad: the gyro's bias over 8 s is {off:+.3f} rad")
-    bias = sim.sensor("quadrotor::base_link::imu").reading.errors["angular_velocity"][-1, 2]  # type: ignore[union-attr]
+    bias = sim.sensor("quadrotor::base_link::imu").reading.bias["angular_velocity"][-1, 2]  # type: ignore[union-attr]
     assert abs(believed - 1.0) < 0.05
     assert abs(off - 8.0 * bias) < 0.02
 

@@ -24,7 +24,7 @@ def main() -> None:
     force = np.tile([-(0.5**2) * 0.3, 0.0, 9.80665], (time.size, 1))
     reading = imu.apply(time, turning, force, seed=7)
 
-    hidden = reading.errors["angular_velocity"]
+    hidden = reading.bias["angular_velocity"]
     white = reading["angular_velocity"] - turning - hidden
     print(f"hidden gyro bias {hidden[0]} rad/s, white noise {white.std():.2e} rad/s")
     assert abs(white.std() / 2.4e-3 - 1.0) < 0.02

@@ -12,10 +12,10 @@ import pytest
 
 from navsense import simulate
 from navsense.live_run import concatenate_readings
+from navsense.messages.fault import pack_bits
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import (
     ADDITIVE_KINDS,
-    FAULT_BITS,
     ScheduledFault,
     UsesBottomEchoes,
     check_fault,
@@ -24,7 +24,7 @@ from navsense.noise.scheduled_faults import (
 from navsense.sensor_run import SensorRun, compute_ideal
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags
-from navsense.series import Reading
+from navsense.series import FAULT_BITS, Reading
 from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live, select_run
 from navsense.ticks import Ticks
 from navsense.world import World
@@ -88,9 +88,10 @@ def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
     for first, stop in zip((0, *cuts), (*cuts, ROWS), strict=True):
         ticks = Ticks(np.arange(first, stop), RATE)
         got = station.measure(ticks, {name: values[first:stop] for name, values in ideal.items()})
-        errors = {f"errors {name}": values for name, values in got.measured.bias.items()}
+        slow = {f"bias {name}": values for name, values in got.measured.bias.items()}
+        slow |= {"fault": pack_bits(got.measured.fault)} if got.measured.fault else {}
         stamps = {"clock": got.clock_error}
-        parts.append({**got.measured.arrays, **errors, **get_flags(got.measured, len(ticks)), **stamps})
+        parts.append({**got.measured.arrays, **slow, **get_flags(got.measured, len(ticks)), **stamps})
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return whole, (station.state, station._faults)
 
@@ -136,8 +137,8 @@ def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
     seen, _ = pieces(under(spec, planned(kind, spec)), ())
     time, first, here = np.arange(ROWS) / RATE, spec.outputs[0].name, sound["emitted"]
     inside, bit = (time >= EDGES[0]) & (time < EDGES[1]), FAULT_BITS[kind]
-    told = seen["errors fault"]
-    assert set(told.tolist()) == {0.0, float(bit)}
+    told = seen["fault"]
+    assert set(told.tolist()) == {0, bit}
     if kind != "spike":
         assert np.array_equal(told == bit, inside)
     if kind != "lost_lock":  # a lock is found again later, and noise of lost beams is noise of others
@@ -204,10 +205,10 @@ def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str)
     spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())
     seen, _ = pieces(under(spec, (made(kind, spec, array),)), ())
-    rows = seen["errors fault"] == FAULT_BITS[kind]
+    rows = seen["fault"] == FAULT_BITS[kind]
     assert rows.any()
-    assert set(seen["errors fault"][~rows].tolist()) == {0.0}
-    for other in sound.keys() - {"errors fault", array}:
+    assert set(seen["fault"][~rows].tolist()) == {0}
+    for other in sound.keys() - {"fault", array}:
         follows = other in FOLLOWING.get((name, array), set())
         if not follows:
             assert is_identical(seen[other], sound[other]), other

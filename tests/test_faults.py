@@ -14,8 +14,10 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
 from navsense.faults import describe_inactive_faults, list_faults, with_faults
-from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault, apply_offsets, check_fault
+from navsense.messages.fault import pack_bits
+from navsense.noise.scheduled_faults import ScheduledFault, apply_offsets, check_fault
 from navsense.recordings.dataset_reader import open_recording
+from navsense.series import FAULT_BITS
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
 
@@ -96,7 +98,7 @@ def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
     """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
-    seen, told, k = run[MAG]["field"], run[MAG].errors["fault"], np.arange(60)
+    seen, told, k = run[MAG]["field"], pack_bits(run[MAG].fault), np.arange(60)
     off = seen - plain[MAG]["field"]
     dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
     assert np.array_equal(np.isnan(seen).all(axis=1), dropped)
@@ -116,7 +118,7 @@ def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
     steps = run[MAG].clock_error - plain[MAG].clock_error
     assert steps == pytest.approx(np.where(k >= 30, 0.5, 0.0), abs=1e-12)
     assert np.array_equal(run["m::l::imu"]["angular_velocity"], plain["m::l::imu"]["angular_velocity"])
-    assert "fault" not in run["m::l::imu"].errors
+    assert not run["m::l::imu"].fault
 
 
 @pytest.mark.requirement("NOI-6")
@@ -127,14 +129,11 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
     with ns.live(struck, seed=1) as sim:
         while len(rows) < 60:
             rows += [step.readings[MAG] for step in [sim.step()] if MAG in step.readings]
-    for array in ("field", "fault", "clock_error"):
-        whole = [r[array] if array == "field" else r.errors[array] if array == "fault" else r.clock_error for r in rows]
-        one = {"field": run[MAG]["field"], "fault": run[MAG].errors["fault"], "clock_error": run[MAG].clock_error}[
-            array
-        ]
-        assert np.array_equal(np.concatenate(whole), one, equal_nan=True)
+    assert np.array_equal(np.concatenate([row["field"] for row in rows]), run[MAG]["field"], equal_nan=True)
+    assert np.array_equal(np.concatenate([pack_bits(row.fault) for row in rows]), pack_bits(run[MAG].fault))
+    assert np.array_equal(np.concatenate([row.clock_error for row in rows]), run[MAG].clock_error)
     assert np.array_equal(many[MAG]["field"][0], run[MAG]["field"], equal_nan=True)
-    assert np.array_equal(many[MAG].errors["fault"][1], run[MAG].errors["fault"])
+    assert np.array_equal(pack_bits(many[MAG].fault)[1], pack_bits(run[MAG].fault))
 
 
 @pytest.mark.requirement("NOI-6")
@@ -223,12 +222,12 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         run.save(tmp_path / name)
     again = open_recording(tmp_path / "run.npz")
     assert again.metadata["faults"] == list_faults(struck)
-    assert np.array_equal(again[MAG].errors["fault"], run[MAG].errors["fault"])
+    assert np.array_equal(pack_bits(again[MAG].fault), pack_bits(run[MAG].fault))
     for name in ("run.mcap", "run.bag"):
         with AnyReader([tmp_path / name]) as reader:
             (topic,) = (one for one in reader.connections if one.topic.endswith("/fault"))
             heard: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
-        assert [one.data for one in heard] == run[MAG].errors["fault"].tolist()
+        assert [one.data for one in heard] == pack_bits(run[MAG].fault).tolist()
     whole = (tmp_path / "run.mcap").read_bytes()
     assert json.dumps(list_faults(struck)).encode() in whole
 

@@ -73,12 +73,12 @@ def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(exampl
     world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     for fidelity in ("physical", "classic"):
         reading = ns.simulate(world, 20.0, seed=1, fidelity=fidelity)["model::link::imu_sensor"]
-        off = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.errors["angular_velocity"]
+        off = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.bias["angular_velocity"]
         count = off.shape[0]
         for axis, (mean, stddev) in enumerate(((3.0, 3.1), (4.0, 4.1), (5.0, 5.1))):
             assert abs(off[:, axis].mean() - mean) < 4.892 * stddev / math.sqrt(count)
             assert abs(off[:, axis].std() / stddev - 1.0) < 4.892 / math.sqrt(2.0 * count)
-        assert reading.errors["angular_velocity"].std() > 1.0
+        assert reading.bias["angular_velocity"].std() > 1.0
 
 
 ALTIMETER = "altimeter_model::link::altimeter_sensor"

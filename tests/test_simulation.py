@@ -34,7 +34,7 @@ def world() -> World:
 def equal(one: Run, other: Run) -> bool:
     return one.keys() == other.keys() and all(
         is_identical(one[name].arrays, other[name].arrays)
-        and is_identical(one[name].errors, other[name].errors)
+        and is_identical(one[name].bias, other[name].bias)
         and is_identical(one[name].clock_error, other[name].clock_error)
         for name in one
     )
@@ -56,7 +56,7 @@ def test_runs_lead_and_run_zero_is_the_single_run() -> None:
     assert batch[IMU]["angular_velocity"][0].tobytes() == single[IMU]["angular_velocity"].tobytes()
     later = simulate(world(), 1.0, seed=3, runs=range(2, 4))
     assert later[MAG]["field"].tobytes() == batch[MAG]["field"][2:].tobytes()
-    spread = batch[IMU].errors["angular_velocity"][:, 0, 0]
+    spread = batch[IMU].bias["angular_velocity"][:, 0, 0]
     assert len(set(spread.tolist())) == 4
 
 
@@ -78,11 +78,11 @@ def test_truth_of_every_link_is_there_and_exact() -> None:
 def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
     noise = Noise(stddev=1e-3, bias_stddev=0.5, dynamic_bias_stddev=0.01, dynamic_bias_correlation_time=10.0)
     reading = simulate(example_world(("imu", Imu(noise, noise, noise))), 20.0, seed=3)[IMU]
-    white = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.errors["angular_velocity"]
+    white = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.bias["angular_velocity"]
     assert abs(white.std() / 1e-3 - 1.0) < 4.892 / np.sqrt(2.0 * white.size)
-    assert np.abs(reading.errors["angular_velocity"]).max() > 0.01
-    turn_on = reading.errors["angular_velocity_turn_on"]
-    drift = reading.errors["angular_velocity"] - turn_on
+    assert np.abs(reading.bias["angular_velocity"]).max() > 0.01
+    turn_on = reading.turn_on_bias["angular_velocity"]
+    drift = reading.bias["angular_velocity"] - turn_on
     assert turn_on.shape == drift.shape
     assert np.ptp(turn_on, axis=0).max() == 0.0 < np.abs(turn_on).min()
     assert np.ptp(drift, axis=0).min() > 0.0
@@ -93,9 +93,9 @@ def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
 def test_each_run_has_its_own_turn_on_bias() -> None:
     noise = Noise(bias_mean=1.0, bias_stddev=0.5)
     reading = simulate(example_world(("mag", Magnetometer(noise))), 0.1, seed=3, runs=3)[MAG]
-    turn_on = reading.errors["field_turn_on"]
+    turn_on = reading.turn_on_bias["field"]
     assert turn_on.shape == reading["field"].shape == (3, 20, 3)
-    assert np.array_equal(turn_on, reading.errors["field"])
+    assert np.array_equal(turn_on, reading.bias["field"])
     assert len(set(turn_on[:, 0, 0].tolist())) == 3
 
 
@@ -111,7 +111,7 @@ def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
         for sensor in run:
             assert is_identical(loaded[sensor].arrays, run[sensor].arrays)
             assert is_identical(loaded[sensor].ideal, run[sensor].ideal)
-            assert is_identical(loaded[sensor].errors, run[sensor].errors)
+            assert is_identical(loaded[sensor].bias, run[sensor].bias)
             assert is_identical(loaded[sensor].clock_error, run[sensor].clock_error)
     assert (tmp_path / "saved.mcap").read_bytes() == (tmp_path / "streamed.mcap").read_bytes()
 
@@ -130,7 +130,7 @@ def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> 
     taken = sum(
         array.nbytes
         for reading in run.values()
-        for array in (*reading.arrays.values(), *reading.errors.values(), *reading.ideal.values())
+        for array in (*reading.arrays.values(), *reading.bias.values(), *reading.ideal.values())
         if 0 not in array.strides  # a view of one number takes no memory
     )
     taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
@@ -303,7 +303,7 @@ def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
     signs = {
         fidelity: {
             float(np.sign(value))
-            for value in simulate(biased, 0.01, runs=30, fidelity=fidelity)[IMU].errors["angular_velocity"].ravel()
+            for value in simulate(biased, 0.01, runs=30, fidelity=fidelity)[IMU].bias["angular_velocity"].ravel()
         }
         for fidelity in ("physical", "classic")
     }

@@ -71,7 +71,7 @@ def test_faults_leave_everything_else_as_it_is() -> None:
     fresh = (cut["angular_velocity"] == whole["angular_velocity"]).all(axis=1)
     assert not fresh[cut.valid].all(), "it was stuck now and then"
     assert fresh.mean() > 0.3
-    assert np.array_equal(cut.errors["angular_velocity"], whole.errors["angular_velocity"])
+    assert np.array_equal(cut.bias["angular_velocity"], whole.bias["angular_velocity"])
     assert np.array_equal(cut.clock_error, whole.clock_error)
 
 

@@ -47,7 +47,7 @@ them a figure fails, by chance one in 1.7 million. Of the {count} figures here t
 - The floor of flicker (`bias_instability`, `flicker_frequency`) is declared flat to 2 percent; its deviation counts
   beyond these.
 - Allan deviations are of all that moves at once: white noise, rounding, drift, flicker, random walk, each sampled.
-- Densities of sensors are two-sided, the spectral coefficients of oscillators one-sided (see the vocabulary).
+- Densities of sensors are two-sided, the spectral coefficients of oscillators one-sided (see conventions.md).
 - A bandwidth above half the rate is seen all the same: by how far readings lag, and by lines of vibration, whose alias
   has their gain.
 """

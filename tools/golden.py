@@ -77,9 +77,10 @@ def simulate_witness(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
     run = ns.simulate(world, COUNT / RATE, seed=SEED, runs=[RUN], fidelity=fidelity)
     reading = run["robot::arm::sensor"]
     found = {"truth.time": select_samples(reading.time)}
+    turn_on = {f"{name}_turn_on": array for name, array in reading.turn_on_bias.items()}
     groups: tuple[tuple[str, Mapping[str, AnyArray]], ...] = (
         ("reading", {**reading.arrays, "emitted": reading.emitted, "valid": reading.valid}),
-        ("error", {**reading.errors, "clock": reading.clock_error}),
+        ("error", {**reading.bias, **turn_on, "clock": reading.clock_error}),
     )
     for group, arrays in groups:
         found |= {f"{group}.{name}": select_samples(array[0]) for name, array in sorted(arrays.items())}

@@ -22,6 +22,7 @@ import navsense as ns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.world_json import world_to_json
+from navsense.series import ARRAY_GROUPS
 from navsense.typing import AnyArray
 
 WORLD = Path(__file__).resolve().parent.parent / "tests" / "golden" / "recordings" / "world.sdf"
@@ -42,7 +43,8 @@ def arrays_of(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
         yield f"{name}/arrival", reading.arrival
         yield f"{name}/valid", reading.valid
         yield f"{name}/emitted", reading.emitted
-        for group, arrays in (("reading", reading.arrays), ("ideal", reading.ideal), ("bias", reading.errors)):
+        for group in ARRAY_GROUPS:
+            arrays = getattr(reading, group)
             yield from ((f"{name}/{group}/{key}", array) for key, array in arrays.items())
     for link, truth in found.truth.items():
         for key in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):

@@ -121,6 +121,15 @@ def reading_arrays(reading: Any) -> Arrays:
     found: Arrays = {f"values.{name}": array for name, array in named(reading)}
     for group in ("truth", "errors"):
         found |= {f"{group}.{name}": array for name, array in named(get(reading, group))}
+    # An earlier commit has the turn-on biases and the bits of the faults among the errors.
+    found |= {f"errors.{name}_turn_on": array for name, array in named(getattr(reading, "turn_on_bias", {}))}
+    fault = getattr(reading, "fault", {})
+    if fault:
+        from navsense.messages.fault import pack_bits
+
+        found["errors.fault"] = pack_bits(fault)
+    if "errors.fault" in found:
+        found["errors.fault"] = np.asarray(found["errors.fault"], dtype=np.float64)
     for name in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
         found[name] = get(reading, name)
     return found

@@ -80,7 +80,9 @@ def concatenate_readings(parts: list[Reading]) -> Reading:
         arrivals=None if parts[0].arrivals is None else np.concatenate([part.arrival for part in parts]),
         arrays=along(lambda part: part.arrays),
         ideal={name: make_read_only(array) for name, array in along(lambda part: part.ideal).items()},
-        errors=along(lambda part: part.errors),
+        bias=along(lambda part: part.bias),
+        turn_on_bias=along(lambda part: part.turn_on_bias),
+        fault=along(lambda part: part.fault),
         valid=np.concatenate([part.valid for part in parts]),
         emitted=np.concatenate([part.emitted for part in parts]),
     )

@@ -124,7 +124,7 @@ class SensorArrays:
         self.time = np.empty(length)
         self.clock_error = np.empty((*lead, length))
         self.arrivals = np.empty((*lead, length)) if sensor.latency else None
-        self.arrays: dict[str, dict[str, AnyArray]] = {"truth": {}, "arrays": {}, "errors": {}}
+        self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
 
@@ -138,19 +138,18 @@ class SensorArrays:
         target[first : first + values.shape[0]] = values
 
     def put_turn_on(self, number: int, turn_on: Mapping[str, AnyArray]) -> None:
-        """Keep the constant part of a run's errors, once."""
+        """Keep the turn-on bias of a run, once."""
         for name, row in turn_on.items():
-            kept = self.turn_on.setdefault(f"{name}_turn_on", np.empty((*self.lead, *row.shape)))
+            kept = self.turn_on.setdefault(name, np.empty((*self.lead, *row.shape)))
             kept[(number,) if self.lead else ()] = row
 
-    def biases(self) -> dict[str, AnyArray]:
-        """Return the hidden errors by name, the constant ones as views (*runs, time, axis) that take no memory."""
+    def turn_on_biases(self) -> dict[str, AnyArray]:
+        """Return the turn-on biases by name as views (*runs, time, axis) that take no memory."""
         shape, runs = (*self.lead, self.time.size), len(self.lead)
-        constant = {
+        return {
             name: np.broadcast_to(np.expand_dims(rows, runs), (*shape, *rows.shape[runs:]))
             for name, rows in self.turn_on.items()
         }
-        return {**self.arrays["errors"], **constant}
 
     def put_flags(self, number: int, first: int, flags: Mapping[str, AnyArray]) -> None:
         """Copy validity and emission; nothing is stored while all are true."""
@@ -190,7 +189,7 @@ class RunArrays:
         series.time[first : first + len(ticks)] = ticks.time
         for output in sensor.spec.outputs:
             if output.name in ideal:
-                series.put("truth", output.name, number, first, ideal[output.name])
+                series.put("ideal", output.name, number, first, ideal[output.name])
 
     def put_block(self, sensor: MountedSensor, ticks: Ticks, number: int, block: SensorBlock) -> None:
         """Keep what one run of a sensor gave for a block."""
@@ -203,7 +202,9 @@ class RunArrays:
         for name, values in block.measured.arrays.items():
             series.put("arrays", name, number, first, values)
         for name, values in block.measured.bias.items():
-            series.put("errors", name, number, first, values)
+            series.put("bias", name, number, first, values)
+        for kind, rows in block.measured.fault.items():
+            series.put("fault", kind, number, first, rows)
         series.put_turn_on(number, block.measured.turn_on_bias)
         series.put_flags(number, first, get_flags(block.measured, len(ticks)))
 
@@ -250,7 +251,7 @@ class RunArrays:
 
     def _reading(self, series: SensorArrays) -> Reading:
         sensor = series.sensor
-        for array in (series.time, *series.arrays["truth"].values()):
+        for array in (series.time, *series.arrays["ideal"].values()):
             make_read_only(array)
         everything = all_true(series.clock_error.shape)
         return Reading(
@@ -261,8 +262,10 @@ class RunArrays:
             time=series.time,
             clock_error=series.clock_error,
             arrays=series.arrays["arrays"],
-            ideal=series.arrays["truth"],
-            errors=series.biases(),
+            ideal=series.arrays["ideal"],
+            bias=series.arrays["bias"],
+            turn_on_bias=series.turn_on_biases(),
+            fault=series.arrays["fault"],
             valid=series.flags.get("valid", everything),
             emitted=series.flags.get("emitted", everything),
             epoch=self._session.epoch,

@@ -18,7 +18,6 @@ from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import apply_faults, init_faults
 from navsense.noise.scheduled_faults import (
-    FAULT,
     EmissionMask,
     UsesBottomEchoes,
     compute_source_offsets,
@@ -26,7 +25,7 @@ from navsense.noise.scheduled_faults import (
 )
 from navsense.pose import Pose
 from navsense.random_streams import Draws
-from navsense.sensors.base import Measurement, UsesRayCasting, collect_bias, get_flags
+from navsense.sensors.base import Measurement, UsesRayCasting, get_flags, repeat_rows
 from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -230,10 +229,11 @@ class SensorRun:
         shown = {**measured.arrays, _VALID: flags["valid"]}
         heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.planned else ()
         given = (ticks, draws, shown, flags["emitted"], heard)
-        self._faults, arrays, says = apply_faults(self.sensor.faults, self._faults, *given)
-        valid, errors = arrays[_VALID] & says, {**measured.bias, FAULT: arrays[FAULT]}
-        arrays = {name: array for name, array in arrays.items() if name not in (_VALID, FAULT)}
-        return measured._replace(arrays=arrays, bias=errors, valid=valid, emitted=flags["emitted"] & says)
+        self._faults, arrays, fault = apply_faults(self.sensor.faults, self._faults, *given)
+        published = ~fault["dropout"]
+        valid = arrays[_VALID] & published
+        arrays = {name: array for name, array in arrays.items() if name != _VALID}
+        return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & published, fault=fault)
 
 
 def compute_ideal(
@@ -293,7 +293,9 @@ def make_reading(
         clock_error=block.clock_error,
         arrays=measured.arrays,
         ideal={name: ideal[name] for name in unit if name in ideal},
-        errors=collect_bias(measured, len(ticks)),
+        bias=dict(measured.bias),
+        turn_on_bias=repeat_rows(measured.turn_on_bias, len(ticks)),
+        fault=dict(measured.fault),
         valid=flags["valid"],
         emitted=flags["emitted"],
         epoch=epoch,

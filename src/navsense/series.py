@@ -138,6 +138,13 @@ class Current:
         return replace(self, velocity=self.velocity[number], layers=layers)
 
 
+ARRAY_GROUPS = ("arrays", "ideal", "bias", "turn_on_bias", "fault")
+"""The attributes of a `Reading` that hold arrays by name."""
+
+FAULT_BITS: Mapping[str, int] = {"dropout": 1, "stuck": 2, "bias": 4, "spike": 8, "lost_lock": 16}
+"""The kinds of injected faults of a sensor, each with its bit in a fault message."""
+
+
 class Rows(Mapping[str, AnyArray]):
     """Arrays by name of which only some rows are seen: views, made when they are asked for."""
 
@@ -162,15 +169,20 @@ class Rows(Mapping[str, AnyArray]):
 
 @dataclass(frozen=True, eq=False)
 class Reading(Mapping[str, AnyArray]):
-    """The readings of one sensor: `reading["field"]`, `reading.ideal["field"]`, `reading.errors["field"]`.
+    """The readings of one sensor: `reading["field"]`, `reading.ideal["field"]`, `reading.bias["field"]`.
 
-    `arrays[name]` (*runs, time, axis) is what the instrument says, `truth[name]` (time, axis) what a perfect one would
-    have said, `errors[name]` (*runs, time, axis) the hidden slow error in force (turn-on bias plus drift), and
-    `errors[name + "_turn_on"]` its constant part; what is left is the drift. Truth has the axis of the runs only where
-    it is another in each, `truth_in_runs`: a current by chance is felt. `time` (time,) s is true time,
-    `clock_error` (*runs, time) s what the sensor's clock is off by, `valid` (*runs, time) false where the instrument
-    gave no number, `emitted` (*runs, time) false where it gave no reading at all. `arrival` (*runs, time) s is when it
-    reaches whoever listens, in true time.
+    arrays[name]: the measured values, (*runs, time, axis).
+    ideal[name]: the values of an instrument without errors, (time, axis). The array has run axes only if
+        `ideal_in_runs` is true: the runs differ by a random water current.
+    bias[name]: the slowly varying error in force, turn-on bias plus drift, (*runs, time, axis).
+    turn_on_bias[name]: the constant part of the bias, (*runs, time, axis). `bias - turn_on_bias` is the drift.
+    fault[kind]: true where an injected fault of this kind acts, (*runs, time). The kinds are those of `FAULT_BITS`.
+        Empty if the sensor has no fault injection.
+    time: true time of each sample, (time,) s.
+    clock_error: the error of the sensor's clock, (*runs, time) s.
+    valid: false where the values are invalid, (*runs, time).
+    emitted: false where the sensor published no sample, (*runs, time).
+    arrival: true time at which the receiver gets the sample, (*runs, time) s.
     """
 
     name: str
@@ -181,12 +193,14 @@ class Reading(Mapping[str, AnyArray]):
     clock_error: FloatArray
     arrays: Mapping[str, AnyArray]
     ideal: Mapping[str, AnyArray]
-    errors: Mapping[str, AnyArray]
+    bias: Mapping[str, AnyArray]
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
     arrivals: FloatArray | None = None
     ideal_in_runs: bool = False
+    turn_on_bias: Mapping[str, AnyArray] = field(default_factory=dict)
+    fault: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return what it is in a line, not its numbers."""
@@ -240,7 +254,9 @@ class Reading(Mapping[str, AnyArray]):
             clock_error=self.clock_error[in_runs],
             arrays=Rows(self.arrays, in_runs),
             ideal=Rows(self.ideal, in_runs if self.ideal_in_runs else (rows,)),
-            errors=Rows(self.errors, in_runs),
+            bias=Rows(self.bias, in_runs),
+            turn_on_bias=Rows(self.turn_on_bias, in_runs),
+            fault=Rows(self.fault, in_runs) if self.fault else self.fault,
             valid=self.valid[in_runs],
             emitted=self.emitted[in_runs],
             arrivals=None if self.arrivals is None else self.arrivals[in_runs],

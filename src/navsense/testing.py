@@ -39,7 +39,7 @@ from navsense.pose import Pose, from_rpy
 from navsense.random_streams import Draws
 from navsense.sensors.base import Sensor, get_flags
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import Reading
+from navsense.series import ARRAY_GROUPS, Reading
 from navsense.simulation import simulate
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Times
@@ -205,7 +205,7 @@ def check_cut(spec: Sensor) -> None:
 
 def check_same_reading(law: str, one: Reading, other: Reading, condition: str) -> None:
     """Raise unless two readings agree in everything, to the last bit."""
-    for group in ("arrays", "errors", "ideal"):
+    for group in ARRAY_GROUPS:
         left, right = getattr(one, group), getattr(other, group)
         check_law(left.keys() == right.keys(), law, f"{group} have other names {condition}")
         for name in left:
@@ -220,7 +220,9 @@ def select_run(reading: Reading, row: int) -> Reading:
         reading,
         clock_error=reading.clock_error[row],
         arrays={name: array[row] for name, array in reading.arrays.items()},
-        errors={name: array[row] for name, array in reading.errors.items()},
+        bias={name: array[row] for name, array in reading.bias.items()},
+        turn_on_bias={name: array[row] for name, array in reading.turn_on_bias.items()},
+        fault={kind: rows[row] for kind, rows in reading.fault.items()},
         ideal={name: array[row] for name, array in reading.ideal.items()} if reading.ideal_in_runs else reading.ideal,
         ideal_in_runs=False,
         arrivals=None if reading.arrivals is None else reading.arrivals[row],

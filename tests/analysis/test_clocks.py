@@ -65,7 +65,7 @@ def test_every_figure_is_read_back_at_two_rates(rows: list[Row]) -> None:
 
 
 def test_units(rows: list[Row]) -> None:
-    """Those of the vocabulary."""
+    """The units are those of the documentation."""
     units = {row.estimate.parameter: row.unit for row in rows}
     assert units["dynamic_bias_stddev"] == "s / sqrt(s)"
     assert units["white_frequency"] == units["dynamic_bias_correlation_time"] == units["until"] == "s"

@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
 def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
-    series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.errors}[part]
+    series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
     behind = "" if part == "reading" else f"/{part}"
     found: dict[str, list[Any]] = {}
     with recorded.open("rb") as file:

@@ -11,6 +11,7 @@ import pytest
 
 from navsense.errors import SensorError
 from navsense.kernels import INTERPRETED
+from navsense.messages.fault import pack_bits
 from navsense.noise import faults as module
 from navsense.noise.faults import Faults, apply_faults, init_faults
 from navsense.random_streams import Draws
@@ -39,8 +40,8 @@ def record(
     for first, stop in zip((0, *cuts), (*cuts, count), strict=True):
         ticks = Ticks(np.arange(first, stop), rate)
         arrays = {"x": ramp[first:stop], "v": np.tile(ramp[first:stop, None], (1, 3)), "n": np.arange(first, stop)}
-        state, shown, on = apply_faults(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
-        parts.append({**shown, "says": on})
+        state, shown, fault = apply_faults(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
+        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from navsense.errors import SensorError
+from navsense.messages.fault import pack_bits
 from navsense.noise.faults import Faults, apply_faults, init_faults
-from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault
+from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.series import FAULT_BITS
 from navsense.testing import is_identical
 from navsense.ticks import Ticks
 from navsense.typing import BoolArray
@@ -32,8 +34,8 @@ def through(
     state, ramp = init_faults(faults, EMPTY), np.arange(here.size, dtype=np.float64)
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
         ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
-        state, shown, on = apply_faults(faults, state, ticks, EMPTY, arrays, here[first:stop])
-        parts.append({**shown, "says": on})
+        state, shown, fault = apply_faults(faults, state, ticks, EMPTY, arrays, here[first:stop])
+        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
 
 

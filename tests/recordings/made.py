@@ -77,7 +77,7 @@ def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, ru
     axes = {"orientation": 4, "angular_velocity": 3, "linear_acceleration": 3} if is_imu else {"field": 3}
     arrays: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in axes.items()}
     slow = {key: n for key, n in axes.items() if key != "orientation"}
-    errors: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in slow.items()}
+    biases: dict[str, Any] = {key: rng.standard_normal((*runs, count, n)) for key, n in slow.items()}
     return Reading(
         name=name,
         type="imu" if is_imu else "magnetometer",
@@ -87,7 +87,7 @@ def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, ru
         clock_error=rng.standard_normal((*runs, count)) * 0.01,
         arrays=arrays,
         ideal={key: rng.standard_normal((count, n)) for key, n in axes.items()},
-        errors=errors,
+        bias=biases,
         valid=np.ones((*runs, count), dtype=np.bool_),
         emitted=np.ones((*runs, count), dtype=np.bool_),
         epoch=epoch,

@@ -30,6 +30,7 @@ from navsense.calibration import files
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
 from navsense.errors import FieldError, MotionError, SdfError, SinkError
+from navsense.messages.fault import pack_bits
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
@@ -125,7 +126,7 @@ def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name
     made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
     assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
     assert any(line.startswith(f"{IMU}: ") and line.endswith(" told nothing") for line in made.losses)
-    assert f"{IMU}: the constant part of hidden errors" in made.losses
+    assert f"{IMU}: turn-on biases" in made.losses
     convert(recorded / name, tmp_path / "b.bag")
     assert in_bag(tmp_path / "b.bag") == in_bag(recorded / "a.bag")
 
@@ -240,8 +241,8 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     known = open_recording(tmp_path / "a.npz")[IMU]
     for name in ("a.mcap", "a.db3"):
         found = open_recording(tmp_path / name)[IMU]
-        assert np.array_equal(found.errors["fault"], known.errors["fault"][known.emitted])
-        assert found.errors["fault"].any()
+        assert np.array_equal(pack_bits(found.fault), pack_bits(known.fault)[known.emitted])
+        assert pack_bits(found.fault).any()
 
 
 OTHER = "other_msgs/msg/Leak"
@@ -375,8 +376,8 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     assert np.allclose(state[:, 8:11], link.velocity + lever, rtol=0, atol=1e-12)
     rows = np.searchsorted(imu.time, link.time)  # 100 Hz among 200 Hz
     assert np.array_equal(imu.time[rows], link.time)
-    assert np.array_equal(state[:, 11:14], imu.errors["angular_velocity"][rows])
-    assert np.array_equal(state[:, 14:], imu.errors["linear_acceleration"][rows])
+    assert np.array_equal(state[:, 11:14], imu.bias["angular_velocity"][rows])
+    assert np.array_equal(state[:, 14:], imu.bias["linear_acceleration"][rows])
     text = (folder / "imu0" / "sensor.yaml").read_text(encoding="utf-8")
     assert "data: [1.0, 0.0, 0.0, 0.0," in text
     assert "rate_hz: 200\n" in text
@@ -399,9 +400,9 @@ def test_euroc_says_in_a_comment_what_it_has_no_word_for() -> None:
 def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
     """Hidden errors too: of an antenna's angles, on which noise acts in metres, these."""
     header = (recorded / "t" / "robot.arm.navsat.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
-    for column in ("latitude [rad]", "truth.latitude [rad]", "errors.latitude [m]", "errors.longitude_turn_on [m]"):
+    for column in ("latitude [rad]", "ideal.latitude [rad]", "bias.latitude [m]", "turn_on_bias.longitude [m]"):
         assert column in header
-    assert {"errors.altitude [m]", "errors.velocity.y [m/s]"} <= set(header)
+    assert {"bias.altitude [m]", "bias.velocity.y [m/s]"} <= set(header)
     for kind in KINDS:
         table = (recorded / "t" / f"robot.arm.{kind.type}.csv").read_text(encoding="utf-8")
         bare = {column for column in table.splitlines()[0].split(",") if not column.endswith("]")}
@@ -409,13 +410,13 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
     shutil.copytree(recorded / "t", tmp_path / "old")
     told = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
     for name, head in told["sensors"].items():
-        del head["error_unit"]
+        del head["bias_unit"]
         file = tmp_path / "old" / f"{name.replace('::', '.')}.csv"
         first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
-        file.write_text(re.sub(r"(errors\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
+        file.write_text(re.sub(r"(bias\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
     (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
     before, known = open_recording(tmp_path / "old"), open_recording(recorded / "t")
-    assert all(is_identical(before[name].errors, known[name].errors) for name in known)
+    assert all(is_identical(before[name].bias, known[name].bias) for name in known)
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")

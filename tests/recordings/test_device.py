@@ -114,7 +114,7 @@ class Dive:
             "unit": {},
             "time": self.time,
         }
-        return Reading(clock_error=off, ideal={}, errors={}, epoch=EPOCH, **given)
+        return Reading(clock_error=off, ideal={}, bias={}, epoch=EPOCH, **given)
 
     def truth(self, rate: float = 50.0) -> Truth:
         t = np.arange(int(3.0 * rate)) / rate
@@ -365,7 +365,7 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
     }
     given = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
     names = {"name": dive.sensor.name, "type": "adcp", "frame": "adcp", "unit": {}}
-    return Reading(arrays=arrays, ideal={}, errors={}, **names, **given)  # type: ignore[arg-type]
+    return Reading(arrays=arrays, ideal={}, bias={}, **names, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")

@@ -13,8 +13,9 @@ import pytest
 
 import navsense as ns
 from navsense.clock import Latency
+from navsense.messages.fault import pack_bits
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT, ScheduledFault
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import message_reader, reading_assembler
 from navsense.recordings.base import WORLD_KEY
 from navsense.recordings.convert import convert
@@ -93,7 +94,7 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
     monkeypatch.setattr(message_reader, "BATCH_BYTES", size)
     known = open_recording(folder / "a.npz")[IMU]
-    at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
+    at, acts = known.time[known.emitted], pack_bits(known.fault)[known.emitted]
     gone = np.logical_or.reduce([(first <= at) & (at < stop) for first, stop in SPANS[lost]])
     assert acts[gone].any()
     with open_messages(folder / "a.mcap") as source:
@@ -105,10 +106,10 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
     assert np.array_equal(found.time, at)
     note = f"topic {TOPIC}: has no message of the instants of"
     if lost == "all":
-        assert FAULT not in found.errors
+        assert not found.fault
         assert f"{note} its sensor's readings" in reader.losses
         return
-    told = [slab.readings[IMU].errors[FAULT] for slab in slabs if IMU in slab.readings]
+    told = [pack_bits(slab.readings[IMU].fault) for slab in slabs if IMU in slab.readings]
     assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
     assert (
         f"{note} {gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault" in reader.losses
@@ -126,7 +127,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
     monkeypatch.setattr(message_reader, "BATCH_BYTES", 1)
     known = open_recording(folder / "a.npz")[IMU]
-    at, acts = known.time[known.emitted], known.errors[FAULT][known.emitted]
+    at, acts = known.time[known.emitted], pack_bits(known.fault)[known.emitted]
     gone = (span[0] <= at) & (at < span[1])
     assert gone.sum() > 3 * most
     with open_messages(folder / "a.mcap") as source:
@@ -135,7 +136,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
         found = [slab.readings[IMU] for slab in reader.iter_slices() if IMU in slab.readings]
     assert max(one.time.size for one in found) <= most + 2
     assert np.array_equal(np.concatenate([one.time for one in found]), at)
-    assert np.array_equal(np.concatenate([one.errors[FAULT] for one in found]), np.where(gone, 0, acts))
+    assert np.array_equal(np.concatenate([pack_bits(one.fault) for one in found]), np.where(gone, 0, acts))
     note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
     assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.losses
 
@@ -169,11 +170,11 @@ def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -
         found = open_recording(tmp_path / name)
         assert found.make_header().world.sensors[0].latency == latency
         for full, expected in known.items():
-            told, acts = found[full], expected.errors[FAULT][expected.emitted]
+            told, acts = found[full], pack_bits(expected.fault)[expected.emitted]
             assert acts.any()
             assert not acts.all()
             assert np.array_equal(told.time, expected.time[expected.emitted]), (name, full)
-            assert np.array_equal(told.errors[FAULT], acts), (name, full)
+            assert np.array_equal(pack_bits(told.fault), acts), (name, full)
             assert np.allclose(told.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
             validity = expected["time_of_validity"][expected.emitted]
             assert np.allclose(told["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
@@ -191,7 +192,7 @@ def test_what_nothing_says_is_not_guessed(tmp_path: Path, latency: Latency) -> N
             source.metadata[WORLD_KEY] = json.dumps(layout)
         reader = ReadingAssembler(source)
         (found,) = collect(reader.iter_slices())[0].values()
-    assert FAULT not in found.errors
+    assert not found.fault
     assert "topic /dvl/fault of std_msgs/msg/UInt8: nothing that is read" in reader.losses
     carried_on = world_to_json(reader.world)["sensors"][0]["latency"]
     assert (carried_on == "unspecified") == (not latency.stddev), "not said in what is made of it either"

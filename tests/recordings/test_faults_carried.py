@@ -16,7 +16,7 @@ from navsense.environment.anomaly import Anomaly
 from navsense.environment.base import FieldSum
 from navsense.faults import list_faults
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT_BITS, ScheduledFault
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.losses import ConversionLosses
@@ -26,7 +26,7 @@ from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.report.recorded import recording_of
 from navsense.sensors import Dvl, Imu, Magnetometer
-from navsense.series import TimeSlice
+from navsense.series import FAULT_BITS, TimeSlice
 from navsense.testing import example_world
 
 EPOCH = 1000
@@ -131,7 +131,7 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
     loaded = open_recording(folder / name)
     lost = ConversionLosses(loaded.make_header(), tmp_path / "c.mcap")
-    bare = {one: dataclasses.replace(loaded[one], errors={}) for one in (DVL, MAG)}
+    bare = {one: dataclasses.replace(loaded[one], bias={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent
     assert f"{DVL}: {count} rows that were dropped or told nothing" in lost.format_lines(), "nothing says which"

@@ -62,7 +62,7 @@ def test_all_series_come_back_bit_for_bit(run: Any, recorded: Path, part: str) -
             found.setdefault(channel.topic, []).append(value)
     behind = "" if part == "reading" else f"/{part}"
     alt, baro, gps = (run[f"robot::arm::{name}"] for name in ("alt", "baro", "gps"))
-    series = [{"reading": r.arrays, "ideal": r.ideal, "bias": r.errors}[part] for r in (alt, baro, gps)]
+    series = [{"reading": r.arrays, "ideal": r.ideal, "bias": r.bias}[part] for r in (alt, baro, gps)]
     for name in ("vertical_position", "vertical_velocity", "vertical_reference"):
         got = column(found[f"/alt{behind}"], lambda value, name=name: getattr(value, name))  # type: ignore[misc]
         assert np.array_equal(got, series[0].get(name, np.zeros(300)))
@@ -108,11 +108,15 @@ def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int 
             assert array.shape == ((*lead, 200, 3) if key == "velocity" else (*lead, 200))
             assert np.array_equal(array, own[key])
             assert reading.ideal[key].shape == array.shape[len(lead) :]
-        for key, array in reading.errors.items():
+        for key, array in reading.bias.items():
             assert array.shape == ((*lead, 200, 3) if "velocity" in key and "vertical" not in key else (*lead, 200))
-            assert np.array_equal(array, own.errors[key])
-    assert set(run["robot::arm::gps"].errors) == {
-        key + behind for key in ("latitude", "longitude", "altitude", "velocity") for behind in ("", "_turn_on")
+            assert np.array_equal(array, own.bias[key])
+            assert np.array_equal(reading.turn_on_bias[key], own.turn_on_bias[key])
+    assert set(run["robot::arm::gps"].bias) == {
+        "latitude",
+        "longitude",
+        "altitude",
+        "velocity",
     }
 
 

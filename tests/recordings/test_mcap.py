@@ -110,7 +110,7 @@ def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: 
 def test_readings_truth_and_hidden_errors_come_back_bit_for_bit(made: ModuleType, recorded: Path, part: str) -> None:
     topics = decoded(recorded)
     suffix = "" if part == "reading" else "/" + part
-    attribute = {"reading": "arrays", "ideal": "ideal", "bias": "errors"}[part]
+    attribute = {"reading": "arrays", "ideal": "ideal", "bias": "bias"}[part]
 
     def expected(name: str, key: str) -> list[list[float]]:
         rows = [getattr(slab.readings[name], attribute)[key] for slab in slabs(made)]

@@ -27,7 +27,7 @@ from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.world import World
 
 
@@ -57,9 +57,9 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
         for key in parts[0].arrays:
             expected[f"{name}/{key}"] = np.concatenate([part.arrays[key] for part in parts], axis=axis)
         for key in parts[0].ideal:
-            expected[f"{name}/truth/{key}"] = np.concatenate([part.ideal[key] for part in parts])
-        for key in parts[0].errors:
-            expected[f"{name}/errors/{key}"] = np.concatenate([part.errors[key] for part in parts], axis=axis)
+            expected[f"{name}/ideal/{key}"] = np.concatenate([part.ideal[key] for part in parts])
+        for key in parts[0].bias:
+            expected[f"{name}/bias/{key}"] = np.concatenate([part.bias[key] for part in parts], axis=axis)
     for name in made.LINKS:
         for key in ("time", *TRUTH_ARRAYS):
             expected[f"truth/{name}/{key}"] = np.concatenate([getattr(slab.truth[name], key) for slab in slabs])
@@ -99,7 +99,7 @@ def assert_same(got: Reading, expected: Reading) -> None:
     assert heads[0] == heads[1]
     for key in ("time", "clock_error", "valid", "emitted"):
         assert getattr(got, key).tobytes() == getattr(expected, key).tobytes()
-    for series in ("arrays", "ideal", "errors"):
+    for series in ARRAY_GROUPS:
         old, new = getattr(expected, series), getattr(got, series)
         assert list(old) == list(new)
         for key in old:
@@ -196,7 +196,7 @@ def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 
-@pytest.mark.parametrize("new", ["rov::base::imu/truth", "rov::base::imu/errors", "truth/rov::base"])
+@pytest.mark.parametrize("new", ["rov::base::imu/ideal", "rov::base::imu/bias", "truth/rov::base"])
 def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
     world = renamed(made, made.MAG, new, spec)
@@ -208,7 +208,7 @@ def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path
 
 
 def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_path: Path) -> None:
-    world, name = renamed(made, made.MAG, made.IMU + "/truth"), made.IMU + "/truth"
+    world, name = renamed(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
     with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as sink:
@@ -218,9 +218,9 @@ def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_p
 
 def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
-    slab.readings[made.MAG].arrays["truth/field"] = np.zeros((10, 3))
+    slab.readings[made.MAG].arrays["ideal/field"] = np.zeros((10, 3))
     sink = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
-    with pytest.raises(SinkError, match="truth/field"):
+    with pytest.raises(SinkError, match="ideal/field"):
         sink.write(slab)
     with pytest.raises(SinkError, match="already failed"):
         sink.write(made.slab(1))
@@ -329,8 +329,8 @@ def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key:
         ("valid", np.ones(30)),
         ("emitted", np.ones(31, dtype=np.bool_)),
         ("field", np.zeros((29, 3))),
-        ("truth/field", np.zeros((31, 3))),
-        ("errors/field", np.zeros((2, 30, 3))),
+        ("ideal/field", np.zeros((31, 3))),
+        ("bias/field", np.zeros((2, 30, 3))),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(

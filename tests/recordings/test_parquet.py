@@ -35,7 +35,7 @@ from navsense.recordings.parquet_reader import run_order
 from navsense.recordings.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
-from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.simulation import Run
 from navsense.testing import example_world
 from navsense.world import World
@@ -84,8 +84,9 @@ def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, A
         part |= {"run": np.full(count, number), "time": reading.time, "stamp": pick(reading.stamp)}
         part |= {key: pick(getattr(reading, key)) for key in ("clock_error", "arrival", "valid", "emitted")}
         part |= {column: pick(values) for column, values in components("", reading.arrays, lead)}
-        part |= dict(components("truth.", reading.ideal, 1))
-        part |= {column: pick(values) for column, values in components("errors.", reading.errors, lead)}
+        part |= dict(components("ideal.", reading.ideal, 1))
+        for group in ("bias", "turn_on_bias", "fault"):
+            part |= {column: pick(values) for column, values in components(f"{group}.", getattr(reading, group), lead)}
         for column, values in part.items():
             found.setdefault(column, []).append(values)
     return {column: np.concatenate(parts) for column, parts in found.items()}
@@ -155,9 +156,9 @@ def test_the_schema_is_one_that_programs_know(made: ModuleType, tmp_path: Path) 
     assert not any(schema.field(name).nullable for name in FIXED)
     others = schema.names[len(FIXED) :]
     assert all(schema.field(name).type == pa.float64() for name in others)
-    ranks = [{"truth": 1, "errors": 2}.get(name.split(".")[0], 0) for name in others]
+    ranks = [{"ideal": 1, "bias": 2}.get(name.split(".")[0], 0) for name in others]
     assert ranks == sorted(ranks)
-    assert {"field.x", "truth.field.z", "errors.angular_velocity.y", "orientation.w", "position.x"} <= set(others)
+    assert {"field.x", "ideal.field.z", "bias.angular_velocity.y", "orientation.w", "position.x"} <= set(others)
     group = file.metadata.row_group(0)
     assert {group.column(i).compression for i in range(group.num_columns)} == {"ZSTD"}
 
@@ -181,7 +182,7 @@ def assert_same(got: Reading, expected: Reading) -> None:
     for key in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
         old, new = getattr(expected, key), getattr(got, key)
         assert (new.shape, new.dtype, new.tobytes()) == (old.shape, old.dtype, old.tobytes()), key
-    for series in ("arrays", "ideal", "errors"):
+    for series in ARRAY_GROUPS:
         old, new = getattr(expected, series), getattr(got, series)
         assert list(old) == list(new)
         for key in old:
@@ -286,10 +287,10 @@ def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Pa
         sink.write(made.slab(0))
     table, loaded = pq.read_table(path), open_recording(path)
     assert set(table["series"].to_pylist()) == {"reading"}
-    assert not [name for name in table.column_names if name.startswith(("truth.", "errors."))]
+    assert not [name for name in table.column_names if name.startswith(("ideal.", "bias."))]
     assert not loaded.truth
     assert not loaded[made.IMU].ideal
-    assert not loaded[made.IMU].errors
+    assert not loaded[made.IMU].bias
     assert loaded[made.IMU]["orientation"].tobytes() == made.slab(0).readings[made.IMU]["orientation"].tobytes()
 
 
@@ -581,7 +582,7 @@ def test_an_unfinished_recording_can_be_thrown_away(made: ModuleType, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["time", "stamp", "name", "run", "truth", "errors", "truth.field", "field.x"])
+@pytest.mark.parametrize("name", ["time", "stamp", "name", "run", "truth", "ideal", "bias", "ideal.field", "field.x"])
 def test_arrays_whose_columns_would_be_others_are_refused(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -594,7 +595,7 @@ def test_arrays_whose_columns_would_be_others_are_refused(
     assert not list(tmp_path.iterdir())
     outputs = (dataclasses.replace(Magnetometer().outputs[0], name=name),)
     slab = made.slab(0)
-    slab.readings[made.MAG].errors[name] = np.zeros(10)
+    slab.readings[made.MAG].bias[name] = np.zeros(10)
     with pytest.raises(SinkError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
         recordings.open_writer(path, recordings.RecordingHeader(made.world())).write(slab)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)

@@ -16,8 +16,9 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.clock import Latency
+from navsense.messages.fault import pack_bits
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT, ScheduledFault
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import reading_assembler
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset_reader import open_recording
@@ -59,12 +60,8 @@ def sea(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
 
 def series(one: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
     """Return what a reading says, what is true, and what is hidden but for the constant part of it, by row emitted."""
-    acts = {FAULT: one.errors[FAULT].astype(np.uint8)}  # in messages it is one byte
-    kinds = {"arrays": one.arrays, "ideal": one.ideal, "errors": {**one.errors, **acts}}
-    return {
-        kind: {name: array[one.emitted] for name, array in named.items() if not name.endswith("_turn_on")}
-        for kind, named in kinds.items()
-    }
+    kinds = {"arrays": one.arrays, "ideal": one.ideal, "bias": one.bias, "fault": one.fault}
+    return {kind: {name: array[one.emitted] for name, array in named.items()} for kind, named in kinds.items()}
 
 
 def unlike(found: ns.Reading, known: ns.Reading) -> list[str]:
@@ -106,8 +103,8 @@ def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch:
     assert not told.all()
     assert all(np.isfinite(array[told]).any() for array in known.arrays.values())
     assert {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} < known.arrays.keys()
-    assert {"beam_velocity", "beam_range"} < known.errors.keys()
-    assert set(np.unique(known.errors[FAULT][told])) == {0.0, 2.0, 4.0, 16.0}
+    assert {"beam_velocity", "beam_range"} == known.bias.keys() == known.turn_on_bias.keys()
+    assert set(np.unique(pack_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
     for name in MESSAGES:
         assert unlike(open_recording(folder / name)[DVL], known) == [], name
     made = convert(folder / "a.bag", tmp_path / "b.npz")
@@ -121,9 +118,7 @@ def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch:
 def test_what_messages_do_not_have_of_it_is_no_array(folder: Path, tmp_path: Path) -> None:
     known = open_recording(folder / "a.npz")[DVL]
     lost = convert(folder / "a.npz", tmp_path / "b.mcap").losses
-    assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [
-        f"{DVL}: the constant part of hidden errors"
-    ]
+    assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [f"{DVL}: turn-on biases"]
     assert unlike(open_recording(tmp_path / "b.mcap")[DVL], known) == []
 
 
@@ -223,7 +218,7 @@ def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: Messa
     assert names == ["dvl"]
     assert not [line for line in lost if "_ping" in line]
     found, expected = series(open_recording(bag)["dvl"]), series(known)
-    for kind in ("arrays", "ideal", "errors"):
+    for kind in ("arrays", "ideal", "bias"):
         for name, array in expected[kind].items():
             assert found[kind][name].tobytes() == array.tobytes(), (kind, name)
 

@@ -27,7 +27,7 @@ from navsense.recordings.dataset_reader import open_recording
 from navsense.recordings.message_reader import CDR, MessageChannel, open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Imu
-from navsense.series import Reading
+from navsense.series import ARRAY_GROUPS, Reading
 from navsense.testing import example_world, is_identical
 
 NAME, TOPIC, LINK = "robot::arm::imu", "/imu", "/truth/robot"
@@ -72,10 +72,10 @@ def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
             "time": whole.time[keep],
             "clock_error": whole.clock_error[keep],
             "arrival": whole.arrival[keep],
-            **{part: {k: a[keep] for k, a in getattr(whole, part).items()} for part in ("arrays", "ideal", "errors")},
+            **{part: {k: a[keep] for k, a in getattr(whole, part).items()} for part in ARRAY_GROUPS},
         }
-    found = {name: getattr(whole, name) for name in ("time", "clock_error", "arrival", "arrays", "ideal", "errors")}
-    part = {"ideal": "ideal", "bias": "errors"}[series]
+    found = {name: getattr(whole, name) for name in ("time", "clock_error", "arrival", *ARRAY_GROUPS)}
+    part = {"ideal": "ideal", "bias": "bias"}[series]
     found[part] = {key: array.copy() for key, array in found[part].items()}
     for array in found[part].values():
         array[row] = np.nan

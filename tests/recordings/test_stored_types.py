@@ -47,6 +47,7 @@ from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_jso
 from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.sensors import SENSORS, Imu
 from navsense.sensors.base import OpaqueSensor
+from navsense.series import ARRAY_GROUPS
 from navsense.testing import example_world
 from navsense.world import CurrentTopic, World
 
@@ -265,7 +266,7 @@ def test_topics_are_read_and_not_allocated_again(folder: Path, name: str, monkey
     assert found[0].keys() == before.readings.keys()
     assert found[1].keys() == before.truth.keys()
     for sensor, reading in found[0].items():
-        for group in ("arrays", "ideal", "errors"):
+        for group in ARRAY_GROUPS:
             ours, theirs = getattr(reading, group), getattr(before[sensor], group)
             assert ours.keys() == theirs.keys()
             assert all(np.array_equal(ours[key], theirs[key], equal_nan=True) for key in ours)
@@ -307,7 +308,7 @@ def check_same(ours: Dataset, theirs: Dataset) -> None:
         assert ours[name].unit == reading.unit
         assert np.array_equal(ours[name].time, reading.time), name
         assert np.array_equal(ours[name].stamp, reading.stamp), name
-        for group in ("arrays", "ideal", "errors"):
+        for group in ARRAY_GROUPS:
             left, right = getattr(ours[name], group), getattr(reading, group)
             assert left.keys() == right.keys(), (name, group)
             assert all(np.array_equal(left[key], right[key], equal_nan=True) for key in left), (name, group)

@@ -106,7 +106,7 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 20.0)
     text = cells.table_of(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
-        rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/truth/velocity"]
+        rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
         echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
     heads = re.findall(r"<th scope=[^>]*>([^<]*)</th>", text.partition("<tbody>")[0])
     assert heads[1] == "distance (m)"

@@ -11,9 +11,11 @@ import pytest
 
 import navsense as ns
 from navsense.description import describe
+from navsense.messages.fault import pack_bits
 from navsense.recordings.summary import format_metadata_item, read_summary
 from navsense.report import write
 from navsense.report.recorded import recording_of
+from navsense.series import ARRAY_GROUPS
 
 pytestmark = [pytest.mark.requirement("NOI-6", "REC-1"), pytest.mark.compiled]
 
@@ -84,7 +86,7 @@ def test_messages_tell_which_act(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
     whole = recording_of(str(folder / "r.npz")).readings["m::l::mag"]
     seen = next(one for one in recording_of(str(folder / name)).readings.values() if "field" in one.arrays)
-    assert np.array_equal(seen.errors["fault"], whole.errors["fault"][whole.emitted])
+    assert np.array_equal(pack_bits(seen.fault), pack_bits(whole.fault)[whole.emitted])
 
 
 def test_info_counts_them(folder: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
     stepped, plain = (ns.simulate(ns.load(path), 12.0, seed=1, epoch=10) for path in (folder / "w.sdf", sound))
     for name in plain:
         one, other = stepped[name], plain[name]
-        for group in ("arrays", "ideal", "errors"):
+        for group in ARRAY_GROUPS:
             for array, values in getattr(other, group).items():
                 assert getattr(one, group)[array].tobytes() == values.tobytes(), array
         assert one.time.tobytes() == other.time.tobytes()

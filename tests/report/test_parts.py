@@ -16,7 +16,6 @@ import pytest
 from scipy import stats
 
 from navsense.noise.channel import Noise
-from navsense.noise.scheduled_faults import FAULT
 from navsense.report import axes, clocks, decimate, doppler, raster, residuals
 from navsense.report.draw import INSIDE, Figure
 from navsense.report.findings import findings_of
@@ -27,7 +26,7 @@ from navsense.report.style import COLUMNS, PARTS
 from navsense.report.track import chart_of
 from navsense.report.track import told_of as told_of_way
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import Reading, Truth
+from navsense.series import ARRAY_GROUPS, Reading, Truth
 from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor
 
@@ -279,12 +278,12 @@ def test_stamps_far_from_true_time_are_warned_of() -> None:
 @pytest.mark.requirement("NOI-6")
 def test_faults_are_told_and_are_no_noise() -> None:
     found = reading()
-    struck = np.zeros(COUNT)
-    struck[1000:1500], struck[4000] = 4.0, 8.0
+    rows = np.arange(COUNT)
+    fault = {"bias": (rows >= 1000) & (rows < 1500), "spike": rows == 4000}
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    said = warnings(recorded(replace(found, arrays={"field": field}, errors={**found.errors, "fault": struck})))
+    said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
         "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
@@ -351,7 +350,7 @@ def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
 
 
 def test_readings_without_truth_or_without_a_number_are_shown() -> None:
-    bare = replace(reading(count=200), ideal={}, errors={})
+    bare = replace(reading(count=200), ideal={}, bias={})
     assert "its truth is not recorded" in page_of(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
     assert "not one of its 200 readings is valid" in page_of(recorded(lost))
@@ -384,9 +383,9 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
 def stuck_for(rows: slice, count: int = COUNT) -> Reading:
     """Return readings that a fault holds at a value far off on some rows."""
     found = reading(count=count)
-    field, acts = found.arrays["field"].copy(), np.zeros(count, dtype=np.uint8)
-    field[rows], acts[rows] = 3e-4, 1
-    return replace(found, arrays={"field": field}, errors={**found.errors, FAULT: acts})
+    field, acts = found.arrays["field"].copy(), np.zeros(count, dtype=np.bool_)
+    field[rows], acts[rows] = 3e-4, True
+    return replace(found, arrays={"field": field}, fault={"stuck": acts})
 
 
 def allan_of(found: Reading) -> Figure:
@@ -405,7 +404,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     tail = replace(
         rest,
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
-        **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ("arrays", "ideal", "errors")},
+        **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
     assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
     alone = allan_of(tail)
@@ -423,7 +422,7 @@ def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
     gaps = replace(
         found,
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
-        **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ("arrays", "ideal", "errors")},
+        **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
     assert allan_of(gaps).caption.endswith("Of the longest time without faults and gaps: 220 s of 400 s.")
     (channel, *_) = told_of(gaps, SHEET)[0].channels
@@ -473,7 +472,7 @@ def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> 
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("where", ["arrays", "ideal", "errors"])
+@pytest.mark.parametrize("where", ["arrays", "ideal", "bias"])
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):

@@ -24,6 +24,7 @@ from navsense.environment.water import Water
 from navsense.errors import SensorError
 from navsense.geodesy import Origin
 from navsense.kernels import INTERPRETED
+from navsense.messages.fault import pack_bits
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.faults import Faults
@@ -600,7 +601,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     assert np.array_equal(run.valid, ~struck)
     assert np.isfinite(run["relative_velocity"]).all()
     assert np.isfinite(run.ideal["bottom_velocity"]).all()
-    assert np.array_equal(run.errors["fault"], 16.0 * struck)
+    assert np.array_equal(pack_bits(run.fault), 16.0 * struck)
 
 
 @pytest.mark.requirement("GAP-8")

@@ -86,13 +86,13 @@ def test_errors_go_onto_own_pressures() -> None:
     noise = Noise(stddev=4.0, bias_mean=50.0, precision=1.0)
     own = np.full(count, 90_000.0)
     reading = AirPressure(noise).apply(np.arange(count) / 50.0, own, seed=2)
-    assert reading["pressure"].shape == reading.errors["pressure"].shape == (count,)
+    assert reading["pressure"].shape == reading.bias["pressure"].shape == (count,)
     assert np.array_equal(reading["pressure"], np.rint(reading["pressure"]))
     off = reading["pressure"] - own
     spread = math.sqrt(4.0**2 + 1.0 / 12.0)
     assert abs(off.mean() - 50.0) < 4.9 * spread / math.sqrt(count)
     assert abs(off.std() / spread - 1.0) < 4.9 / math.sqrt(2.0 * count)
-    assert (reading.errors["pressure_turn_on"] == 50.0).all()
+    assert (reading.turn_on_bias["pressure"] == 50.0).all()
 
 
 @pytest.mark.requirement("PRS-1")

@@ -249,12 +249,12 @@ def test_height_and_velocity_have_streams_of_their_own() -> None:
     time, zeros = np.arange(count) / 100.0, np.zeros(count)
     both = Altimeter(loud, loud).apply(time, zeros, zeros, seed=4)
     assert abs(np.corrcoef(both["vertical_position"], both["vertical_velocity"])[0, 1]) < 4.9 / math.sqrt(count)
-    assert both.errors["vertical_position"][0] != both.errors["vertical_velocity"][0]
+    assert both.bias["vertical_position"][0] != both.bias["vertical_velocity"][0]
     quiet = Altimeter(Noise(), loud).apply(time, zeros, zeros, seed=4)
     assert np.array_equal(quiet["vertical_velocity"], both["vertical_velocity"])
     assert not quiet["vertical_position"].any()
     for name in ("vertical_position", "vertical_velocity"):
-        white = both[name] - both.errors[name]
+        white = both[name] - both.bias[name]
         assert abs(white.std() / 0.5 - 1.0) < 4.9 / math.sqrt(2.0 * count)
 
 

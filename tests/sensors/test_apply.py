@@ -41,7 +41,7 @@ def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
     assert np.array_equal(rate, np.full((1000, 3), 0.5))
     assert np.array_equal(reading.ideal["angular_velocity"], rate)
     assert np.array_equal(reading["linear_acceleration"], force)
-    white = reading["angular_velocity"] - rate - reading.errors["angular_velocity"]
+    white = reading["angular_velocity"] - rate - reading.bias["angular_velocity"]
     assert abs(white.std() / 1e-3 - 1.0) < 4.892 / math.sqrt(2.0 * white.size)
     again = sheet.apply(TIME, rate, force, seed=7)
     assert again["angular_velocity"].tobytes() == reading["angular_velocity"].tobytes()
@@ -160,9 +160,9 @@ def test_without_a_run_it_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
     one = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
     same = sheet.apply(TIME, *OWN[kind], seed=11, run=0, clock=clock)
     assert one.arrays.keys() == same.arrays.keys()
-    assert one.errors.keys() == same.errors.keys()
-    for name, array in {**one.arrays, **{f"error {name}": array for name, array in one.errors.items()}}.items():
-        other = same.errors[name.removeprefix("error ")] if name.startswith("error ") else same[name]
+    assert one.bias.keys() == same.bias.keys()
+    for name, array in {**one.arrays, **{f"error {name}": array for name, array in one.bias.items()}}.items():
+        other = same.bias[name.removeprefix("error ")] if name.startswith("error ") else same[name]
         assert array.tobytes() == other.tobytes(), name
     assert one.clock_error.tobytes() == same.clock_error.tobytes()
     assert one.stamp.tobytes() == same.stamp.tobytes()

@@ -137,7 +137,7 @@ def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
     assert abs(off.mean() - 2000.0) < 4.9 * 300.0 / math.sqrt(count)
     depth = reading["depth"] - reading["depth"].mean()
     assert depth == pytest.approx((off - off.mean()) / weight, rel=1e-3, abs=2e-5)
-    assert (reading.errors["pressure_turn_on"] == 2000.0).all()
+    assert (reading.turn_on_bias["pressure"] == 2000.0).all()
     assert set(reading.ideal) == {"pressure", "depth"}
     if assumed is None:
         assert reading["depth"].mean() - reading.ideal["depth"][0] == pytest.approx(

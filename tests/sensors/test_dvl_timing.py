@@ -17,6 +17,7 @@ from navsense.environment.terrain.primitives import Box, Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.kernels import INTERPRETED
+from navsense.messages.fault import pack_bits
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
@@ -218,7 +219,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
     assert np.array_equal(np.isnan(run["beam_range"]).all(axis=1), struck)
     assert np.array_equal(np.isnan(run["altitude"]), struck)
     assert np.isfinite(run.ideal["altitude"]).all()
-    assert np.array_equal(run.errors["fault"], 16.0 * struck)
+    assert np.array_equal(pack_bits(run.fault), 16.0 * struck)
 
 
 @pytest.mark.requirement("GAP-9", "DVW-3")

@@ -13,10 +13,11 @@ from navsense.environment.seawater import ConstantDensity, Unesco
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.messages.fault import pack_bits
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT, ScheduledFault
+from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy
 from navsense.sensors import Altimeter, Depth, Range, ZeroReference
 from navsense.sensors.depth import STANDARD_PRESSURE
@@ -38,7 +39,7 @@ def both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]
     """What is told with and without a fault from 1 s to 2 s, and the rows that it is on."""
     fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
-    rows = faulty.errors[FAULT] > 0.0
+    rows = pack_bits(faulty.fault) > 0.0
     assert rows.sum() == (4 if kind == "spike" else 10)
     for name in sound.arrays:
         assert np.array_equal(sound[name][~rows], faulty[name][~rows], equal_nan=True), name

@@ -16,6 +16,7 @@ from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.messages.fault import pack_bits
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
@@ -94,7 +95,7 @@ def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocit
         assert faulty["speed"][rows] == pytest.approx(np.hypot(x, y), abs=1e-12)
     for name in set(SEEN) - {array}:
         assert np.array_equal(sound[name], faulty[name], equal_nan=True)
-    assert np.array_equal(faulty.errors["fault"], 4.0 * ((sound.time >= START) & (sound.time < END)))
+    assert np.array_equal(pack_bits(faulty.fault), 4.0 * ((sound.time >= START) & (sound.time < END)))
 
 
 @pytest.mark.requirement("NOI-6")
@@ -127,7 +128,7 @@ def test_a_spike_is_in_one_ping_and_what_is_made_of_it() -> None:
     off = faulty["velocity"] - sound["velocity"]
     assert np.flatnonzero(np.abs(off).max(axis=1) > 1e-9).tolist() == struck.tolist()
     assert off[struck[0]] == pytest.approx((0.0, 0.0, -OFF / math.cos(math.radians(30.0))), abs=1e-12)
-    assert np.flatnonzero(faulty.errors["fault"] == 8.0).tolist() == struck.tolist()
+    assert np.flatnonzero(pack_bits(faulty.fault) == 8.0).tolist() == struck.tolist()
 
 
 @pytest.mark.requirement("NOI-6", "GAP-8")

@@ -174,12 +174,12 @@ def test_hidden_errors_are_metres() -> None:
     for row in range(2):
         read, true = ([part[name] for name in PLACE] for part in (run, run.ideal))
         off = pymap3d.geodetic2enu(*(array[row] for array in read), *true, deg=False)
-        hidden = [run.errors[name][row] for name in ("longitude", "latitude", "altitude")]
+        hidden = [run.bias[name][row] for name in ("longitude", "latitude", "altitude")]
         assert np.allclose(off, hidden, rtol=0.0, atol=1e-4)
         assert np.ptp(hidden[0]) > 0.0
-    assert run.errors["latitude"].shape == run.errors["latitude_turn_on"].shape == (2, 400)
-    assert np.array_equal(run.errors["velocity"], np.broadcast_to([0.5, 0.5, -0.25], (2, 400, 3)))
-    assert (run.errors["altitude_turn_on"] == -7.0).all()
+    assert run.bias["latitude"].shape == run.turn_on_bias["latitude"].shape == (2, 400)
+    assert np.array_equal(run.bias["velocity"], np.broadcast_to([0.5, 0.5, -0.25], (2, 400, 3)))
+    assert (run.turn_on_bias["altitude"] == -7.0).all()
     assert run.unit == {"latitude": "rad", "longitude": "rad", "altitude": "m", "velocity": "m/s"}
 
 

@@ -23,8 +23,6 @@ import numpy as np
 from navsense.errors import SensorError
 from navsense.kernels import kernel
 from navsense.noise.scheduled_faults import (
-    FAULT,
-    FAULT_BITS,
     MAX_VALUE,
     EmissionMask,
     FaultSchedule,
@@ -33,6 +31,7 @@ from navsense.noise.scheduled_faults import (
     find_rows_of_kind,
 )
 from navsense.random_streams import RandomProcess
+from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
 from navsense.validation import validate_types
@@ -154,11 +153,12 @@ def apply_faults(
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
     source_arrays: Sequence[str] = (),
-) -> tuple[FaultState, Mapping[str, AnyArray], BoolArray]:
-    """Return the new state, what the sensor shows, and where it shows anything (n,).
+) -> tuple[FaultState, Mapping[str, AnyArray], dict[str, BoolArray]]:
+    """Return the new state, the arrays with their faults, and the rows (n,) on which each kind of fault acts.
 
     `arrays` (n, ...) by name are what it would show without faults, where it would emit (n,); `draws` (kinds, n).
-    `FAULT` is beside them: which faults act (n,). Biases and spikes of arrays that were `heard` are in these already.
+    Biases and spikes of `source_arrays` are in
+    `arrays` already. A sample is published where no dropout acts.
     """
     count = len(ticks)
     told = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
@@ -174,8 +174,7 @@ def apply_faults(
     kept = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
     out = {name: _mask_dropped(array, acts["dropout"]) for name, array in shown.items()}
     end = int(ticks.index[-1]) if count else state.last_tick
-    sums = sum((FAULT_BITS[kind] * rows for kind, rows in acts.items()), np.zeros(count))
-    return FaultState(on, kept, end, told.last_tick), {**out, FAULT: sums}, ~acts["dropout"]
+    return FaultState(on, kept, end, told.last_tick), out, acts
 
 
 def _add_random_faults(

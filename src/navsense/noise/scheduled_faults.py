@@ -13,8 +13,8 @@ told at t after one told at u has those with u < s_k <= t: it is struck once, ho
 sensor tells nothing (a DVL between pings) so leaves them to the next that it tells, if that is before the end. A sample
 that drops out, or of which a stuck sensor shows another, takes its spike with it.
 
-What acts on a row is told by `FAULT` among a reading's hidden errors, the sum of `FAULT_BITS`; faults by chance are in
-it too. A spike is told on the row that shows it, and on no other.
+`reading.fault[kind]` is true on the rows on which a fault of this kind acts. Random faults are included. A spike is
+marked on the row that contains it, and on no other.
 """
 
 from __future__ import annotations
@@ -28,15 +28,10 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from navsense.errors import SensorError, Where
+from navsense.series import FAULT_BITS
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.validation import validate_types
-
-FAULT = "fault"
-"""The hidden error that tells which faults act on a row."""
-
-FAULT_BITS: Mapping[str, int] = {"dropout": 1, "stuck": 2, "bias": 4, "spike": 8, "lost_lock": 16}
-"""The number of each kind."""
 
 ADDITIVE_KINDS = ("bias", "spike")
 """Kinds that put an array off."""

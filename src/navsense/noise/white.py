@@ -2,7 +2,7 @@
 
     sigma^2 = stddev^2 + density^2 / dt
 
-`stddev` is of each sample, whatever the rate; `density` N (unit per root hertz, two-sided, see the vocabulary) is of a
+`stddev` is of each sample, whatever the rate; `density` N (unit per root hertz, two-sided, see docs/conventions.md) is of a
 sensor that is band-limited to its own rate, so its samples spread the more the closer they stand.
 Source: IEEE 952-1997, annex C; the Kalibr manual.
 """

@@ -32,7 +32,7 @@ from navsense.recordings.base import RecordingHeader, closed_error, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.parquet import ArrayComponent, select_component, sensor_components
 from navsense.recordings.records import DamagedError
-from navsense.series import TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray, FloatArray
 
 METADATA_FILE = "navsense.json"
@@ -201,9 +201,10 @@ class PendingCsv:
             raise SinkError(f"sensor {name!r} changed its arrays or their shapes", where=Where(str(self._path)))
         if name not in self._components:
             self._components[name] = tuple(sensor_components(head))
-        sources = {"arrays": reading.arrays, "truth": reading.ideal, "errors": reading.errors}
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
-        columns += [select_component(sources[part.group][part.name], part.indices) for part in self._components[name]]
+        columns += [
+            select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
+        ]
         header = [*COMMON_COLUMNS, *(_column_header(part, head) for part in self._components[name])]
         self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
@@ -251,7 +252,7 @@ class PendingCsv:
 
 def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
     """Return the header of a column; a hidden error may have another unit than its array, or none that is known."""
-    units = header.get("error_unit", {}) if part.group == "errors" else header["unit"]
+    units = header.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else header["unit"]
     unit = units.get(part.name, "")
     return f"{part.column} [{unit}]" if unit else part.column
 
@@ -331,7 +332,7 @@ def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading
     table = read_table(
         folder / f"{file_name(name)}.csv", [*COMMON_COLUMNS, *(_column_header(part, header) for part in plan)]
     )
-    groups: dict[str, dict[str, AnyArray]] = {"arrays": {}, "truth": {}, "errors": {}}
+    groups: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
     for column, part in enumerate(plan, len(COMMON_COLUMNS)):
         shape = (table.shape[0], *header[part.group][part.name])
         whole = groups[part.group].setdefault(part.name, np.empty(shape))
@@ -347,8 +348,10 @@ def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading
         time=time,
         clock_error=clock_error,
         arrays=groups["arrays"],
-        ideal=groups["truth"],
-        errors=groups["errors"],
+        ideal=groups["ideal"],
+        bias=groups["bias"],
+        turn_on_bias=groups["turn_on_bias"],
+        fault={kind: rows != 0.0 for kind, rows in groups["fault"].items()},
         valid=valid != 0.0,
         emitted=emitted != 0.0,
         epoch=header["epoch"],

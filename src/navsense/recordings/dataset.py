@@ -14,7 +14,6 @@ from navsense.motion.stationary import Stationary
 from navsense.names import NameDict
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings.base import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
@@ -134,7 +133,9 @@ def select_run(reading: Reading, index: int) -> Reading:
         clock_error=reading.clock_error[index],
         arrays=select(reading.arrays),
         ideal=select(reading.ideal) if reading.ideal_in_runs else reading.ideal,
-        errors=select(reading.errors),
+        bias=select(reading.bias),
+        turn_on_bias=select(reading.turn_on_bias),
+        fault=select(reading.fault),
         valid=reading.valid[index],
         emitted=reading.emitted[index],
         arrivals=None if reading.arrivals is None else reading.arrivals[index],
@@ -161,7 +162,7 @@ def infer_world(loaded: Dataset) -> World:
             Pose(rotation=tuple(heads[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
-            faults=Faults(recorded=FAULT in reading.errors),
+            faults=Faults(recorded=bool(reading.fault)),
         )
         for name, reading in loaded.readings.items()
     )
@@ -228,7 +229,9 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
         emitted=np.concatenate([part.emitted for part in parts]),
         arrays=concatenate("arrays"),
         ideal=concatenate("ideal"),
-        errors=concatenate("errors"),
+        bias=concatenate("bias"),
+        turn_on_bias=concatenate("turn_on_bias"),
+        fault=concatenate("fault"),
         arrivals=None if all(p.arrivals is None for p in parts) else np.concatenate([p.arrival for p in parts]),
     )
 

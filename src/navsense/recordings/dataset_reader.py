@@ -22,7 +22,7 @@ from navsense.recordings.device_writers import device_suffix
 from navsense.recordings.mcap_recovery import NOT_RECOVERABLE
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.records import DamagedError
-from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.typing import AnyArray, FloatArray
 
 
@@ -149,7 +149,16 @@ def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[st
     arrivals = archive[f"{name}/arrival"] if header.get("latency") else None
     if arrivals is not None:
         _check_array(f"{name}/arrival", arrivals, shape, "f")
-    varied = bool(header.get("truth_in_runs"))
+    varied = bool(header["ideal_in_runs"])
+    groups = {
+        group: _read_arrays(
+            archive,
+            f"{name}/" if group == "arrays" else f"{name}/{group}/",
+            header[group],
+            time.shape if group == "ideal" and not varied else shape,
+        )
+        for group in ARRAY_GROUPS
+    }
     return Reading(
         name=name,
         type=header["type"],
@@ -157,11 +166,13 @@ def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[st
         unit=header["unit"],
         time=time,
         clock_error=clock_error,
-        arrays=_read_arrays(archive, f"{name}/", header["arrays"], shape),
-        ideal=_read_arrays(archive, f"{name}/truth/", header["truth"], shape if varied else time.shape),
-        errors=_read_arrays(archive, f"{name}/errors/", header["errors"], shape),
         epoch=header["epoch"],
         arrivals=arrivals,
+        arrays=groups["arrays"],
+        ideal=groups["ideal"],
+        bias=groups["bias"],
+        turn_on_bias=groups["turn_on_bias"],
+        fault=groups["fault"],
         ideal_in_runs=varied,
         **flags,
     )

@@ -120,7 +120,7 @@ class BiasInterpolator:
     def add(self, reading: Reading) -> None:
         """Take the errors of a window; those of an IMU of which none are recorded are NaN."""
         blank = np.full((reading.time.size, 3), np.nan)
-        parts = [reading.errors.get(name, blank) for name in IMU_ARRAYS]
+        parts = [reading.bias.get(name, blank) for name in IMU_ARRAYS]
         self.time = np.concatenate((self.time[-1:], reading.time))
         self.values = np.concatenate((self.values[-1:], np.concatenate(parts, axis=1)))
 
@@ -347,7 +347,7 @@ def _make_reading(name: str, stamp: IntArray, table: FloatArray, epoch: int) -> 
         clock_error=np.zeros(time.size),
         arrays={"angular_velocity": table[:, :3].copy(), "linear_acceleration": table[:, 3:].copy()},
         ideal={},
-        errors={},
+        bias={},
         valid=np.asarray(np.isfinite(table).all(axis=1)),
         emitted=all_true((time.size,)),
         epoch=epoch,

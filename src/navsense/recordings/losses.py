@@ -25,7 +25,6 @@ from navsense.faults import list_faults
 from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
-from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
 from navsense.recordings.base import RecordingHeader
 from navsense.recordings.device_writers import resolve_log
 from navsense.sensors.dvl import Dvl, TrackMode
@@ -131,13 +130,12 @@ class ConversionLosses:
         """Return the arrays of a reading for which the format has no place."""
         if self._suffix in MESSAGE_FORMATS:
             told = encoded_arrays(sensor, reading)
-            constant = any(name.endswith("_turn_on") for name in reading.errors)
-            words = ["the constant part of hidden errors"] if constant else []
+            words = ["turn-on biases"] if reading.turn_on_bias else []
             return [*(name for name in reading.arrays if name not in told), *words]
         arrays = [name for name in reading.arrays if self._suffix == EUROC and name not in EUROC_ARRAYS]
         ideal = ["ideal values"] if reading.ideal else []
         is_first = self._suffix == EUROC and sensor.name == self._sensor_names[0]
-        errors = ["hidden errors"] if reading.errors and not is_first else []
+        errors = ["biases"] if reading.bias and not is_first else []
         fields = [f"all that {self._device_format} has no field for"] if self._device_format else []
         self._missing_arrays = [
             name for name in _list_device_arrays(sensor) if self._device_format and name not in reading
@@ -184,10 +182,9 @@ def _format_rows(count: int, reason: str) -> str:
 
 def _find_unpublished(sensor: MountedSensor, reading: Reading) -> Mapping[str, BoolArray]:
     """Return the rows that were not emitted, by what they did."""
-    acts = reading.errors.get(FAULT)
-    if acts is None:
+    if not reading.fault:
         return {DROPPED_OR_NO_OUTPUT if sensor.faults.has_faults else NO_OUTPUT: ~reading.emitted}
-    dropped = np.asarray((acts.astype(np.uint8) & FAULT_BITS["dropout"]) != 0)
+    dropped = reading.fault["dropout"]
     return {DROPPED: ~reading.emitted & dropped, NO_OUTPUT: ~reading.emitted & ~dropped}
 
 

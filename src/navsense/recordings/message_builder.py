@@ -13,7 +13,6 @@ from navsense.messages import clock, current, fault, transforms, truth
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageLayout, to_humble
 from navsense.messages.schemas import HUMBLE
-from navsense.noise.scheduled_faults import FAULT
 from navsense.recordings import static_transforms
 from navsense.recordings.base import RecordingHeader
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
@@ -139,8 +138,8 @@ class MessageBuilder:
         series: dict[SeriesKind, Mapping[str, AnyArray]] = {"reading": reading.arrays}
         if self._recording.truth:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
-            if any(key in reading.errors for key in reading.arrays):
-                series["bias"] = {key: value for key, value in reading.errors.items() if key in reading.arrays}
+            if any(key in reading.bias for key in reading.arrays):
+                series["bias"] = {key: value for key, value in reading.bias.items() if key in reading.arrays}
         about = messages.time_of_validity(reading)
         if about is not None:
             series = {part: {**arrays, AGE: reading.time - about} for part, arrays in series.items()}
@@ -164,10 +163,10 @@ class MessageBuilder:
 
     def _build_faults(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return which faults act on a sensor that has any, at every sample."""
-        if not (self._recording.truth and FAULT in reading.errors):
+        if not (self._recording.truth and reading.fault):
             return []
         stamp = reading.true_stamp
-        time, acts = stamp.view(np.uint64), {FAULT: reading.errors[FAULT]}
+        time, acts = stamp.view(np.uint64), {fault.FAULT: fault.pack_bits(reading.fault)}
         return [MessageBlock(self._get_channel(self._topics.fault(name), fault.make_layout), time, time, stamp, acts)]
 
     def _build_truth(self, name: str, part: Truth) -> list[MessageBlock]:

@@ -24,13 +24,15 @@ from navsense.recordings.base import WORLD_KEY, RecordingHeader, get_version, os
 from navsense.recordings.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
-from navsense.series import Current, Layers, Reading
+from navsense.series import ARRAY_GROUPS, Current, Layers, Reading
+from navsense.typing import AnyArray
 from navsense.world import MountedSensor
 
 
 def sensor_header(recording: RecordingHeader, name: str, reading: Reading) -> dict[str, Any]:
     """Return the head of one sensor; what its recording leaves out is not in it."""
-    lead, truth = reading.clock_error.shape[:-1], len(reading.ideal_lead)
+    lead = reading.clock_error.shape[:-1]
+    groups = ARRAY_GROUPS if recording.truth else ARRAY_GROUPS[:1]
     mounted = [sensor for sensor in recording.world.sensors if sensor.name == name]
     outputs = [output for sensor in mounted for output in sensor.spec.outputs]
     return {
@@ -38,19 +40,28 @@ def sensor_header(recording: RecordingHeader, name: str, reading: Reading) -> di
         "type": reading.type,
         "frame": reading.frame,
         "unit": dict(reading.unit),
-        "error_unit": {key: value for sensor in mounted for key, value in _error_units(sensor, reading).items()},
+        "bias_unit": {key: value for sensor in mounted for key, value in _bias_units(sensor, reading).items()},
         "epoch": reading.epoch,
         "latency": reading.arrivals is not None,
         "runs": list(lead),
-        "arrays": {key: list(array.shape[len(lead) + 1 :]) for key, array in reading.arrays.items()},
-        "truth": {key: list(a.shape[truth + 1 :]) for key, a in reading.ideal.items() if recording.truth},
-        "truth_in_runs": reading.ideal_in_runs,
-        "errors": {key: list(a.shape[len(lead) + 1 :]) for key, a in reading.errors.items() if recording.truth},
+        **{
+            group: {key: _row_shape(reading, group, array) for key, array in getattr(reading, group).items()}
+            if group in groups
+            else {}
+            for group in ARRAY_GROUPS
+        },
+        "ideal_in_runs": reading.ideal_in_runs,
         "quaternions": [output.name for output in outputs if output.equivariance == "orientation"],
     }
 
 
-def _error_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
+def _row_shape(reading: Reading, group: str, array: AnyArray) -> list[int]:
+    """Return the shape of one row of an array of a reading."""
+    lead = reading.ideal_lead if group == "ideal" else reading.clock_error.shape[:-1]
+    return list(array.shape[len(lead) + 1 :])
+
+
+def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
     """Return the units of hidden errors, where the sheet tells: those of what the noise acts on, metres for angles."""
     spec = sensor.spec
     if isinstance(spec, OpaqueSensor):
@@ -61,7 +72,7 @@ def _error_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
         else {}
     )
     units = {**reading.unit, **elsewhere}
-    return {name: units[own] for name in reading.errors if (own := name.removesuffix("_turn_on")) in units}
+    return {name: units[name] for name in reading.bias if name in units}
 
 
 def _mounting_header(sensor: MountedSensor) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Recordings as NumPy archives: one array a key, read by `numpy.load` alone.
 
-Keys are `SENSOR/NAME`, `SENSOR/truth/NAME`, `SENSOR/errors/NAME`, `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`,
-`SENSOR/emitted`, `truth/LINK/NAME`, `current/time`, `current/velocity`, `current/layers`, and `meta`, a JSON text with
-units, frames and the run. Slabs are appended to files in a hidden directory beside the target, so memory is bounded by
-a slab; the archive appears under its name when it is whole, after an error elsewhere with the slabs that came before.
+Keys are `SENSOR/NAME`, `SENSOR/ideal/NAME`, `SENSOR/bias/NAME`, `SENSOR/turn_on_bias/NAME`, `SENSOR/fault/KIND`,
+`SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`, `SENSOR/emitted`, `truth/LINK/NAME`, `current/time`,
+`current/velocity`, `current/layers`, and `meta`, a JSON text with units, frames and the run. Time slices are appended
+to files in a hidden directory next to the target, so that memory stays within one time slice. The archive gets its name
+when it is complete. After an error elsewhere it holds the time slices that were written before.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from navsense.errors import SinkError, Where
 from navsense.outputs import HiddenFolder, save_text
 from navsense.recordings import metadata
 from navsense.recordings.base import RecordingHeader, WriterBase, check_target, closed_error, os_error
-from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
 from navsense.typing import AnyArray
 
 _STATE_KIND = inputs.FileKind("unfinished recording", SinkError, "must hold a file state.json")
@@ -170,12 +171,10 @@ class NpzWriter(WriterBase):
             if key in RESERVED_NAMES:
                 raise SinkError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
-        kept: Mapping[str, AnyArray] = reading.ideal if self._recording.truth else {}
-        hidden: Mapping[str, AnyArray] = reading.errors if self._recording.truth else {}
-        for key, array in kept.items():
-            self._append(f"{name}/truth/{key}", f"the truth of {owner}", array, len(reading.ideal_lead))
-        for key, array in hidden.items():
-            self._append(f"{name}/errors/{key}", f"the errors of {owner}", array, runs)
+        for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
+            axes = len(reading.ideal_lead) if group == "ideal" else runs
+            for key, array in getattr(reading, group).items():
+                self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
         self._sensors.setdefault(name, metadata.sensor_header(self._recording, name, reading))
 
     def _write_truth(self, name: str, truth: Truth) -> None:
@@ -271,7 +270,7 @@ STATE_FILE = "state.json"
 CURRENT_OWNER = "the current of the water"
 """Whose the arrays `current/...` are."""
 
-RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted", "truth", "errors"))
+RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted", *ARRAY_GROUPS))
 """Names that a sensor's own array cannot have in an archive."""
 
 
@@ -285,8 +284,7 @@ def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
         for key in ("time", "clock_error", *arrival, "valid", "emitted", *outputs):
             yield f"{sensor.name}/{key}", owner
         for key in outputs if recording.truth else ():
-            yield f"{sensor.name}/truth/{key}", f"the truth of {owner}"
-            yield f"{sensor.name}/errors/{key}", f"the errors of {owner}"
+            yield from ((f"{sensor.name}/{group}/{key}", f"{group} of {owner}") for group in ARRAY_GROUPS[1:4])
     for link in (link for model in world.models for link in model.links if recording.truth):
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"

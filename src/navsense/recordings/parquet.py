@@ -1,7 +1,7 @@
 """Recordings as one Parquet table, a row a sample: pandas, polars, DuckDB and every other reader of Parquet open it.
 
     series name type run time stamp clock_error arrival valid emitted
-    ARRAY.AXIS ...   truth.ARRAY.AXIS ...   errors.ARRAY.AXIS ...
+    ARRAY.AXIS ...   ideal.ARRAY.AXIS ...   bias.ARRAY.AXIS ...   turn_on_bias.ARRAY.AXIS ...   fault.KIND ...
 
 `series` is "reading", of the sensor `name`, or "truth", of the link `name`, which is the same in every run and stands
 once, under the first, or "current", of the water on the topic `name`. A row is null where what it is of has no such
@@ -24,7 +24,7 @@ from navsense.outputs import HiddenFolder
 from navsense.recordings import metadata
 from navsense.recordings.atomic import AtomicWriter
 from navsense.recordings.base import RecordingHeader, check_target, closed_error
-from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, all_true
 from navsense.typing import AnyArray, IntArray
 
 GROUP_ROWS = 100_000
@@ -44,11 +44,11 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
 }
 """The columns of numbers that every row has, and their types."""
 
-RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, "truth", "errors"))
+RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
 """Names that a sensor's own array cannot have in a table."""
 
-GROUP_ORDER = {"truth": 1, "errors": 2}
-"""Columns of readings come first, then what is true, then hidden errors; each in the order in which they were met."""
+GROUP_ORDER = {group: place for place, group in enumerate(ARRAY_GROUPS)}
+"""Columns of readings and links come first, then ideal values, biases and faults, each in order of arrival."""
 
 
 class RowLabels(NamedTuple):
@@ -100,9 +100,10 @@ def component_columns(name: str, shape: Sequence[int], *, quaternion: bool) -> I
 
 def sensor_components(header: Mapping[str, Any]) -> Iterator[ArrayComponent]:
     """Yield each component that a sensor's head has."""
-    for group, prefix in (("arrays", ""), ("truth", "truth."), ("errors", "errors.")):
+    for group in ARRAY_GROUPS:
+        prefix = "" if group == "arrays" else f"{group}."
         for name, shape in header[group].items():
-            quaternion = name.removesuffix("_turn_on") in header["quaternions"]
+            quaternion = name in header["quaternions"]
             for column, place in component_columns(prefix + name, shape, quaternion=quaternion):
                 yield ArrayComponent(column, group, name, place)
 
@@ -161,9 +162,9 @@ def check_lengths(path: Path, reading: Reading) -> None:
     """Raise `SinkError` where an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
-    groups = (({**own, "arrival": reading.arrival}, shape), (reading.arrays, shape), (reading.errors, shape))
-    truths = (*reading.ideal_lead, reading.time.size)
-    for arrays, expected in (*groups, (reading.ideal, truths)):
+    ideal_shape = (*reading.ideal_lead, reading.time.size)
+    groups = [(getattr(reading, group), ideal_shape if group == "ideal" else shape) for group in ARRAY_GROUPS]
+    for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
                 raise SinkError(
@@ -261,8 +262,7 @@ class PendingParquet:
         """Note a sensor's columns. Raise `SinkError` where the table cannot hold them."""
         check_lengths(self._path, reading)
         head, where = metadata.sensor_header(self._recording, name, reading), Where(str(self._path))
-        groups = {"arrays": reading.arrays, "truth": reading.ideal, "errors": reading.errors}
-        types = {(group, key): groups[group][key].dtype for group in groups for key in head[group]}
+        types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
         if self._sensors.setdefault(name, head) != head or self._types.setdefault(name, types) != types:
             raise SinkError(f"sensor {name!r} changed its arrays, their types, their shapes or its runs", where=where)
         if name in self._components:
@@ -271,7 +271,7 @@ class PendingParquet:
             allowed = f"must have the recording's {self._runs.size}"
             raise SinkError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
         owner = f"sensor {name!r}"
-        check_array_names(self._path, owner, (key for _, key in types))
+        check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
         self._components[name] = tuple(sensor_components(head))
         for part in self._components[name]:
             self._register_column(part.column, types[part.group, part.name], owner)
@@ -315,7 +315,6 @@ class PendingParquet:
         """Take one sensor's rows, by runs and spans of time that do not overfill a row group."""
         count, runs = reading.time.size, self._runs.size
         stamp, arrival = reading.stamp, reading.arrival
-        sources = {"arrays": reading.arrays, "truth": reading.ideal, "errors": reading.errors}
         whole: dict[str, AnyArray] = {
             "run": self._runs[:, None],
             "time": reading.time[None],
@@ -326,8 +325,8 @@ class PendingParquet:
             "emitted": reading.emitted.reshape(runs, count),
         }
         for column, group, key, place in self._components[name]:
-            component = select_component(sources[group][key], place)
-            once = group == "truth" and not reading.ideal_in_runs
+            component = select_component(getattr(reading, group)[key], place)
+            once = group == "ideal" and not reading.ideal_in_runs
             whole[column] = component.reshape(1 if once else runs, count)
         self._append_rows(RowLabels("reading", name, reading.type), whole, (runs, count))
 

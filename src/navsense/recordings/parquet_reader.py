@@ -28,7 +28,7 @@ from navsense.recordings.parquet import (
     sensor_components,
 )
 from navsense.recordings.records import DamagedError
-from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth
+from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, Truth
 from navsense.typing import AnyArray, FloatArray, IntArray
 
 MAGIC = b"PAR1"
@@ -157,10 +157,10 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
     times = rows.pop("time", order).reshape(len(runs), -1)
     if not np.array_equal(times, np.broadcast_to(times[0], times.shape), equal_nan=True):
         raise DamagedError(f"damaged: the times of {name} are not the same in each run")
-    count, varied = times.shape[1], bool(header.get("truth_in_runs"))
-    arrays: dict[str, dict[str, AnyArray]] = {"arrays": {}, "truth": {}, "errors": {}}
+    count, varied = times.shape[1], bool(header["ideal_in_runs"])
+    arrays: dict[str, dict[str, AnyArray]] = {group: {} for group in ARRAY_GROUPS}
     for column, group, key, place in sensor_components(header):
-        shape = (count,) if group == "truth" and not varied else (*lead, count)
+        shape = (count,) if group == "ideal" and not varied else (*lead, count)
         values = rows.pop(column, order)[: math.prod(shape)].reshape(shape)
         if key not in arrays[group]:
             arrays[group][key] = np.empty((*shape, *header[group][key]), dtype=values.dtype)
@@ -173,13 +173,15 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
         unit=header["unit"],
         time=times[0],
         clock_error=own["clock_error"],
-        arrays=arrays["arrays"],
-        ideal=arrays["truth"],
-        errors=arrays["errors"],
         valid=own["valid"],
         emitted=own["emitted"],
         epoch=header["epoch"],
         arrivals=own["arrival"] if header["latency"] else None,
+        arrays=arrays["arrays"],
+        ideal=arrays["ideal"],
+        bias=arrays["bias"],
+        turn_on_bias=arrays["turn_on_bias"],
+        fault=arrays["fault"],
         ideal_in_runs=varied,
     )
 

@@ -25,7 +25,6 @@ from navsense.messages import truth as truths
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.motion.attached import attach
 from navsense.motion.base import MotionBlock
-from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.alignment import align_columns
@@ -132,7 +131,7 @@ class SensorAssembler:
         whole, self._held = dataset.join_readings(self._held), []
         if self._is_released:
             return whole
-        return replace(whole, errors={name: array for name, array in whole.errors.items() if name != FAULT})
+        return replace(whole, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
         """Return the rows of which all topics are there, as `pop` does, with faults 0 where there is no message."""
@@ -215,15 +214,16 @@ class SensorAssembler:
             clock_error=(stamp - head.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS - instant,
             arrays=kept,
             ideal=_merge_arrays("ideal", parts, gaps),
-            errors=_merge_arrays("bias", parts, gaps) | self._match_faults(fault_time),
+            bias=_merge_arrays("bias", parts, gaps),
+            fault=self._match_faults(fault_time),
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=head.epoch,
             arrivals=(main.log_time - head.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS if late else None,
         )
 
-    def _match_faults(self, times: IntArray) -> Arrays:
-        """Return which faults act at true instants (n,) ns, 0 where no message says it; nothing without faults."""
+    def _match_faults(self, times: IntArray) -> Mapping[str, BoolArray]:
+        """Return the rows on which each kind of fault acts at true times (n,) ns; false where no message exists."""
         if self.faults is None:
             return {}
         told, alike = np.zeros(times.size, dtype=np.uint8), np.zeros(times.size, dtype=np.bool_)
@@ -232,11 +232,11 @@ class SensorAssembler:
             self._last_fault_time = int(known.log_time[-1])
             at = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
             alike = known.log_time[at] == times
-            told[alike] = known.arrays[FAULT][at[alike]]
+            told[alike] = known.arrays[fault.FAULT][at[alike]]
             self.faults.batches = [known.split(int(at[-1]))[1]]
         self._rows += times.size
         self._unmatched += int((~alike).sum())
-        return {FAULT: told}
+        return fault.unpack_bits(told)
 
     @property
     def _has_fault_messages(self) -> bool:
@@ -545,7 +545,7 @@ def _extract_velocity(rows: AnyArray) -> Arrays:
 
 def _extract_faults(rows: AnyArray) -> Arrays:
     """Return which faults act."""
-    return {FAULT: rows["data"]}
+    return {fault.FAULT: rows["data"]}
 
 
 def _extract_acceleration(rows: AnyArray) -> Arrays:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from navsense.messages import format_companion_topic, list_companion_topics
 from navsense.messages.base import SeriesKind
-from navsense.noise.scheduled_faults import FAULT
+from navsense.messages.fault import FAULT
 from navsense.recordings.records import DamagedError
 from navsense.recordings.static_transforms import is_moving
 from navsense.world import World

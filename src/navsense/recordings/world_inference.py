@@ -22,7 +22,6 @@ from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
 from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.message_reader import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
@@ -317,7 +316,7 @@ class WorldInference:
         )
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
-        faults = Faults(recorded=self._topic_type(f"{channel.topic}/{FAULT}") == fault.TYPE)
+        faults = Faults(recorded=self._topic_type(f"{channel.topic}/{fault.FAULT}") == fault.TYPE)
         return MountedSensor(
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
         )

@@ -22,9 +22,9 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.errors import NavsenseError
 from navsense.geodesy import Origin
+from navsense.messages.fault import FAULT
 from navsense.motion.stationary import Stationary
 from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import FAULT
 from navsense.pose import Pose
 from navsense.recordings.records import DamagedError
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json

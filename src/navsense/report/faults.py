@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from navsense.noise.scheduled_faults import FAULT, FAULT_BITS
 from navsense.report.axes import over_time
 from navsense.report.draw import Figure, Plot
 from navsense.report.recorded import Recorded
@@ -19,12 +18,7 @@ STRIP = 26.0
 
 def faults_of(reading: Reading) -> dict[str, BoolArray]:
     """Return on which rows (n,) each kind of fault acts, by its name; kinds that never act are left out."""
-    told = reading.errors.get(FAULT)
-    if told is None:
-        return {}
-    bits = np.nan_to_num(np.asarray(told, dtype=np.float64)).astype(np.int64).reshape(-1)
-    found = {kind: (bits & bit) != 0 for kind, bit in FAULT_BITS.items()}
-    return {kind: rows for kind, rows in found.items() if rows.any()}
+    return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
 def spans_of(time: FloatArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -41,7 +35,7 @@ def others(found: Recorded) -> dict[tuple[str, str], list[tuple[float, float]]]:
     Of sensors in recordings of messages they are dropouts, of which there are no messages.
     """
     out: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    told = {name: faults_of(reading) for name, reading in found.readings.items() if FAULT in reading.errors}
+    told = {name: faults_of(reading) for name, reading in found.readings.items() if reading.fault}
     for one in found.planned:
         name, kind = str(one["of"]), str(one["kind"])
         if name in told and (kind != "dropout" or kind in told[name]):

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.scheduled_faults import FAULT
 from navsense.report.frames import labels_of, truth_of
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
@@ -144,7 +143,7 @@ def _rate(time: FloatArray) -> float:
 
 def _slow(reading: Reading, name: str, rows: BoolArray, given: FloatArray) -> FloatArray:
     """Return the recorded slow error of an array, 0 where there is none."""
-    slow = reading.errors.get(name)
+    slow = reading.bias.get(name)
     if slow is None or name == "orientation":
         return np.zeros_like(given[:, :3] if name == "orientation" else given)
     found = np.asarray(slow)[rows].reshape(given.shape[0], -1)
@@ -153,10 +152,10 @@ def _slow(reading: Reading, name: str, rows: BoolArray, given: FloatArray) -> Fl
 
 def _struck(reading: Reading, rows: BoolArray) -> BoolArray:
     """Return on which rows (n,) a fault acts: what they are off by is no noise."""
-    told = reading.errors.get(FAULT)
-    if told is None:
-        return np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
-    return np.asarray(np.nan_to_num(np.asarray(told, dtype=np.float64)).reshape(-1)[rows] != 0.0)
+    acts = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
+    for kind in reading.fault.values():
+        acts |= kind[rows]
+    return acts
 
 
 def _kind(

@@ -55,9 +55,14 @@ class Output:
 
 
 class Measurement(NamedTuple):
-    """What `measure` gives for n ticks: arrays and hidden slow errors by name, (n, axes) each; validity (n,).
+    """The result of `measure` for n ticks.
 
-    `turn_on` is the constant part of the errors in this serial number, (axes,) by the same names. Scalars are (n,), ().
+    arrays[name]: the measured values, (n, axes); scalars (n,).
+    bias[name]: the slowly varying error in force, (n, axes).
+    valid: false where the values are invalid, (n,). None: all are valid.
+    emitted: false where no sample is published, (n,). None: all are published.
+    turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
+    fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
     """
 
     arrays: Mapping[str, AnyArray]
@@ -65,12 +70,12 @@ class Measurement(NamedTuple):
     valid: BoolArray | None = None
     emitted: BoolArray | None = None
     turn_on_bias: Mapping[str, FloatArray] = MappingProxyType({})
+    fault: Mapping[str, BoolArray] = MappingProxyType({})
 
 
-def collect_bias(measurement: Measurement, count: int) -> dict[str, AnyArray]:
-    """Return the hidden errors (n, axes) of `count` ticks by name, with the constant part as `NAME_turn_on`."""
-    constant = {f"{name}_turn_on": _repeat_row(row, count) for name, row in measurement.turn_on_bias.items()}
-    return {**measurement.bias, **constant}
+def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArray]:
+    """Return each row (axes,) as `count` equal rows (n, axes)."""
+    return {name: _repeat_row(row, count) for name, row in rows.items()}
 
 
 def _repeat_row(row: FloatArray, count: int) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from navsense.clock import Clock, Stamps
 from navsense.errors import SensorError
 from navsense.random_streams import Draws, check_run, check_seed
-from navsense.sensors.base import TEMPERATURE, Sensor, collect_bias, get_flags
+from navsense.sensors.base import TEMPERATURE, Sensor, get_flags, repeat_rows
 from navsense.sensors.plausibility import check_minimum, check_steps, check_values
 from navsense.series import LONGEST_TIME, Reading, make_read_only
 from navsense.ticks import Ticks
@@ -124,7 +124,8 @@ def apply(
         clock_error=Stamps(clock, name, seed, run).errors(seconds - seconds[0]),
         arrays=measured.arrays,
         ideal={output.name: given[output.name] for output in spec.outputs if output.name in given},
-        errors=collect_bias(measured, seconds.size),
+        bias=dict(measured.bias),
+        turn_on_bias=repeat_rows(measured.turn_on_bias, seconds.size),
         epoch=0,
         valid=flags["valid"],
         emitted=flags["emitted"],
