@@ -3,10 +3,10 @@
     velocity_m = mean_p R_p (-argmin_v sum_k (b_pmk - u_k.v)^2) + velocity over the bottom, if motion-compensated
 
 over the good pings p of an ensemble. b_pmk is the measured velocity along beam k in cell m, at the height of the cell
-if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is positive if the sensor moves along the beam.
-The result is the velocity of the water relative to the instrument, or to the ground if it is motion-compensated; then
-`relative_velocity` has the former, which needs no bottom. R_p rotates from the sensor's frame to the coordinate system,
-by the ping's own attitude:
+if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is positive if the sensor moves along the
+beam. The result is the velocity of the water relative to the instrument, or to the ground if it is motion-compensated.
+`relative_velocity` then has the former, which needs no bottom. R_p rotates from the sensor's frame to the coordinate
+system, by the ping's own attitude:
 
     beam          none: velocities along the beams alone, `velocity` is NaN
     instrument    the sensor's axes, rotated by `reference`

@@ -14,8 +14,8 @@ velocity.
 A ping that is published at t goes out 2 r / c earlier, where r is the largest range. Its time of validity is the
 instant at which the echo leaves the bottom: the mean range over c after transmission. The water track is valid when
 the echo leaves the middle of the layer. A ping goes out after the previous one is published, so the rate falls with
-depth. Ticks without a ping are not emitted and NaN. An instrument that never tracks the bottom does not wait for its echo. A
-long-term velocity is a filter over single pings (`doppler.long_term_filter`).
+depth. Ticks without a ping are not emitted and NaN. An instrument that never tracks the bottom does not wait for its
+echo. A long-term velocity is a filter over single pings (`doppler.long_term_filter`).
 
 Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; documentation of the
 two classic plug-ins, whose rules apply if `classic` is set and the `dialect` is theirs.

@@ -22,9 +22,9 @@ A solution needs three good beams. It weights them by their reported deviations.
 above the limit is rejected.
 
 `receive_beams` computes the measured velocities and ranges, except for the slow errors of `noise.channels`.
-`solve_ping` computes the outputs, `solve_ideal_ping` those without errors. Python passes plain tuples to kernels: Numba
-needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks, and kernels
-take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
+`solve_ping` computes the outputs, `solve_ideal_ping` those without errors. Python passes plain tuples to kernels:
+Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks.
+Inner kernels take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
 
 Random processes of a DVL beside those of its noise channels:
 
