@@ -13,8 +13,8 @@ covariance for beams of deviation 1, and a the mean axis:
     e = sign(r_1) sqrt(sum r_k^2 / (n - 3)) sqrt((tr C - a . C a) / 2)
 
 It has the mean square of a velocity across the axis. Four beams have one residual, and this is Teledyne RDI's
-d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3, 4. More beams have
-n - 3 residuals: e is their root mean square. Three beams have none.
+d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3, 4. More beams
+have n - 3 residuals: e is their root mean square. Three beams have none.
 
 The altitude is the vertical distance of the sensor's origin above the plane z = z0 + a x + b y, of least squares in z,
 through the hits of the beams. It includes the attitude and the slope, but not the terrain between the beams.
@@ -178,7 +178,7 @@ def solve_velocity(
 
 @kernel
 def compute_error_velocity(axes: Vectors, velocity: FloatArray, valid: BoolArray) -> float:
-    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four, or without a solution."""
+    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four or no solution."""
     count = _count_valid(axes, valid)
     if count < 4:
         return math.nan
