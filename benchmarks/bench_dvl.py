@@ -33,9 +33,9 @@ from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy
 from navsense.random_streams import Draws
 from navsense.sensors import DopplerTrack, Dvl, EchoStrength, Fan, LongTermFilter, Sound
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed
-from navsense.sensors._doppler.water_layer import WaterMassLayer, find_bottom_distance, find_layer_velocities
+from navsense.sensors.doppler import Beams, BeamWeighting, WaterMassLayer, make_janus_beams
+from navsense.sensors.doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed
+from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
 from navsense.sensors.dvl import TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray
@@ -183,7 +183,7 @@ def works() -> Iterator[tuple[str, Work]]:
             instants = compute_echo_timing(beams, motion, around, t, REACH, sound, False).time_of_validity
             found = find_echoes(beams, motion, around, instants, REACH, False)
             return find_layer_velocities(
-                beams, LAYER, motion, around, instants, find_bottom_distance(beams, found.range)
+                beams, LAYER, motion, around, instants, find_bottom_distance(beams, found.beam_range)
             )
 
         return work

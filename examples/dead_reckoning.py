@@ -176,7 +176,7 @@ class Estimator:
         self._compass = Compass(self._places[COMPASS], rough, self._lasting["m"], self._lasting["t"])
         pressure = sheets[GAUGE].pressure
         self._depth_noise = math.hypot(pressure.stddev, pressure.precision / math.sqrt(12.0)) / self._weight
-        # The mean over a beam reads low, see `navsense.sensors._doppler.echoes`: by 3 s^2 of a pattern of deviation s.
+        # The mean over a beam reads low, see `navsense.sensors.doppler.echoes`: by 3 s^2 of a pattern of deviation s.
         width = sheets[DVL].beams.beams[0].shape.width
         self._full = 1.0 - 3.0 * width**2 / (16.0 * math.log(2.0))
         sizes = {letter: sigmas.size for letter, sigmas in self._lasting.items()}

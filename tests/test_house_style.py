@@ -402,8 +402,8 @@ def test_what_is_private_is_imported_from_its_own_folder() -> None:
 
 
 def test_what_is_private_is_seen() -> None:
-    named = [("sensors._doppler.beams", 1), ("recordings.base", 2), ("_ziggurat", 3)]
-    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._doppler", 1)]
+    named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
+    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
     assert not list(strangers("sensors.dvl", False, named))
     assert not list(strangers("sensors", True, named))
 

@@ -25,11 +25,8 @@ from svg_charts import Line, Panel, chart, steps
 import navsense as ns
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
-from navsense.sensors._doppler.beams import make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl
+from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
+from navsense.sensors.dvl import Dvl
 from navsense.series import Reading
 from navsense.simulation import Run
 from navsense.typing import AnyArray

@@ -25,10 +25,16 @@ from navsense.pose import Pose, from_rpy
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import Depth
-from navsense.sensors._doppler.beams import Beam, Beams, make_janus_beams
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.water_layer import WaterMassLayer
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import (
+    Beam,
+    Beams,
+    DvlMessageOptions,
+    MessageDialect,
+    Transducer,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading
 from navsense.testing import example_world
 from navsense.world import MountedSensor, World

@@ -28,10 +28,8 @@ from navsense.recordings import tcp_server
 from navsense.recordings.device_writers import DevicePortWriter
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.summary import read_summary
-from navsense.sensors._doppler.adcp_outputs import BinMapping, CoordinateSystem
-from navsense.sensors._doppler.beams import Beams, make_janus_beams
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import Beams, BinMapping, CoordinateSystem, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading, TimeSlice, Truth
 from navsense.typing import FloatArray

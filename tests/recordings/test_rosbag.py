@@ -37,7 +37,7 @@ from navsense.recordings.rosbag import writer as rosbag_writer
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler import DvlMessageOptions, MessageDialect
 from navsense.testing import example_world
 from navsense.world import World
 

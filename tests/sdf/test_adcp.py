@@ -156,7 +156,7 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
         ("<min_beams>5</min_beams>", "dive.sdf:6 <min_beams> min_beams: 5; must be at most 4"),
         (
             "<motion_compensated>1</motion_compensated>\n<bottom_pings>0</bottom_pings>",
-            "dive.sdf:7 <bottom_pings> bottom_pings: 0; must be at least 1 where motion is taken out; give pings",
+            "dive.sdf:7 <bottom_pings> bottom_pings: 0; must be at least 1 for motion compensation; give pings",
         ),
         (
             "<coordinates>ground</coordinates>",

@@ -16,13 +16,20 @@ from navsense.description import describe
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone, Sound
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import (
+    Beam,
+    Beams,
+    BeamWeighting,
+    DopplerTrack,
+    DvlMessageOptions,
+    EchoStrength,
+    LongTermFilter,
+    MessageDialect,
+    Transducer,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import World
 
 Load = Callable[..., World]

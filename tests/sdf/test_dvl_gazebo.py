@@ -20,9 +20,8 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.water_layer import WaterMassLayer
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import MessageDialect, Transducer, WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import Times, Vector, Vectors
 from navsense.world import World
 

@@ -25,10 +25,15 @@ from navsense.noise.channel import Noise
 from navsense.pose import Pose
 from navsense.sdf import schema
 from navsense.sensors import Adcp, Cone, CoordinateSystem, Fan, Sound
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_dsros_beams
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler import (
+    Beams,
+    BeamWeighting,
+    DopplerTrack,
+    DvlMessageOptions,
+    MessageDialect,
+    WaterMassLayer,
+    make_dsros_beams,
+)
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import FloatArray
 from navsense.world import MountedSensor, World

@@ -42,10 +42,9 @@ from navsense.sensors import (
     Transducer,
     make_janus_beams,
 )
-from navsense.sensors._doppler import ensemble_average, ensemble_kernels
-from navsense.sensors._doppler.adcp_outputs import ECHO_RANGE, schedule_pings
-from navsense.sensors._doppler.beams import Beams
 from navsense.sensors.base import Measurement
+from navsense.sensors.doppler import Beams, ensemble
+from navsense.sensors.doppler.ensemble import schedule_pings
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
@@ -150,7 +149,7 @@ def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPa
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
     motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
     whole = told(spec, motion, sea(), 8).arrays
-    monkeypatch.setattr("navsense.sensors._doppler.water_velocity._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
+    monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
     parts = told(spec, motion, sea(), 8).arrays
     assert np.isnan(whole["velocity"]).any()
     assert np.isfinite(whole["velocity"]).any()
@@ -289,12 +288,13 @@ def test_the_test_vectors_of_ooi() -> None:
     axes = -np.array([(s, 0.0, c), (-s, 0.0, c), (0.0, -s, c), (0.0, s, c)])
     heard = np.array([[row[f"b{i}_mm_s"] / 1000.0 for i in (1, 2, 3, 4)] for row in rows])[None, None]
     frame = turned.as_quat(scalar_first=True)[None, None]
-    rules = np.array([ensemble_kernels.EARTH, ensemble_kernels.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0])
-    velocity, error, share, ways = np.empty((1, 10, 3)), np.empty((1, 10)), np.empty((1, 10)), np.empty((1, 10, 4))
-    beams, room = (np.empty((1, 10, 4)), np.empty((1, 10, 4)), np.empty((1, 4))), (np.empty((3, 4)),)
-    cells = (np.arange(1.0, 11.0), 1.0, heard, frame, frame, axes, np.array((0.0, 0.0, -1.0)), np.full(4, c))
-    good = np.empty(4, dtype=np.bool_)
-    ensemble_kernels.average_profile(rules, *cells, velocity, error, share, ways, *beams, *room, good, np.empty((3, 3)))
+    rules = ensemble.EnsembleRules(ensemble.EARTH, ensemble.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0)
+    axis, cosines = np.array((0.0, 0.0, -1.0)), np.full(4, c)
+    geometry = ensemble.ProfilerGeometry(axes, axis, cosines, np.arange(1.0, 11.0), 1.0)
+    nothing = np.empty((1, 0, 4))
+    inputs = ensemble.EnsembleInputs(heard, heard, frame, frame, nothing, nothing, np.empty((1, 0, 3)), nothing)
+    found = ensemble.average_profile(rules, geometry, inputs, heard)
+    velocity, error, ways = found["velocity"], found["error_velocity"], found["solutions"]
     expected = [[row["east_m_s"], row["north_m_s"], row["up_m_s"]] for row in rows]
     assert velocity[0] == pytest.approx(np.array(expected), rel=0.0, abs=5e-5 + ROUNDING)
     assert error[0] == pytest.approx(np.array([row["error_m_s"] for row in rows]), rel=0.0, abs=1e-6 + ROUNDING)
@@ -485,16 +485,16 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
     heard: dict[str, AnyArray] = {}
 
     def spy(name: str) -> Any:
-        real, key = getattr(ensemble_average, name), name.removeprefix("average_")
+        real, key = getattr(ensemble, name), name.removeprefix("average_")
 
         def called(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
-            heard[key], heard[f"{key} shown"], heard["echo"] = found[-1], found[0], inside[ECHO_RANGE]
+            heard[key], heard[f"{key} shown"], heard["echo"] = found[-1], found[0], inside.true_bottom_range
             return real(rules, laid, inside, *found)
 
         return called
 
     for name in ("average_profile", "average_bottom"):
-        monkeypatch.setattr(ensemble_average, name, spy(name))
+        monkeypatch.setattr(ensemble, name, spy(name))
     pings, limit, spread = (7, 5), 0.12, 0.05
     weak = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
     spec = sheet(
@@ -574,8 +574,8 @@ def test_without_bottom_track_the_relative_velocity_stays(coordinates: Coordinat
 def test_two_beams_are_no_velocity_and_not_valid() -> None:
     spec = sheet(backscatter=EchoStrength(60.0, 0.35), pings=1)
     ideal = spec.ideal(Passing(39.0), sea(), Ticks(np.arange(1), 1.0))
-    heard = {**ideal, "cell_velocity": ideal["cell_velocity"].copy()}
-    heard["cell_velocity"][..., :2] = math.nan
+    heard = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
+    heard["true_beam_velocity"][..., :2] = math.nan
     draws = np.zeros((sum(process.per_tick for process in spec.processes()), 1))
     one = spec.measure(spec.init(np.empty(0)), Ticks(np.arange(1), 1.0), heard, draws)[1]
     assert np.isfinite(one.arrays["beam_velocity"]).any()
@@ -627,14 +627,14 @@ def test_serial_numbers_differ_and_stay() -> None:
         ({"pings": 1.5}, "pings: 1.5; must be a whole number"),
         (
             {"bottom_pings": 0, "motion_compensated": True},
-            "bottom_pings: 0; must be at least 1 where motion is taken out",
+            "bottom_pings: 0; must be at least 1 for motion compensation",
         ),
         ({"min_beams": 5}, "min_beams: 5; must be at most 4"),
         ({"minimum_range": 100.0}, "maximum_range \\(m\\): 100.0; must be above the minimum, 100 m"),
         ({"min_good_share": 1.1}, "min_good_share: 1.1; must be from 0 to 1"),
         (
             {"error_velocity_limit": math.nan},
-            "error_velocity_limit: nan; must be from 0 to 100000, or infinite for none",
+            "error_velocity_limit: nan; must be from 0 to 100000, or infinite for no limit",
         ),
         ({"reference": (1.0, 1.0, 0.0, 0.0)}, "reference: .*; must be a unit quaternion"),
         ({"coordinates": "earth"}, "coordinates: earth; must be of"),

@@ -22,13 +22,16 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rotation_vector, from_rpy, rotate
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.beams import make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import (
+    DopplerTrack,
+    EchoStrength,
+    LongTermFilter,
+    Transducer,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Vector

@@ -18,11 +18,8 @@ from navsense.errors import SensorError
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl
-from navsense.sensors._doppler.beam_inputs import make_level_attitude
-from navsense.sensors._doppler.beams import make_dsros_beams, make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler import DopplerTrack, EchoStrength, WaterMassLayer, make_dsros_beams, make_janus_beams
+from navsense.sensors.doppler.beam_inputs import make_level_attitude
 from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks

@@ -20,12 +20,17 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.beams import BeamWeighting, make_dsros_beams, make_janus_beams
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode
+from navsense.sensors.doppler import (
+    X_AZIMUTHS,
+    BeamWeighting,
+    DopplerTrack,
+    MessageDialect,
+    WaterMassLayer,
+    make_dsros_beams,
+    make_janus_beams,
+)
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector
 

@@ -14,9 +14,8 @@ from navsense.description import describe
 from navsense.errors import MissingDeviationError, SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl, Imu, catalogue
-from navsense.sensors._doppler.beams import BeamWeighting
-from navsense.sensors._doppler.water_layer import WaterMassLayer
-from navsense.sensors.dvl import TrackMode, Transducer
+from navsense.sensors.doppler import BeamWeighting, Transducer, WaterMassLayer
+from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Cone
 
 PARTS = tuple(name for name in catalogue.list_parts() if catalogue.load_part(name).sensor == "dvl")

@@ -18,11 +18,8 @@ from navsense.geodesy import Origin
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
-from navsense.sensors._doppler.beams import Beams, make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode
+from navsense.sensors.doppler import X_AZIMUTHS, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading
 from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World

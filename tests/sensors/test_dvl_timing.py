@@ -24,11 +24,8 @@ from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.beams import make_janus_beams
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
+from navsense.sensors.doppler import DopplerTrack, LongTermFilter, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray, Vector

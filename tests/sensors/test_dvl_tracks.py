@@ -22,10 +22,9 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.pose import Pose, from_rpy, rotate
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.base import Measurement
-from navsense.sensors.dvl import X_AZIMUTHS, Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, Transducer, WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, Quaternion, Vector

@@ -22,10 +22,8 @@ from navsense.noise.channel import Noise
 from navsense.noise.faults import Faults
 from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.pose import Pose
-from navsense.sensors._doppler.cells import DepthCells
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.adcp import Adcp
+from navsense.sensors.doppler import DepthCells, DopplerTrack, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import FloatArray
 from navsense.world import Link, Model, MountedSensor, World

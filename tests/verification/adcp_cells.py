@@ -24,20 +24,9 @@ import numpy as np
 
 from navsense.motion.stationary import Stationary
 from navsense.random_streams import Draws
-from navsense.sensors._doppler.adcp_outputs import (
-    ATTITUDE,
-    BOTTOM_BEAM_VELOCITY,
-    BOTTOM_OUTPUT_ROTATION,
-    CELL_AXIAL_VELOCITY,
-    CELL_BEAM_VELOCITY,
-    ECHO_RANGE,
-    OUTPUT_ROTATION,
-    SENSOR_VELOCITY,
-)
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
-from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength
-from navsense.sensors.dvl import Transducer
+from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength, Transducer
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm
@@ -73,14 +62,14 @@ def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> d
     level[:, :, 0] = 1.0
     heard = np.ascontiguousarray(np.broadcast_to(along, (count, p, m, k)))
     return {
-        CELL_BEAM_VELOCITY: heard,
-        CELL_AXIAL_VELOCITY: heard,
-        ATTITUDE: np.ascontiguousarray(level[:, :p]),
-        OUTPUT_ROTATION: np.ascontiguousarray(level[:, :p]),
-        ECHO_RANGE: np.full((count, b, k), RANGE),
-        BOTTOM_BEAM_VELOCITY: np.full((count, b, k), bottom),
-        SENSOR_VELOCITY: np.zeros((count, b, 3)),
-        BOTTOM_OUTPUT_ROTATION: np.ascontiguousarray(level[:, :b]),
+        "true_beam_velocity": heard,
+        "true_axial_velocity": heard,
+        "attitude": np.ascontiguousarray(level[:, :p]),
+        "output_rotation": np.ascontiguousarray(level[:, :p]),
+        "true_bottom_range": np.full((count, b, k), RANGE),
+        "true_bottom_beam_velocity": np.full((count, b, k), bottom),
+        "sensor_velocity": np.zeros((count, b, 3)),
+        "bottom_output_rotation": np.ascontiguousarray(level[:, :b]),
         "sound_speed": np.full(count, SOUND),
         "time_of_validity": np.zeros(count),
         "orientation": np.ascontiguousarray(level[:, 0]),

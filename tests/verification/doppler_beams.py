@@ -31,20 +31,10 @@ from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.random_streams import Draws
-from navsense.sensors._doppler import ping
-from navsense.sensors._doppler.beams import ONE_RAY
-from navsense.sensors._doppler.dvl_outputs import (
-    BOTTOM_BEAM_VELOCITY,
-    ECHO_INCIDENCE,
-    ECHO_RANGE,
-    SENSOR_VELOCITY,
-    TIME_OF_VALIDITY,
-    WATER_BEAM_VELOCITY,
-    WATER_TIME_OF_VALIDITY,
-)
 from navsense.sensors.base import Output, Sensor, evaluate_signals
-from navsense.sensors.doppler import Beam, Beams, DopplerTrack, EchoStrength
-from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode
+from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, EchoStrength, ping
+from navsense.sensors.doppler.beams import ONE_RAY
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Cone
 from navsense.ticks import Ticks
 from navsense.typing import AnyArray, FloatArray
@@ -66,9 +56,9 @@ CLOSE = 1e-9
 """Share of a figure that rounding may take, where it is a difference of numbers of one size."""
 
 ACTED_ON: Mapping[str, str] = {
-    "beam_velocity": BOTTOM_BEAM_VELOCITY,
-    "beam_range": ECHO_RANGE,
-    "water_beam_velocity": WATER_BEAM_VELOCITY,
+    "beam_velocity": "true_beam_velocity",
+    "beam_range": "true_beam_range",
+    "water_beam_velocity": "true_water_beam_velocity",
 }
 """Outputs, and the ideal values that their noise acts on."""
 
@@ -77,11 +67,9 @@ class Boundless(Dvl):
     """A sheet of which every beam is heard, wherever its echo comes from and whatever is told of it."""
 
     @cached_property
-    def _rules(self) -> FloatArray:
+    def _rules(self) -> ping.PingRules:
         """What a ping must be: without limits of range or incidence."""
-        rules = super()._rules.copy()
-        rules[[ping.MIN_RANGE, ping.MIN_INCIDENCE_COSINE]], rules[ping.MAX_RANGE] = -math.inf, math.inf
-        return np.asarray(rules)
+        return super()._rules._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return what a perfect instrument would say; one that stands still hears the same each time."""
@@ -89,7 +77,7 @@ class Boundless(Dvl):
             return super().ideal(motion, environment, ticks)
         once = super().ideal(motion, environment, Ticks(ticks.index[:1], ticks.rate))
         same = {name: np.repeat(array, len(ticks), axis=0) for name, array in once.items()}
-        times = dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time)
+        times = dict.fromkeys(("time_of_validity", "bottom_time_of_validity", "layer_time_of_validity"), ticks.time)
         return {**same, **times, **evaluate_signals(self, environment, ticks.time)}
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -158,7 +146,10 @@ def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
     draws = Draws(sheet.processes(), 1, (0, "declared", sheet.type, key, repr(rate)))
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
-    ideal |= {**dict.fromkeys(("time_of_validity", TIME_OF_VALIDITY, WATER_TIME_OF_VALIDITY), ticks.time), **given}
+    ideal |= {
+        **dict.fromkeys(("time_of_validity", "bottom_time_of_validity", "layer_time_of_validity"), ticks.time),
+        **given,
+    }
     _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(count))
     return measured.arrays
 
@@ -166,7 +157,11 @@ def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
 def _moving(sheet: Dvl, velocity: FloatArray) -> dict[str, AnyArray]:
     """Return the ideal values of velocities (n, 3) m/s over the bottom and through still water."""
     told = velocity @ sheet.beams.axes.T
-    return {SENSOR_VELOCITY: np.ascontiguousarray(velocity), BOTTOM_BEAM_VELOCITY: told, WATER_BEAM_VELOCITY: told}
+    return {
+        "sensor_velocity": np.ascontiguousarray(velocity),
+        "true_beam_velocity": told,
+        "true_water_beam_velocity": told,
+    }
 
 
 def _spread(name: str, declared: float, samples: AnyArray, unit: str) -> Estimate:
@@ -184,7 +179,7 @@ def _growing(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
             return
         track = getattr(sheet, side)
         given = _moving(sheet, np.tile([0.6 * SPEED, 0.0, -0.8 * SPEED], (PINGS, 1)))
-        off = (_ping(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given[BOTTOM_BEAM_VELOCITY]).ravel()
+        off = (_ping(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given["true_beam_velocity"]).ravel()
         share = math.sqrt(moved.rate / track.reference_rate) if track.reference_rate else 1.0
         yield array, _spread(f"{side} per_speed", track.per_speed, off / (SPEED * share), "1")
         if track.reference_rate:
@@ -287,11 +282,9 @@ def rejection(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     axes, limit = sheet.beams.axes, sheet.error_velocity_limit
     left = np.linalg.svd(axes)[0][:, -1]
     free = replace(moved, sheet=replace(sheet, error_velocity_limit=math.inf))
-    unit = abs(
-        float(_ping(free, "rejection", moved.rate, 1, **{BOTTOM_BEAM_VELOCITY: left[None, :]})["error_velocity"][0])
-    )
+    unit = abs(float(_ping(free, "rejection", moved.rate, 1, true_beam_velocity=left[None, :])["error_velocity"][0]))
     steps = np.arange(1001) / 500.0 * limit
-    told = _ping(moved, "rejection", moved.rate, steps.size, **{BOTTOM_BEAM_VELOCITY: steps[:, None] / unit * left})
+    told = _ping(moved, "rejection", moved.rate, steps.size, true_beam_velocity=steps[:, None] / unit * left)
     rejected = int(np.argmax(told["velocity_mode"] == 0.0))
     found, half = 0.5 * (steps[rejected] + steps[rejected - 1]), 0.5 * (steps[1] - steps[0])
     yield "error_velocity", Estimate("error_velocity_limit", limit, float(found), float(half), unit="m/s")
@@ -325,7 +318,7 @@ def reacquisition(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 def _age(moved: Moved) -> tuple[float, float]:
     """Return how old (s) an echo is when it is told, and how long sound took from the bottom."""
     age = float(moved.time[-1] - moved.ideal["time_of_validity"][-1])
-    return age, float(moved.ideal[ECHO_RANGE][-1].mean() / moved.ideal["sound_speed"][-1])
+    return age, float(moved.ideal["true_beam_range"][-1].mean() / moved.ideal["sound_speed"][-1])
 
 
 def propagation(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -375,7 +368,12 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     far = [_distance(given, one, 1.0) for one in wanted]
     heard = [
         _ping(
-            moved, f"strength {i}", moved.rate, PINGS, **{ECHO_RANGE: np.full(shape, r), ECHO_INCIDENCE: np.ones(shape)}
+            moved,
+            f"strength {i}",
+            moved.rate,
+            PINGS,
+            true_beam_range=np.full(shape, r),
+            incidence_cosine=np.ones(shape),
         )
         for i, r in enumerate(far)
     ]

@@ -20,9 +20,8 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.random_streams import RandomProcess
 from navsense.sensors import SENSORS, Dvl, NavSat, Range
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
 from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
+from navsense.sensors.doppler import EchoStrength, LongTermFilter
 from navsense.sensors.range import SLOWNESS, Cone, Sound
 from navsense.ticks import Ticks
 from navsense.typing import FloatArray

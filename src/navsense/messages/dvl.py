@@ -58,8 +58,8 @@ from navsense.messages.gz import (
 from navsense.pose import Pose, conjugate, ensure_unit, multiply, rotate
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
-from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.series import Reading
 from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import MountedSensor

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from navsense.sensors._doppler.adcp_outputs import Accuracy, BinMapping, CoordinateSystem
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.cells import DepthCells
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors._vibration import Vibration
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, ZeroReference
 from navsense.sensors.base import Measurement, Output, Sensor
 from navsense.sensors.depth import Depth
-from navsense.sensors.dvl import Dvl, TrackMode, Transducer
+from navsense.sensors.doppler import Transducer
+from navsense.sensors.doppler.beam_errors import Accuracy, DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.cells import DepthCells
+from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.specification import DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler.water import WaterMassLayer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat

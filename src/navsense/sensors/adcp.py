@@ -1,28 +1,28 @@
-"""Acoustic Doppler current profiler: velocity of the water in cells along its beams, told as ensembles of pings.
+"""Acoustic Doppler current profiler (ADCP): velocity of the water in depth cells, as means over ensembles of pings.
 
-    velocity_m = mean_p R_p (-argmin_v sum_k (b_pmk - u_k.v)^2) + own velocity over the bottom, where that is taken out
+    velocity_m = mean_p R_p (-argmin_v sum_k (b_pmk - u_k.v)^2) + velocity over the bottom, if motion-compensated
 
-over the good pings p of an ensemble; b_pmk is what beam k hears in cell m, at the height of the cell where cells are
-mapped (`_parse_janus.ensemble`, `_parse_janus.profile`): as that of a DVL positive when the sensor moves along the
-beam, so that
-the velocity is that of the water, against the instrument or over the ground; of the latter `relative_velocity` keeps
-the former, which needs no bottom. R_p takes the sensor's axes to those that are told in, by the ping's own attitude:
+over the good pings p of an ensemble. b_pmk is the measured velocity along beam k in cell m, at the height of the cell
+if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is positive if the sensor moves along the
+beam. The result is the velocity of the water relative to the instrument, or to the ground if it is motion-compensated.
+`relative_velocity` then has the former, which needs no bottom. R_p rotates from the sensor's frame to the coordinate
+system, by the ping's own attitude:
 
     beam          none: velocities along the beams alone, `velocity` is NaN
-    instrument    the sensor's axes, turned by `reference`
+    instrument    the sensor's axes, rotated by `reference`
     ship          the same made level: the x axis keeps its heading, z is up
     earth         east, north, up
 
-A ping is sent, heard, solved and turned at its own instant, on a vehicle that moves meanwhile. Pings for the bottom
-stand between them and give `bottom_velocity`, the instrument's over the bottom in the same axes (positive when it moves
-on). `orientation` takes the axes of `instrument` to east, north, up at the time of validity, the mean instant of the
-profile's pings: what a compass and inclinometers would say that have no error. An ensemble is told at the first tick of
-a whole number of them that it fits into; other ticks are not emitted and NaN.
+Each ping has its own instant, on a vehicle that moves in the meantime. Pings for the bottom stand between those for the
+profile. They give `bottom_velocity`, the velocity of the instrument over the bottom in the same axes. `orientation` is
+the rotation from the axes of `instrument` to east, north, up at the time of validity, the mean instant of the profile's
+pings, without errors of a compass. An ensemble is published at the first tick after it of a multiple of the ticks that
+it needs. Other ticks are not emitted and NaN.
 
     deviation of one ping, beam and cell:  stddev reference_cell_size / size,   1 / sqrt(pings) of that in an ensemble
 
 Sources: RD Instruments, How does depth cell size control the variance of the velocity profile (FAQ), for the deviation
-by cell size; those of `_parse_janus.ensemble` and `_parse_janus.profile`.
+by cell size; those of `doppler.ensemble` and `doppler.cells`.
 """
 
 from __future__ import annotations
@@ -43,76 +43,68 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
 from navsense.random_streams import RandomProcess
 from navsense.rotation import multiply_arrays
-from navsense.sensors._cross_axis import check_numbers
-from navsense.sensors._doppler import beam_faults, description, ensemble_average, ensemble_kernels
-from navsense.sensors._doppler.adcp_outputs import (
-    ATTITUDE,
-    BOTTOM_BEAM_VELOCITY,
-    BOTTOM_OUTPUT_ROTATION,
-    CELL_AXIAL_VELOCITY,
-    CELL_BEAM_VELOCITY,
-    ECHO_RANGE,
-    ERROR_INPUTS,
-    IDEAL_OUTPUTS,
-    OUTPUT_ROTATION,
-    OUTPUTS,
-    RELATIVE_VELOCITY,
-    SENSOR_VELOCITY,
-    Accuracy,
-    BinMapping,
-    CoordinateSystem,
-    PingSchedule,
-    parse_shape,
-    schedule_pings,
-)
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.cells import BottomHits, DepthCells, find_cell_velocities
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import SOUND_SPEED, find_echoes, get_sound_speed
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.validation import validate_counts, validate_duration, validate_reals
-from navsense.sensors._doppler.water_layer import get_forward_cosines
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
-from navsense.sensors.dvl import Transducer
+from navsense.sensors.doppler import description, ensemble
+from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_systematic_errors
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.cells import BottomHits, DepthCells, find_cell_velocities
+from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_platform_state, find_echoes, get_sound_speed
+from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem, EnsembleInputs
+from navsense.sensors.doppler.specification import (
+    IDENTITY_ROTATION,
+    TRUE_SOUND,
+    X_AZIMUTHS,
+    MessageDialect,
+    Transducer,
+    validate_counts,
+    validate_duration,
+    validate_instrument,
+)
+from navsense.sensors.doppler.water import get_forward_cosines
 from navsense.sensors.range import Cone, Sound
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times
-from navsense.validation import validate_types
-
-X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams between the sensor's axes: an X."""
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
 BEAM_ANGLE = math.radians(20.0)
 """rad, of the beams from the instrument's axis."""
 
 MAX_PINGS = 1000
-"""Pings of one kind in an ensemble."""
+"""Largest number of pings of one kind in an ensemble."""
 
-IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
-
-
-IDEAL_ACCURACY, TRUE_SOUND = Accuracy(), Sound()
+IDEAL_ACCURACY = Accuracy()
 
 
 class AdcpState(NamedTuple):
-    """This serial number: scales and offsets (2, 4) of the profile and of the bottom's track."""
+    """State of one serial number: scales and offsets (2, 4) of the profile and of the bottom track."""
 
     systematic: FloatArray
 
 
 @dataclass(frozen=True)
 class Adcp:
-    """Data sheet of an acoustic Doppler current profiler.
+    """Specification of an acoustic Doppler current profiler. Raises `SensorError` for invalid values.
 
-    `pings`, `bottom_pings` of an ensemble (0: none for the bottom), `ping_interval` (s, 0 for as fast as sound allows),
-    `processing_time` (s after the last); without `propagation` all are at the tick. `minimum_range`, `maximum_range` of
-    the bottom's echo (m along a beam). `profile`, `bottom`: errors of velocities; the profile's deviation holds at
-    `reference_cell_size` (m, 0 for any). `range_stddev`: m, of a beam's range. `backscatter`: strength of the water's
-    echo. `sound`: what the speed of sound is taken for. `min_beams`: that a solution needs. `error_velocity_limit`:
-    m/s. `min_good_share`: share of the pings. `motion_compensated`: whether the velocity is over the ground.
-    `side_lobes`:
-    whether the beams have any. `reference`: rotation from the sensor's frame to the instrument's. `classic`: whether
-    the rules of the `dialect` hold. Raises `SensorError`.
+    beams: axes, positions and shapes.
+    cells: depth cells.
+    pings, bottom_pings: of an ensemble; 0 for none for the bottom.
+    ping_interval: s; 0 for the shortest that sound allows.
+    processing_time: s after the last ping.
+    propagation: whether sound needs time; if not, all pings are at the tick.
+    minimum_range, maximum_range: of the bottom's echo, m along a beam.
+    profile, bottom: errors of velocities.
+    reference_cell_size: m, at which the profile's deviation holds; 0 for any size.
+    range_stddev: m, of a beam's range.
+    backscatter: strength of the water's echo; None: always strong.
+    sound: assumed speed of sound; None: the true one.
+    transducer, coordinates, bin_mapping: forming of the beams, axes of the velocities, mapping to common heights.
+    motion_compensated: whether `velocity` is relative to the ground.
+    min_beams: that a solution needs.
+    error_velocity_limit: m/s, above which a ping is rejected.
+    min_good_share: of the pings, below which a cell is NaN.
+    side_lobes: whether the beams have side lobes.
+    reference: rotation (w, x, y, z) from the sensor's frame to the instrument's.
+    own_hull: whether beams meet the bodies of the sensor's own model.
+    classic, dialect: whether the rules of a classic plug-in apply, and which messages it sends.
     """
 
     beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
@@ -146,52 +138,39 @@ class Adcp:
     type: ClassVar[str] = "adcp"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = beam_faults.ADCP_SOURCE_ARRAYS
+    source_arrays: ClassVar[tuple[str, ...]] = ensemble.SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
-        """Refuse what no instrument can have."""
-        validate_reals(*((name, vars(self)[name], least, most) for name, least, most in FIELD_LIMITS))
-        validate_reals(("error_velocity_limit", self.error_velocity_limit, 0.0, 1e5), may_be_infinite=True)
-        validate_counts(*((name, vars(self)[name], least, most) for name, least, most in COUNT_LIMITS))
-        object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
-        validate_types(self)
+        """Check the fields."""
+        validate_counts(*((name, vars(self)[name], lowest, highest) for name, lowest, highest in COUNT_LIMITS))
+        validate_instrument(self, FIELD_LIMITS)
         if self.min_beams > len(self.beams.beams):
-            allowed = f"must be at most {len(self.beams.beams)}, as many as there are"
+            allowed = f"must be at most {len(self.beams.beams)}, the number of beams"
             raise SensorError("min_beams", self.min_beams, allowed=allowed)
-        if not self.maximum_range > self.minimum_range:
-            allowed = f"must be above the minimum, {self.minimum_range:g} m"
-            raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
         if self.motion_compensated and self.bottom_pings == 0:
-            remedy = "give pings for the bottom, or keep the motion in"
-            raise SensorError("bottom_pings", 0, allowed="must be at least 1 where motion is taken out", remedy=remedy)
-        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
-            raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
+            remedy = "give pings for the bottom, or set motion_compensated to false"
+            allowed = "must be at least 1 for motion compensation"
+            raise SensorError("bottom_pings", 0, allowed=allowed, remedy=remedy)
         get_forward_cosines(self.beams)
         validate_duration(self.duration)
 
     @property
     def _is_classic(self) -> bool:
-        """Tell whether the plug-in's rules hold: cells that are points, no side lobes, sound that takes no time."""
+        """True if the rules of `dsros_dvl` apply: cells are points, no side lobes, sound needs no time."""
         return self.classic and self.dialect is MessageDialect.DSROS
 
     @property
-    def _has_no_output(self) -> bool:
-        """Tell whether nothing is told: in axes that the plug-in leaves out."""
-        return self._is_classic and self.coordinates in (CoordinateSystem.SHIP, CoordinateSystem.EARTH)
-
-    @property
     def _models_travel_time(self) -> bool:
-        """Tell whether sound takes its time."""
         return self.propagation and not self._is_classic
 
     @property
     def uses_current(self) -> bool:
-        """Return true: the water is what it measures."""
+        """True: it measures the velocity of the water."""
         return True
 
     @property
     def cell_distance(self) -> FloatArray:
-        """Return the distances (m,) of the cells' centres along the instrument's axis, m."""
+        """Distances (m,) m of the cells' centres along the instrument's axis."""
         return self.cells.distances
 
     @cached_property
@@ -201,10 +180,10 @@ class Adcp:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: m cells, k beams."""
+        """The arrays of a reading."""
         m, k = int(self.cells.count), len(self.beams.beams)
-        given = (*OUTPUTS, RELATIVE_VELOCITY) if self.motion_compensated else OUTPUTS
-        return tuple(Output(name, parse_shape(axes, m, k), unit) for name, axes, unit in given)
+        arrays = (*ensemble.OUTPUTS, ensemble.RELATIVE_VELOCITY) if self.motion_compensated else ensemble.OUTPUTS
+        return tuple(Output(name, ensemble.parse_shape(axes, m, k), unit) for name, axes, unit in arrays)
 
     @cached_property
     def _instrument_rotation(self) -> Quaternion:
@@ -212,13 +191,8 @@ class Adcp:
         return pose.normalize(self.reference)
 
     @cached_property
-    def _single_ray_beams(self) -> Beams:
-        """Beams of one ray each, to see where the profile ends."""
-        return self.beams.single_ray_beams
-
-    @cached_property
     def _slant_ranges(self) -> FloatArray:
-        """Slant ranges (m, k) m that the cells are taken to be at."""
+        """Assumed slant ranges (m, k) m of the cells."""
         return self.cells.distances[:, None] / get_forward_cosines(self.beams)
 
     @cached_property
@@ -259,59 +233,72 @@ class Adcp:
         return found
 
     def _find_draw_row(self, channel: str, name: str) -> int:
-        """Return the first row of a process's draws, -1 where it does not act."""
+        """Return the first row of a process's draws, -1 if it does not act."""
         return self._first_draw_rows.get((channel, name), -1)
 
     @cached_property
-    def _rules(self) -> FloatArray:
-        """What a ping must be, as kernels know it."""
-        choices = (list(CoordinateSystem).index(self.coordinates), list(BinMapping).index(self.bin_mapping))
-        limits = (self.error_velocity_limit, self.min_good_share, self.minimum_range, self.maximum_range)
-        return np.array((*choices, self.min_beams, *limits), dtype=np.float64)
+    def _rules(self) -> ensemble.EnsembleRules:
+        """Choices and limits of the means."""
+        return ensemble.EnsembleRules(
+            float(list(CoordinateSystem).index(self.coordinates)),
+            float(list(BinMapping).index(self.bin_mapping)),
+            float(self.min_beams),
+            float(self.error_velocity_limit),
+            float(self.min_good_share),
+            float(self.minimum_range),
+            float(self.maximum_range),
+        )
 
     @cached_property
-    def _schedule(self) -> PingSchedule:
-        """When the pings of an ensemble are."""
+    def _geometry(self) -> ensemble.ProfilerGeometry:
+        """Beams and cells."""
+        cosines, cells = get_forward_cosines(self.beams), self.cells
+        return ensemble.ProfilerGeometry(self.beams.axes, self.beams.axis, cosines, cells.distances, float(cells.size))
+
+    @cached_property
+    def _schedule(self) -> ensemble.PingSchedule:
+        """The schedule of the pings of an ensemble."""
         speed, slants, interval = self.sound.speed or SOUND_SPEED, self._slant_ranges, self.ping_interval
         reach = max(self.cells.end_distance / cosine for cosine in self.beams.slant_cosines)
-        slots = (max(2.0 * reach / speed, interval), max(2.0 * self.maximum_range / speed, interval))
-        about = (0.5 * float(slants.min() + slants.max()) / speed, 0.5 * self.maximum_range / speed)
-        return schedule_pings(int(self.pings), int(self.bottom_pings), slots, about)
+        durations = (max(2.0 * reach / speed, interval), max(2.0 * self.maximum_range / speed, interval))
+        delays = (0.5 * float(slants.min() + slants.max()) / speed, 0.5 * self.maximum_range / speed)
+        return ensemble.schedule_pings(int(self.pings), int(self.bottom_pings), durations, delays)
 
     @property
     def duration(self) -> float:
-        """Return how long (s) an ensemble takes: 0 without propagation."""
+        """Duration (s) of an ensemble: 0 without propagation."""
         return self._schedule.duration + self.processing_time if self._models_travel_time else 0.0
 
     @property
     def max_latency(self) -> float:
-        """Return how long (s) before it is told an ensemble begins."""
+        """Time (s) from the beginning of an ensemble to the reading."""
         return self.duration
 
     def _compute_ping_times(self, time: Times, delays: FloatArray) -> Times:
-        """Return instants (n, p) s of ensembles told at (n,) s, `after` their beginning (p,) s; not before 0."""
+        """Return instants (n, p) s of pings, `delays` (p,) s after the beginning of ensembles published at (n,) s."""
         if not self._models_travel_time:
             return np.repeat(time[:, None], delays.size, axis=1)
         return np.maximum((time - self.duration)[:, None] + delays, 0.0)
 
     def count_ticks_per_ensemble(self, rate: float) -> int:
-        """Return how many ticks of a rate (Hz) there are to an ensemble."""
+        """Return the number of ticks of a rate (Hz) that an ensemble needs."""
         return max(math.ceil(self.duration * rate - 1e-9), 1)
 
     def _find_emitted_rows(self, ticks: Ticks) -> IntArray:
-        """Return which rows tell of an ensemble."""
-        every = self.count_ticks_per_ensemble(ticks.rate)
-        is_told = (ticks.index % every == 0) & (not self._has_no_output)
+        """Return the rows with an ensemble; none in axes that the classic plug-in does not have."""
+        emitted = ticks.index % self.count_ticks_per_ensemble(ticks.rate) == 0
+        if self._is_classic and self.coordinates in (CoordinateSystem.SHIP, CoordinateSystem.EARTH):
+            emitted[:] = False
         if self._models_travel_time:
-            is_told &= ticks.index > 0
-        return np.asarray(np.nonzero(is_told)[0])
+            emitted &= ticks.index > 0
+        return np.asarray(np.nonzero(emitted)[0])
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return none: what noise there is in a cell goes by its pings and its echo."""
+        """Return an empty mapping: the noise of a cell depends on its pings and echoes."""
         return {}
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return beams, cells, pings, axes and errors, at a rate (Hz) of ticks."""
+        """Return lines on beams, cells, pings, axes and errors, at a rate (Hz) of ticks."""
         cells, per = self.cells, rate / self.count_ticks_per_ensemble(rate)
         motion = "taken out by the bottom's track" if self.motion_compensated else "kept in"
         lobes = "side lobes spoil what is beyond the boundary's distance" if self.side_lobes else "no side lobes"
@@ -351,196 +338,190 @@ class Adcp:
 
     def init(self, draws: FloatArray) -> AdcpState:
         """Return this serial number's scales and offsets."""
-        systematic, drawn = np.zeros((2, 4)), draws.tolist()
+        systematic, left = np.zeros((2, 4)), draws.tolist()
         for process in self._processes:
             if process.initial:
-                row, sheet = (0, self.profile) if process.channel == "profile" else (1, self.bottom)
-                own, drawn = drawn[:4], drawn[4:]
-                systematic[row, 0] = sheet.long_term_scale * own[0]
-                systematic[row, 1:] = [sheet.long_term_offset * w for w in own[1:]]
+                row, accuracy = (0, self.profile) if process.channel == "profile" else (1, self.bottom)
+                systematic[row], left = make_systematic_errors(accuracy, left[:4]), left[4:]
         return AdcpState(systematic)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return what a perfect instrument would say, and what its errors depend on; NaN where a tick tells nothing.
+        """Return the ideal outputs, and the true values that errors depend on; NaN for ticks without an ensemble.
 
-        Raises `FieldError` where a body, the current or the speed of sound cannot be asked.
+        Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
         rows = self._find_emitted_rows(ticks)
         time = ticks.time[rows]
         validity_time = self._compute_ping_times(time, np.array([self._schedule.mean_profile_time]))[:, 0]
-        there = motion.at(validity_time)
-        true = get_sound_speed(environment, there)
-        ratio = np.ones(validity_time.shape) if self.sound.speed is None else self.sound.speed / true
-        turned = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
-        orientation, _ = self._compute_rotations(there.rotation_wb, turned, ensemble_kernels.INSTRUMENT)
-        inputs = self._sample_profile(motion, environment, time, ratio, turned)
-        perfect = inputs[CELL_BEAM_VELOCITY]
+        block = motion.at(validity_time)
+        sound_speed, equal = get_sound_speed(environment, block), np.ones(validity_time.shape)
+        ratio = equal if self.sound.speed is None else self.sound.speed / sound_speed
+        heading = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
+        attitude, _ = self._compute_rotations(block.rotation_wb, heading, ensemble.INSTRUMENT)
+        profile = self._sample_profile(motion, environment, time, ratio, heading)
+        inputs = EnsembleInputs(*profile, *self._sample_bottom(motion, environment, time, heading))
+        velocity = inputs.true_beam_velocity
         if self.sound.speed is not None:
-            perfect = self._sample_profile(motion, environment, time, np.ones(validity_time.shape), turned)[
-                CELL_BEAM_VELOCITY
-            ]
-        inputs |= self._sample_bottom(motion, environment, time, turned)
-        shown = self._average_ideal(inputs, perfect)
-        shown |= {
-            "time_of_validity": validity_time,
-            "sound_speed": true,
-            "orientation": self._rotate_to_instrument(orientation),
-        }
-        return {
-            name: ensemble_average.expand_rows(array, rows, len(ticks))
-            for name, array in (*shown.items(), *inputs.items())
-        }
+            velocity = self._sample_profile(motion, environment, time, equal, heading)[0]
+        rules = self._rules._replace(error_velocity_limit=math.inf, min_good_share=0.0)
+        found = self._average_ensembles(
+            rules, inputs, velocity, inputs.true_bottom_range, inputs.true_bottom_beam_velocity
+        )
+        names = (*ensemble.IDEAL_OUTPUTS, ensemble.RELATIVE_VELOCITY[0])
+        arrays = {name: found[name] for name in names if name in found}
+        arrays |= {"time_of_validity": validity_time, "sound_speed": sound_speed}
+        arrays["orientation"] = multiply_arrays(attitude, np.array(pose.conjugate(self._instrument_rotation)))
+        arrays |= inputs._asdict()
+        return {name: ensemble.expand_rows(array, rows, len(ticks)) for name, array in arrays.items()}
 
     def _compute_rotations(
         self, rotation_ws: Quaternions, heading: FloatArray, coordinates: int
     ) -> tuple[Quaternions, Quaternions]:
-        """Return the rotations (q, 4) from the sensor's axes to east, north, up and to those that are told in."""
-        attitude, frames = np.empty(rotation_ws.shape), np.empty(rotation_ws.shape)
-        ensemble_kernels.compute_rotations(
-            rotation_ws, heading, np.array(self._instrument_rotation), coordinates, attitude, frames
-        )
-        return attitude, frames
-
-    def _rotate_to_instrument(self, attitude: Quaternions) -> Quaternions:
-        """Return the attitudes (n, 4) of the axes of `instrument` for those of the sensor's."""
-        return multiply_arrays(attitude, np.array(pose.conjugate(self._instrument_rotation)))
+        """Return rotations (q, 4) from the sensor's frame to east, north, up and to a coordinate system."""
+        attitude, output_rotation = np.empty(rotation_ws.shape), np.empty(rotation_ws.shape)
+        reference = np.array(self._instrument_rotation)
+        ensemble.compute_rotations(rotation_ws, heading, reference, coordinates, attitude, output_rotation)
+        return attitude, output_rotation
 
     def _sample_profile(
         self, motion: Motion, environment: Environment, time: Times, ratio: FloatArray, heading: FloatArray
-    ) -> dict[str, FloatArray]:
-        """Return what the pings of ensembles told at (n,) s hear of the water, `ratio` (n,) being c0 / c."""
+    ) -> tuple[FloatArray, FloatArray, Quaternions, Quaternions]:
+        """Return the first four `EnsembleInputs` of ensembles published at (n,) s; `ratio` (n,) is c0 / c."""
         n, p, (m, k) = time.size, int(self.pings), self._slant_ranges.shape
         instants = self._compute_ping_times(time, self._schedule.profile_times).reshape(-1)
-        truth, reach = motion.at(instants), 2.0 * float(self._slant_ranges.max())
-        met = find_echoes(self._single_ray_beams, motion, environment, instants, reach, self.own_hull)
-        stretch = np.repeat(1.0 / ratio, p)
-        bottom = BottomHits(met.range_in_reach, met.incidence)
-        at, lobes = (truth, environment, instants), self.side_lobes and not self._is_classic
+        block, reach = motion.at(instants), 2.0 * float(self._slant_ranges.max())
+        echoes = find_echoes(self.beams.single_ray_beams, motion, environment, instants, reach, self.own_hull)
         found = find_cell_velocities(
-            self.beams, self.cells, *at, stretch, bottom, side_lobes=lobes, as_points=self._is_classic
+            self.beams,
+            self.cells,
+            block,
+            environment,
+            instants,
+            np.repeat(1.0 / ratio, p),
+            BottomHits(echoes.range_in_reach, echoes.incidence_cosine),
+            side_lobes=self.side_lobes and not self._is_classic,
+            as_points=self._is_classic,
         )
-        attitude, frames = self._compute_rotations(
-            truth.rotation_wb, heading, int(self._rules[ensemble_kernels.COORDINATES])
-        )
+        attitude, rotation = self._compute_rotations(block.rotation_wb, heading, int(self._rules.coordinates))
         shape = (n, p, m, k)
-        return {
-            CELL_BEAM_VELOCITY: found.along.reshape(shape),
-            CELL_AXIAL_VELOCITY: found.axial.reshape(shape),
-            ATTITUDE: attitude.reshape(n, p, 4),
-            OUTPUT_ROTATION: frames.reshape(n, p, 4),
-        }
+        return (
+            found.along.reshape(shape),
+            found.axial.reshape(shape),
+            attitude.reshape(n, p, 4),
+            rotation.reshape(n, p, 4),
+        )
 
     def _sample_bottom(
         self, motion: Motion, environment: Environment, time: Times, heading: FloatArray
-    ) -> dict[str, FloatArray]:
-        """Return what the pings for the bottom hear of ensembles told at (n,) s."""
+    ) -> tuple[FloatArray, FloatArray, Vectors, Quaternions]:
+        """Return the last four `EnsembleInputs` of ensembles published at (n,) s."""
         n, p, k = time.size, int(self.bottom_pings), len(self.beams.beams)
         instants = self._compute_ping_times(time, self._schedule.bottom_times).reshape(-1)
-        truth = motion.at(instants)
+        block = motion.at(instants)
         beams = self.beams.nearest_ray_beams if self.classic else self.beams
-        met = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
-        _, frames = self._compute_rotations(truth.rotation_wb, heading, int(self._rules[ensemble_kernels.COORDINATES]))
-        own = np.empty((instants.size, 3))
-        ensemble_kernels.rotate_to_sensor(truth.velocity_w, truth.rotation_wb, own)
-        return {
-            ECHO_RANGE: met.range_in_reach.reshape(n, p, k),
-            BOTTOM_BEAM_VELOCITY: met.velocity.reshape(n, p, k),
-            SENSOR_VELOCITY: own.reshape(n, p, 3),
-            BOTTOM_OUTPUT_ROTATION: frames.reshape(n, p, 4),
-        }
-
-    def _average_ideal(self, inputs: Mapping[str, FloatArray], along: FloatArray) -> dict[str, AnyArray]:
-        """Return what ensembles without errors say."""
-        rules = self._rules.copy()
-        rules[ensemble_kernels.ERROR_LIMIT], rules[ensemble_kernels.MIN_GOOD_SHARE] = math.inf, 0.0
-        found = self._average_ensembles(rules, inputs, along, inputs[ECHO_RANGE], inputs[BOTTOM_BEAM_VELOCITY])
-        return {name: found[name] for name in (*IDEAL_OUTPUTS, RELATIVE_VELOCITY[0]) if name in found}
+        echoes = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
+        _, rotation = self._compute_rotations(block.rotation_wb, heading, int(self._rules.coordinates))
+        _, velocity = compute_platform_state(block, environment.heading)
+        return (
+            echoes.range_in_reach.reshape(n, p, k),
+            echoes.beam_velocity.reshape(n, p, k),
+            velocity.reshape(n, p, 3),
+            rotation.reshape(n, p, 4),
+        )
 
     def _average_ensembles(
         self,
-        rules: FloatArray,
-        inputs: Mapping[str, FloatArray],
-        received: FloatArray,
-        ranges: FloatArray,
-        bottom: FloatArray,
+        rules: ensemble.EnsembleRules,
+        inputs: EnsembleInputs,
+        velocity: FloatArray,
+        bottom_range: FloatArray,
+        bottom_velocity: FloatArray,
     ) -> dict[str, AnyArray]:
-        """Return what ensembles say whose pings hear velocities and show ranges."""
-        laid = ensemble_average.ProfilerGeometry(self.beams, get_forward_cosines(self.beams), self.cells)
-        told = ensemble_average.average_profile(rules, laid, inputs, received) | ensemble_average.average_bottom(
-            rules, laid, inputs, ranges, bottom
-        )
-        if not self.motion_compensated:
-            return told
-        kept = {RELATIVE_VELOCITY[0]: told["velocity"].copy()}
-        ensemble_kernels.add_motion(told["velocity"], told["bottom_velocity"])
-        return kept | told
+        """Return by name the means over pings with measured velocities and ranges."""
+        found = ensemble.average_profile(rules, self._geometry, inputs, velocity)
+        found |= ensemble.average_bottom(rules, self._geometry, inputs, bottom_range, bottom_velocity)
+        if self.motion_compensated:
+            found[ensemble.RELATIVE_VELOCITY[0]] = found["velocity"]
+            found["velocity"] = found["velocity"] + found["bottom_velocity"][:, None]
+        return found
 
     def measure(
         self, state: AdcpState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[AdcpState, Measurement]:
-        """Return the state, which stays, and what the ensembles say; NaN but for constants where a tick tells none."""
-        n, emitted_rows = len(ticks), self._find_emitted_rows(ticks)
-        inputs = {name: np.ascontiguousarray(ideal[name][emitted_rows]) for name in ERROR_INPUTS}
-        true = ideal["sound_speed"][emitted_rows]
-        assumed = true if self.sound.speed is None else np.full(emitted_rows.shape, self.sound.speed)
-        received, echo, rho = self._add_profile_errors(state, inputs, assumed / true, emitted_rows, draws)
-        ranges, track = np.empty(inputs[ECHO_RANGE].shape), np.empty(inputs[ECHO_RANGE].shape)
-        sigmas = (float(self.bottom.stddev), float(self.range_stddev))
-        rows = (self._find_draw_row("bottom", "white"), self._find_draw_row("range", "white"))
-        geometry = (assumed / true, self._is_phased_array, self.beams.axes, self.beams.axis, inputs[SENSOR_VELOCITY])
-        systematic = (float(state.systematic[1, 0]), state.systematic[1, 1:])
-        heard_bottom = (inputs[ECHO_RANGE], inputs[BOTTOM_BEAM_VELOCITY], *geometry, *systematic)
-        ensemble_kernels.add_bottom_errors(*heard_bottom, sigmas, rows, emitted_rows, draws, track, ranges)
-        beam_faults.add_adcp_faults((received, track, ranges), ideal, emitted_rows)
-        found = self._average_ensembles(self._rules, inputs, received, ranges, track)
-        wanted = "beam_velocity" if self.coordinates is CoordinateSystem.BEAM else "velocity"
-        is_good = np.isfinite(found[wanted]).any(axis=(1, 2))
-        lost = np.isnan(inputs[CELL_BEAM_VELOCITY]).all(axis=1)
-        found |= {"echo": np.where(lost, math.nan, echo), "correlation": np.where(lost, math.nan, rho)}
-        found |= {"sound_speed": assumed, "time_of_validity": ideal["time_of_validity"][emitted_rows]}
-        found["orientation"] = ideal["orientation"][emitted_rows]
-        arrays = {name: ensemble_average.expand_rows(array, emitted_rows, n) for name, array in found.items()}
+        """Return the state, which does not change, and the readings; ticks without an ensemble are NaN."""
+        n, rows = len(ticks), self._find_emitted_rows(ticks)
+        inputs = EnsembleInputs(*(np.ascontiguousarray(ideal[name][rows]) for name in EnsembleInputs._fields))
+        sound_speed = ideal["sound_speed"][rows]
+        assumed = sound_speed if self.sound.speed is None else np.full(rows.shape, self.sound.speed)
+        ratio, bottom_range = assumed / sound_speed, np.empty(inputs.true_bottom_range.shape)
+        velocity, echo, correlation = self._add_profile_errors(state, inputs, ratio, rows, draws)
+        bottom_velocity = np.empty(bottom_range.shape)
+        ensemble.add_bottom_errors(
+            inputs.true_bottom_range,
+            inputs.true_bottom_beam_velocity,
+            inputs.sensor_velocity,
+            ratio,
+            self.transducer is Transducer.PHASED_ARRAY,
+            self.beams.axes,
+            self.beams.axis,
+            state.systematic[1],
+            (float(self.bottom.stddev), float(self.range_stddev)),
+            (self._find_draw_row("bottom", "white"), self._find_draw_row("range", "white"), rows, draws),
+            bottom_velocity,
+            bottom_range,
+        )
+        ensemble.add_faults((velocity, bottom_velocity, bottom_range), ideal, rows)
+        found = self._average_ensembles(self._rules, inputs, velocity, bottom_range, bottom_velocity)
+        main = "beam_velocity" if self.coordinates is CoordinateSystem.BEAM else "velocity"
+        lost = np.isnan(inputs.true_beam_velocity).all(axis=1)
+        found |= {
+            "echo": np.where(lost, math.nan, echo),
+            "correlation": np.where(lost, math.nan, correlation),
+            "sound_speed": assumed,
+            "time_of_validity": ideal["time_of_validity"][rows],
+            "orientation": ideal["orientation"][rows],
+        }
+        arrays = {name: ensemble.expand_rows(array, rows, n) for name, array in found.items()}
         for name, constant in (("cell_distance", self.cell_distance), ("beam_direction", self.beam_direction)):
             arrays[name] = np.repeat(constant[None], n, axis=0)
         arrays = {output.name: arrays[output.name] for output in self.outputs}
         emitted, valid = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-        emitted[emitted_rows], valid[emitted_rows] = True, is_good
+        emitted[rows], valid[rows] = True, np.isfinite(found[main]).any(axis=(1, 2))
         return state, Measurement(arrays, {}, valid, emitted)
 
-    @property
-    def _is_phased_array(self) -> bool:
-        return self.transducer is Transducer.PHASED_ARRAY
-
     def _add_profile_errors(
-        self,
-        state: AdcpState,
-        inputs: Mapping[str, FloatArray],
-        ratio: FloatArray,
-        emitted_rows: IntArray,
-        draws: FloatArray,
+        self, state: AdcpState, inputs: EnsembleInputs, ratio: FloatArray, rows: IntArray, draws: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the velocities (n, p, m, k) that pings hear, echo (dB) and correlation (n, m, k)."""
-        along = inputs[CELL_BEAM_VELOCITY]
-        n, _, m, k = along.shape
-        factor, lock, echo, rho = (np.empty((n, m, k)) for _ in range(4))
-        factor[:], lock[:], echo[:], rho[:] = 1.0, 1.0, math.nan, 1.0
+        """Return the measured velocities (n, p, m, k) of pings, echoes (dB) and correlations (n, m, k)."""
+        n, _, m, k = inputs.true_beam_velocity.shape
+        factor, lock_probability, echo, correlation = (np.empty((n, m, k)) for _ in range(4))
+        factor[:], lock_probability[:], echo[:], correlation[:] = 1.0, 1.0, math.nan, 1.0
         if self.backscatter is not None:
-            figures = _strength_parameters(self.backscatter)
-            ensemble_kernels.compute_echo_effects(*figures, self._slant_ranges, 1.0 / ratio, factor, lock, echo, rho)
-        rows = (self._find_draw_row("profile", "white"), self._find_draw_row("profile", "lock"))
-        systematic, out = state.systematic[0], np.empty(along.shape)
-        errors = (float(systematic[0]), systematic[1:], self.ping_stddev, factor, lock)
-        water_heard = (along, inputs[CELL_AXIAL_VELOCITY], ratio, self._is_phased_array, self.beams.axes)
-        ensemble_kernels.add_cell_errors(*water_heard, *errors, *rows, emitted_rows, draws, out)
-        return out, echo, rho
+            effects = (factor, lock_probability, echo, correlation)
+            ensemble.compute_echo_effects(self.backscatter.parameters, self._slant_ranges, 1.0 / ratio, *effects)
+        velocity = np.empty(inputs.true_beam_velocity.shape)
+        ensemble.add_cell_errors(
+            inputs.true_beam_velocity,
+            inputs.true_axial_velocity,
+            ratio,
+            self.transducer is Transducer.PHASED_ARRAY,
+            self.beams.axes,
+            state.systematic[0],
+            float(self.ping_stddev),
+            factor,
+            lock_probability,
+            (self._find_draw_row("profile", "white"), self._find_draw_row("profile", "lock"), rows, draws),
+            velocity,
+        )
+        return velocity, echo, correlation
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return what errors start from where no echo of the bottom comes back in some ensembles, `rows` (n,)."""
-        lost = rows[:, None, None]
-        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in (ECHO_RANGE, BOTTOM_BEAM_VELOCITY)}}
+        """Return the ideal values without an echo of the bottom in some ensembles, `rows` (n,)."""
+        lost, names = rows[:, None, None], ("true_bottom_range", "true_bottom_beam_velocity")
+        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in names}}
 
     def without_errors(self) -> Adcp:
-        """Return the same sheet without errors: it knows the speed of sound and loses no ping."""
+        """Return the same spec without errors: no assumed speed of sound, no loss of pings."""
         return replace(
             self,
             profile=IDEAL_ACCURACY,
@@ -554,7 +535,7 @@ class Adcp:
 
     @classmethod
     def example_spec(cls) -> Adcp:
-        """Return a sheet in which every parameter acts, in the shallow water where the laws are held."""
+        """Return a spec in which every field acts, for the shallow water of the example world."""
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
         made = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
         return cls(
@@ -581,20 +562,13 @@ class Adcp:
         )
 
 
-def _strength_parameters(given: EchoStrength) -> tuple[float, float, float, float, float]:
-    """Return the numbers of an echo's strength, as kernels take them."""
-    level, absorption, correlation = float(given.level), float(given.absorption), float(given.correlation)
-    return level, absorption, correlation, float(given.threshold), float(given.slope)
-
-
-LENGTHS = ("minimum_range", "maximum_range", "reference_cell_size", "range_stddev")
 FIELD_LIMITS = (
     ("ping_interval", 0.0, 1e6),
-    ("processing_time", 0.0, 1e3),
     ("min_good_share", 0.0, 1.0),
-    *((name, 0.0, 1e5) for name in LENGTHS),
+    ("reference_cell_size", 0.0, 1e5),
+    ("range_stddev", 0.0, 1e5),
 )
-"""Fields that are finite numbers, and from where to where each may go."""
+"""Limits of the fields that only an ADCP has."""
 
 COUNT_LIMITS = (("pings", 1, MAX_PINGS), ("bottom_pings", 0, MAX_PINGS), ("min_beams", 3, 16))
-"""Fields that are whole numbers, and from where to where each may go."""
+"""Limits of whole numbers."""

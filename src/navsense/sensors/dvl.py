@@ -1,29 +1,30 @@
-"""Doppler velocity log: velocity over the bottom or through the water, out of three beams or more.
+"""Doppler velocity log (DVL): velocity over the bottom or through the water from three or more beams.
 
     velocity = argmin_v sum_k (b_k - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
 
-over the good beams, u_k the axes in the sensor's frame, b_k what each hears (`_doppler.ping`): positive when the sensor
-moves along the beam. A beam is a cone of rays into the world (`_parse_janus.echoes`), or crosses a layer of water
-(`_parse_janus.layer`). Of four beams at 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error velocity is
-what is left of b that no velocity explains, scaled to the variance of a horizontal one.
+over the good beams. u_k is the axis of a beam in the sensor's frame. b_k is the measured velocity along it, positive if
+the sensor moves along the beam (`doppler.ping`). The footprint of a beam is a cone of rays into the world
+(`doppler.echoes`). The water track uses a water-mass layer (`doppler.water`). For four beams at 30 degrees the
+covariance is sigma^2 diag(2, 2, 1/3). The error velocity is the residual of b, scaled to the variance of a horizontal
+velocity.
 
-    altitude   height of the sensor above the plane through what its beams met, by its own attitude
-    course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed its horizontal part
+    altitude   height of the sensor above the plane through the echoes, with the sensor's attitude
+    course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed is its horizontal part
 
-A ping told at t went out 2 r / c before, r the farthest range, and is about the instant when its echo left the bottom,
-the time of validity: the mean range over c after it went out; what is through the water is about when the echo left the
-middle of the layer. It goes out no sooner than the last was told, so a DVL tells of fewer the deeper the bottom is;
-ticks that tell nothing are not emitted and NaN. Where the bottom is never tracked, nobody waits for it. Beside single
-pings there may be the long-term velocity, a filter over them (`_parse_janus.longterm`).
+A ping that is published at t goes out 2 r / c earlier, where r is the largest range. Its time of validity is the
+instant at which the echo leaves the bottom: the mean range over c after transmission. The water track is valid when
+the echo leaves the middle of the layer. A ping goes out after the previous one is published, so the rate falls with
+depth. Ticks without a ping are not emitted and NaN. An instrument that never tracks the bottom does not wait for its
+echo. A long-term velocity is a filter over single pings (`doppler.long_term_filter`).
 
-Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; facts of the two
-classic plug-ins, whose documented rules hold where `classic` is set and the `dialect` is theirs.
+Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; documentation of the
+two classic plug-ins, whose rules apply if `classic` is set and the `dialect` is theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -42,47 +43,37 @@ from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.random_streams import RandomProcess
 from navsense.sensors._cross_axis import check_numbers
-from navsense.sensors._doppler import (
-    beam_faults,
+from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.catalogue import load_part
+from navsense.sensors.doppler import (
     beam_inputs,
     datasheet,
     description,
     long_term_filter,
     ping,
-    random_processes,
 )
-from navsense.sensors._doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.dvl_outputs import (
-    ATTITUDE,
-    BOTTOM_BEAM_VELOCITY,
-    ECHO_INCIDENCE,
-    ECHO_RANGE,
-    LAYER_FAR_BOUNDARY,
-    LISTENING_TIME,
-    OUTPUTS,
-    PER_BEAM,
-    SENSOR_VELOCITY,
-    TIME_OF_VALIDITY,
-    WATER_BEAM_VELOCITY,
-    WATER_TIME_OF_VALIDITY,
-    PingArrays,
-    allocate,
-)
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import (
+from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_systematic_errors
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
+    Fields,
+    FixedMotionBlock,
     compute_echo_timing,
-    compute_receive_times,
-    compute_transmit_times,
+    compute_platform_state,
     find_echoes,
     get_sound_speed,
 )
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.message_options import DvlMessageOptions, MessageDialect
-from navsense.sensors._doppler.platform_state import FixedMotionBlock, compute_platform_state
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.validation import validate_reals
-from navsense.sensors._doppler.water_layer import (
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.specification import (
+    IDENTITY_ROTATION,
+    TRUE_SOUND,
+    X_AZIMUTHS,
+    DvlMessageOptions,
+    MessageDialect,
+    Transducer,
+    validate_instrument,
+)
+from navsense.sensors.doppler.water import (
     WaterMassLayer,
     compute_middle_times,
     find_bottom_distance,
@@ -90,31 +81,23 @@ from navsense.sensors._doppler.water_layer import (
     find_layer_velocities,
     get_forward_cosines,
 )
-from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
-from navsense.sensors.catalogue import load_part
 from navsense.sensors.range import Cone, Sound
 from navsense.sensors.user_arrays import apply, check_time
 from navsense.series import Reading, make_read_only
 from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Times, Vector
-from navsense.validation import validate_types
-
-X_AZIMUTHS: Sequence[float] = (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams between the sensor's axes: an X."""
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
 
-IDEAL_TRACK, TRUE_SOUND = DopplerTrack(), Sound()
-
-IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
+IDEAL_TRACK = DopplerTrack()
 
 MAX_MISALIGNMENT = 1.0
-"""rad: misalignments are below this; beyond it they are no misalignments."""
+"""rad: upper limit of a misalignment."""
 
 
 class TrackMode(StrEnum):
-    """When a kind of tracking gives the velocity: never, always, where it is the surer, or where the other fails."""
+    """When a track gives the velocity: never, always, if its variance is the smaller, or if the other track fails."""
 
     NEVER = "never"
     ALWAYS = "always"
@@ -122,17 +105,15 @@ class TrackMode(StrEnum):
     FALLBACK = "fallback"
 
 
-class Transducer(StrEnum):
-    """How the beams are made: by pistons, or by the phases of an array."""
-
-    PISTON = "piston"
-    PHASED_ARRAY = "phased_array"
-
-
 class DvlState(NamedTuple):
-    """This serial number: its channels, scales and offsets (2, 4) of bottom and water, misalignment, when it last told.
+    """State of one serial number.
 
-    `lost` (k,) is till when (s) each beam has no lock, `filter` what the long-term velocity is made of.
+    channels: state of the noise channels.
+    systematic: (2, 4) long-term scale and offsets (m/s) over the bottom and through the water.
+    misalignment: (4,) rotation from true to measured velocities.
+    last_emission: s, instant of the last published ping.
+    unlocked_until: (k,) s, end of the re-acquisition of each beam.
+    filter_state: state of the long-term filter.
     """
 
     channels: NoiseState
@@ -145,16 +126,28 @@ class DvlState(NamedTuple):
 
 @dataclass(frozen=True)
 class Dvl:
-    """Data sheet of a Doppler velocity log.
+    """Specification of a Doppler velocity log. Raises `SensorError` for invalid values.
 
-    `minimum_range`, `maximum_range`: m along a beam. `bottom`, `water`: errors of either track; `range`: noise of a
-    beam's range (m). `layer`: of water, where that is tracked. `strength`: of the echo, by which deviations grow
-    and lock is lost. `sound`: what the speed of sound is taken for, None for what it is. `misalignment`: rotation
-    vector (rad) from true velocities to told ones, and its deviation among serial numbers. `min_incidence_cosine`:
-    cosine of the flattest angle of an echo. `error_velocity_limit`: m/s. `dropout_probability`: of a beam, each ping.
-    `reacquisition_time`: s without lock after a loss. `propagation`: whether sound takes its time; `processing_time`: s
-    after the last echo. `reference`: rotation from the sensor's frame to the one in which velocities are told.
-    `missing_values`: values of a catalogue part without a source. Raises `SensorError`.
+    beams: axes, positions and shapes.
+    minimum_range, maximum_range: m along a beam.
+    bottom, water: errors of the two tracks.
+    range: noise of a beam's range, m.
+    bottom_mode, water_mode: when each track gives the velocity.
+    layer: water-mass layer; required if the water is tracked.
+    strength: echo strength, which increases deviations and causes loss of lock; None: always strong.
+    sound: assumed speed of sound; None: the true one.
+    misalignment, misalignment_stddev: rad, rotation vector from true to measured velocities, and its deviation among
+        serial numbers.
+    min_incidence_cosine: cosine of the largest angle of incidence that gives an echo.
+    error_velocity_limit: m/s, above which a solution is rejected.
+    dropout_probability: of a beam, in each ping.
+    reacquisition_time: s without lock after a loss.
+    propagation, processing_time: whether sound needs time, and s from the last echo to the reading.
+    long_term: filter of the long-term velocity, or None.
+    reference: rotation (w, x, y, z) from the sensor's frame to the axes of the velocities.
+    own_hull: whether beams meet the bodies of the sensor's own model.
+    classic, dialect, message_options: whether the rules of a classic plug-in apply, which messages it sends, and how.
+    missing_values: values of a catalogue part that have no source.
     """
 
     beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
@@ -188,30 +181,21 @@ class Dvl:
     type: ClassVar[str] = "dvl"
     tolerance: ClassVar[float] = 1e-9
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = beam_faults.DVL_SOURCE_ARRAYS
+    source_arrays: ClassVar[tuple[str, ...]] = ping.SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
-        """Refuse what no instrument can have."""
-        validate_reals(*((name, vars(self)[name], least, most) for name, least, most in FIELD_LIMITS))
+        """Check the fields."""
         object.__setattr__(self, "misalignment", check_numbers("misalignment (rad)", self.misalignment, 3))
-        object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
-        validate_types(self)
-        if not self.error_velocity_limit >= 0.0:
-            raise SensorError("error_velocity_limit", self.error_velocity_limit, allowed="must be at least 0")
-        if not self.maximum_range > self.minimum_range:
-            allowed = f"must be above the minimum, {self.minimum_range:g} m"
-            raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
+        validate_instrument(self, FIELD_LIMITS)
         if not math.hypot(*self.misalignment) < MAX_MISALIGNMENT:
             allowed = f"must be a rotation vector of less than {MAX_MISALIGNMENT:g} rad"
             raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
-        if not abs(math.hypot(*self.reference) - 1.0) < 1e-6:
-            raise SensorError("reference", self.reference, allowed="must be a unit quaternion w x y z")
         self._check_modes()
 
     def _check_modes(self) -> None:
-        """Refuse modes that give nothing, and a layer that is missing, or out of reach."""
+        """Check that a track gives a velocity, and that the layer is within reach of the beams."""
         if self.bottom_mode is TrackMode.FALLBACK:
-            allowed = "must be never, always or best; it is the water's mode that may be fallback"
+            allowed = "must be never, always or best; only water_mode may be fallback"
             raise SensorError("bottom_mode", "fallback", allowed=allowed)
         if self.bottom_mode is TrackMode.NEVER and self.water_mode is TrackMode.NEVER:
             raise SensorError("bottom_mode and water_mode", "never", allowed="must not both be never")
@@ -220,50 +204,51 @@ class Dvl:
         if self.layer is not None:
             reach = self.maximum_range * min(get_forward_cosines(self.beams).tolist())
             if self.layer.far > reach:
-                allowed = f"must be at most {reach:.6g} m, what the beams reach along the instrument's axis"
+                allowed = f"must be at most {reach:.6g} m, the reach of the beams along the instrument's axis"
                 raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed)
 
     @property
     def uses_current(self) -> bool:
-        """Return whether the water is tracked."""
+        """True if the water is tracked."""
         return self.water_mode is not TrackMode.NEVER
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading, n pings of k beams."""
+        """The arrays of a reading."""
         k = len(self.beams.beams)
-        return tuple(Output(name, k if axes == PER_BEAM else axes, unit) for name, axes, unit in OUTPUTS)
+        return tuple(Output(name, k if axes == ping.PER_BEAM else axes, unit) for name, axes, unit in ping.OUTPUTS)
 
     @cached_property
     def _channels(self) -> NoiseChannels:
         """Slow errors and rounding of each beam: over the bottom, through the water, of the range."""
         k = len(self.beams.beams)
-        bottom, through = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
-        names = [f"{what}_{i}" for what in ("bottom", "water", "range") for i in range(k)]
-        return NoiseChannels(tuple(names), (bottom,) * k + (through,) * k + (self.range,) * k)
+        bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
+        names = [f"{channel}_{i}" for channel in ("bottom", "water", "range") for i in range(k)]
+        return NoiseChannels(tuple(names), (bottom,) * k + (water,) * k + (self.range,) * k)
 
     @cached_property
     def _instrument_processes(self) -> tuple[RandomProcess, ...]:
         """Random processes beside those of the channels."""
-        acts = {"locks": self.strength is not None, "drops": self.dropout_probability > 0.0}
-        acts["turns"] = self.misalignment_stddev > 0.0
-        return random_processes.list_processes(
-            len(self.beams.beams), self.bottom, self.water, self._dialect_rules, **acts
+        return ping.list_processes(
+            len(self.beams.beams),
+            self.bottom,
+            self.water,
+            self._dialect_rules,
+            has_lock=self.strength is not None,
+            has_dropout=self.dropout_probability > 0.0,
+            has_misalignment=self.misalignment_stddev > 0.0,
         )
 
     @cached_property
-    def _draw_rows(self) -> tuple[IntArray, IntArray]:
-        """Rows of draws of each beam and of each axis."""
-        return random_processes.make_draw_tables(
-            self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick
-        )
+    def _draw_rows(self) -> tuple[ping.DrawRows, IntArray]:
+        """Rows of the draws of each beam and of each axis."""
+        return ping.make_draw_rows(self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick)
 
     @cached_property
     def _dialect_rules(self) -> int:
-        """Whose rules hold, as kernels know it."""
-        if not self.classic:
-            return ping.PHYSICAL
-        return {MessageDialect.UUV: ping.UUV, MessageDialect.DSROS: ping.DSROS}.get(self.dialect, ping.PHYSICAL)
+        """The rules that apply, as kernels number them."""
+        classic = {MessageDialect.UUV: ping.UUV, MessageDialect.DSROS: ping.DSROS} if self.classic else {}
+        return classic.get(self.dialect, ping.PHYSICAL)
 
     @cached_property
     def _ray_beams(self) -> Beams:
@@ -274,66 +259,89 @@ class Dvl:
 
     @cached_property
     def _tracked_layer(self) -> WaterMassLayer | None:
-        """Layer of water that is tracked, None for none: in what is classic of `dsros_dvl`, down to the bottom."""
+        """The tracked water-mass layer; under the classic rules of `dsros_dvl` it extends down to the bottom."""
         if self.layer is None or self.water_mode is TrackMode.NEVER:
             return None
         return replace(self.layer, share=1.0) if self._dialect_rules == ping.DSROS else self.layer
 
-    def _find_bottom_distance(self, layer: WaterMassLayer, slant: FloatArray) -> FloatArray:
-        """Return how far (n,) m along the axis the bottom is for a layer, over ranges (n, k) m; infinite without one.
+    def _find_bottom_distance(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
+        """Return the bottom's distance (n,) m along the axis from ranges (n, k) m; infinite without a bottom.
 
-        In what is classic of `dsros_dvl` a bottom that leaves no layer is none: it always has the water's velocity.
+        The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
-        bottom = find_bottom_distance(self.beams, slant)
+        bottom = find_bottom_distance(self.beams, beam_range)
         if self._dialect_rules == ping.DSROS:
             bottom[np.isnan(find_far_boundaries(layer, bottom))] = math.inf
         return bottom
 
     @cached_property
-    def _rules(self) -> FloatArray:
-        """What a ping must be, as kernels know it."""
+    def _rules(self) -> ping.PingRules:
+        """Limits and choices of the solution."""
         modes = list(TrackMode)
-        limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine, self.error_velocity_limit)
-        choices = (modes.index(self.bottom_mode), modes.index(self.water_mode), self._dialect_rules)
-        stated = (self.bottom.reported_stddev, self.water.reported_stddev)
-        losses = (self.reacquisition_time, self.dropout_probability)
-        return np.array((*limits, *losses, *choices, *stated), dtype=np.float64)
+        return ping.PingRules(
+            float(self.minimum_range),
+            float(self.maximum_range),
+            float(self.min_incidence_cosine),
+            float(self.error_velocity_limit),
+            float(self.reacquisition_time),
+            float(self.dropout_probability),
+            float(modes.index(self.bottom_mode)),
+            float(modes.index(self.water_mode)),
+            float(self._dialect_rules),
+            float(self.bottom.reported_stddev),
+            float(self.water.reported_stddev),
+            float(self.sound.speed or 0.0),
+        )
 
     @cached_property
-    def _ideal_rules(self) -> FloatArray:
-        """The rules for a perfect instrument, which loses nothing."""
-        rules = self._rules.copy()
-        rules[ping.ERROR_LIMIT] = math.inf
-        for place in (ping.REACQUISITION, ping.DROPOUT, ping.REPORTED_STDDEV, ping.WATER_REPORTED_STDDEV):
-            rules[place] = 0.0
-        return rules
+    def _ideal_rules(self) -> ping.PingRules:
+        """The same for an instrument without errors, which loses nothing."""
+        return self._rules._replace(
+            error_velocity_limit=math.inf,
+            reacquisition_time=0.0,
+            dropout_probability=0.0,
+            bottom_reported_stddev=0.0,
+            water_reported_stddev=0.0,
+            assumed_sound_speed=0.0,
+        )
 
     @cached_property
-    def _error_parameters(self) -> tuple[FloatArray, FloatArray, bool, float]:
-        """Both tracks (2, 3), numbers of the strength (5,), (0,) without, phased array, and speed of sound or 0."""
-        given = [(t.per_speed, t.reference_rate, t.maximum_velocity) for t in (self.bottom, self.water)]
-        tracks = np.array(given, dtype=np.float64)
-        loud = np.array(_strength_parameters(self.strength) if self.strength else (), dtype=np.float64)
-        return tracks, loud, self.transducer is Transducer.PHASED_ARRAY, float(self.sound.speed or 0.0)
+    def _receiver_parameters(self) -> ping.ReceiverParameters:
+        """Properties that the errors of beams depend on."""
+        strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
+        is_phased_array = self.transducer is Transducer.PHASED_ARRAY
+        return ping.ReceiverParameters(
+            float(self.sound.speed or 0.0), *strength, self.strength is not None, is_phased_array
+        )
 
     @cached_property
-    def _output_rotation(self) -> FloatArray:
-        """Rotation (4,) from the sensor's frame to the one that is told of."""
-        return np.array(pose.normalize(self.reference))
+    def _track_limits(self) -> tuple[Fields, Fields]:
+        """The fields of `TrackParameters` of both tracks beside the first."""
+        bottom, water = (
+            (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
+            for track in (self.bottom, self.water)
+        )
+        return bottom, water
+
+    @cached_property
+    def _geometry(self) -> ping.BeamGeometry:
+        """Axes and positions of the beams, and the rotation to the axes of the velocities."""
+        rotation = np.array(pose.normalize(self.reference))
+        return ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.axis, rotation)
 
     @property
     def models_travel_time(self) -> bool:
-        """True where sound takes its time; in the classic plug-ins it does not."""
+        """True if sound needs time; false in the classic plug-ins."""
         return self.propagation and not (self.classic and self.dialect is not MessageDialect.OWN)
 
     @property
     def max_latency(self) -> float:
-        """Return how long (s) before it is told a ping may have gone out, however slow the sound."""
+        """Longest time (s) from transmission to the reading, at the lowest speed of sound."""
         return 2.0 * self.maximum_range / MIN_SOUND_SPEED + self.processing_time if self.models_travel_time else 0.0
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Names of the signals that the noise depends on."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -342,7 +350,7 @@ class Dvl:
         return {"beam_velocity": (self.bottom.noise,) * k, "beam_range": (self.range,) * k}
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return beams, limits, tracks, times and what is systematic, at a rate (Hz) of ticks."""
+        """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
         modes, waits = (self.bottom_mode, self.water_mode), self.maximum_range if self.models_travel_time else None
         return (
@@ -360,7 +368,7 @@ class Dvl:
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return which tracks tell of no deviation of single pings, where the sheet has errors of a track."""
+        """Return the tracks that report no deviation although the spec has errors of a track."""
         return description.find_unreported_noise((self.bottom_mode, self.water_mode), (self.bottom, self.water))
 
     def processes(self) -> tuple[RandomProcess, ...]:
@@ -370,132 +378,106 @@ class Dvl:
     def init(self, draws: FloatArray) -> DvlState:
         """Return this serial number's turn-on errors, scale, offset and misalignment."""
         first = sum(process.initial for process in self._channels.processes)
-        left, systematic, turn = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
+        left, systematic, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
         for process in self._instrument_processes:
             own, left = left[: process.initial], left[process.initial :]
             if process.channel == "mounting":
-                turn = [angle + self.misalignment_stddev * w for angle, w in zip(turn, own, strict=True)]
+                angles = [angle + self.misalignment_stddev * w for angle, w in zip(angles, own, strict=True)]
             elif process.initial:
                 row, track = (0, self.bottom) if process.channel == "bottom" else (1, self.water)
-                systematic[row, 0] = track.long_term_scale * own[0]
-                systematic[row, 1:] = [track.long_term_offset * w for w in own[1:]]
-        turned = np.array(pose.from_rotation_vector((turn[0], turn[1], turn[2])))
-        lost = np.full(len(self.beams.beams), -math.inf)
-        return DvlState(
-            self._channels.init(draws[:first]), systematic, turned, 0.0, lost, long_term_filter.make_state()
-        )
+                systematic[row] = make_systematic_errors(track, own)
+        misalignment = np.array(pose.from_rotation_vector((angles[0], angles[1], angles[2])))
+        unlocked_until = np.full(len(self.beams.beams), -math.inf)
+        channels, filter_state = self._channels.init(draws[:first]), long_term_filter.make_state()
+        return DvlState(channels, systematic, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return what a perfect instrument would say, and what its errors depend on.
+        """Return the ideal outputs, and the true values that errors depend on.
 
-        Raises `FieldError` where a body, the current or the speed of sound cannot be asked.
+        Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
-        time, reach, hull = ticks.time, self.maximum_range, self.own_hull
-        sound = get_sound_speed(environment, motion.at(time))
-        validity_time, transmit_time = time, time
+        time, layer = ticks.time, self._tracked_layer
+        sound_speed = get_sound_speed(environment, motion.at(time))
+        validity_time, transmit_time, listening_time = time, time, np.zeros(len(ticks))
         if self.models_travel_time:
-            receive_time = compute_receive_times(time, self.processing_time)
-            validity_time, listening = compute_echo_timing(
-                self._ray_beams, motion, environment, receive_time, reach, sound, hull
+            receive_time = np.maximum(time - self.processing_time, 0.0)
+            validity_time, listening_time = compute_echo_timing(
+                self._ray_beams, motion, environment, receive_time, self.maximum_range, sound_speed, self.own_hull
             )
-            if self.bottom_mode is TrackMode.NEVER and self._tracked_layer is not None:
-                shorter = np.minimum(listening, 2.0 * self._tracked_layer.far / (min(self.beams.slant_cosines) * sound))
-                validity_time = np.clip(
-                    validity_time + listening - shorter, 0.0, receive_time
-                )  # a bottom farther away is heard by nobody
-                listening = shorter
-            transmit_time = compute_transmit_times(receive_time, self.processing_time, listening)
+            if self.bottom_mode is TrackMode.NEVER and layer is not None:
+                # The instrument listens to the end of the layer, not to a bottom farther away.
+                shorter = 2.0 * layer.far / (min(self.beams.slant_cosines) * sound_speed)
+                shorter = np.minimum(listening_time, shorter)
+                validity_time = np.clip(validity_time + listening_time - shorter, 0.0, receive_time)
+                listening_time = shorter
+            transmit_time = receive_time - listening_time
+            listening_time = listening_time + self.processing_time
+        block = motion.at(validity_time)
+        known_motion = FixedMotionBlock(block)
+        echoes = find_echoes(
+            self._ray_beams, known_motion, environment, validity_time, self.maximum_range, self.own_hull
+        )
+        layer_time = validity_time
+        if layer is None:
+            water_velocity, far_boundary = np.full(echoes.beam_range.shape, math.nan), np.full(len(ticks), math.nan)
         else:
-            listening = np.zeros(len(ticks))
-        truth = motion.at(validity_time)
-        known_motion = FixedMotionBlock(truth)
-        echo = find_echoes(self._ray_beams, known_motion, environment, validity_time, reach, hull)
-        if self._tracked_layer is None:
-            water_velocity, water_validity_time, far_boundary = (
-                np.full(echo.range.shape, math.nan),
-                validity_time,
-                np.full(len(ticks), math.nan),
-            )
-        else:
-            bottom = self._find_bottom_distance(self._tracked_layer, echo.range)
-            water_validity_time = (
-                compute_middle_times(self.beams, self._tracked_layer, bottom, transmit_time, sound, validity_time)
-                if self.models_travel_time
-                else validity_time
-            )
-            layer_motion = known_motion if water_validity_time is validity_time else motion
+            bottom, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
+            if self.models_travel_time:
+                layer_time = compute_middle_times(self.beams, layer, bottom, transmit_time, sound_speed, validity_time)
+            else:
+                layer_motion = known_motion
             water_velocity, _, far_boundary = find_layer_velocities(
-                self.beams, self._tracked_layer, layer_motion, environment, water_validity_time, bottom
+                self.beams, layer, layer_motion, environment, layer_time, bottom
             )
-        attitude, own = compute_platform_state(truth, environment.heading)
-        inputs = {
-            ECHO_RANGE: echo.range,
-            ECHO_INCIDENCE: echo.incidence,
-            BOTTOM_BEAM_VELOCITY: echo.velocity,
-            WATER_BEAM_VELOCITY: water_velocity,
-        }
-        inputs |= {
-            ATTITUDE: attitude,
-            SENSOR_VELOCITY: own,
-            LISTENING_TIME: listening,
-            WATER_TIME_OF_VALIDITY: water_validity_time,
-            LAYER_FAR_BOUNDARY: far_boundary,
-        }
-        return {**self._solve_ideal(inputs, validity_time, sound), **evaluate_signals(self, environment, time)}
+        attitude, velocity = compute_platform_state(block, environment.heading)
+        found = self._solve_ideal(
+            ping.EchoInputs(
+                echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity, velocity, sound_speed
+            ),
+            ping.PlatformInputs(attitude, velocity, validity_time, layer_time, far_boundary, sound_speed),
+            listening_time,
+        )
+        return {**found, **evaluate_signals(self, environment, time)}
 
     def _solve_ideal(
-        self, inputs: Mapping[str, FloatArray], validity_time: Times, sound: FloatArray
+        self, echoes: ping.EchoInputs, platform: ping.PlatformInputs, listening_time: FloatArray
     ) -> dict[str, AnyArray]:
-        """Return what is true of pings about instants (n,) s, and what their errors depend on; all read-only."""
-        for array in (validity_time, sound, *inputs.values()):
+        """Return the ideal outputs and the inputs of errors by name, all read-only."""
+        for array in (*echoes, *platform, listening_time):
             make_read_only(array)
-        echo, beams = inputs[ECHO_RANGE], self.beams
-        n, k = echo.shape
-        outputs, heard = (
-            allocate(n, k),
-            (echo, inputs[ECHO_INCIDENCE], inputs[BOTTOM_BEAM_VELOCITY], inputs[WATER_BEAM_VELOCITY]),
-        )
-        moved, laid = (inputs[ATTITUDE], inputs[SENSOR_VELOCITY]), (beams.axes, beams.positions)
-        valid = (validity_time, inputs[WATER_TIME_OF_VALIDITY], inputs[LAYER_FAR_BOUNDARY])
-        ping.solve_ideal_ping(self._ideal_rules, self._output_rotation, *heard, *moved, *laid, *valid, sound, *outputs)
-        shown = {
-            "time_of_validity": outputs.scalars[ping.TIME_OF_VALIDITY],
-            "sound_speed": sound,
-            TIME_OF_VALIDITY: validity_time,
-        }
-        return {**outputs.ideal_arrays(), **shown, **inputs}
+        outputs = ping.solve_ideal_ping(self._ideal_rules, self._geometry, echoes, platform)
+        ideal: dict[str, AnyArray] = {name: getattr(outputs, name) for name in ping.IDEAL_OUTPUTS}
+        ideal["time_of_validity"] = outputs.time_of_validity
+        return {**ideal, **echoes._asdict(), **platform._asdict(), "listening_time": listening_time}
 
     def measure(
         self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[DvlState, Measurement]:
-        """Return the new state and what the pings say; NaN where a tick tells of none."""
-        n, k = ideal[ECHO_RANGE].shape
-        emitted, unlocked_until, stored = (
-            np.empty(n, dtype=np.bool_),
-            state.unlocked_until.copy(),
-            state.filter_state.copy(),
-        )
-        emitted.fill(True)
-        time = make_read_only(ticks.time)
-        last = (
-            ping.schedule_emissions(time, ideal[LISTENING_TIME], state.last_emission, emitted)
-            if self.models_travel_time
-            else state.last_emission
-        )
-        rate, outputs = ticks.rate / ticks.spacing, allocate(n, k)
-        channels, slow = self._solve_pings(state, ticks, ideal, draws, rate, emitted, unlocked_until, outputs)
-        mode = outputs.scalars[ping.VELOCITY_MODE]
+        """Return the new state and the readings; ticks without a ping are NaN."""
+        n, k = ideal["true_beam_range"].shape
+        emitted, time, last = np.ones(n, dtype=np.bool_), make_read_only(ticks.time), state.last_emission
+        if self.models_travel_time:
+            last = ping.schedule_emissions(time, ideal["listening_time"], last, emitted)
+        unlocked_until, filter_state = state.unlocked_until.copy(), state.filter_state.copy()
+        blocks, outputs = ping.allocate_outputs(n, k)
+        channels, slow = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, blocks)
         if self.long_term is not None:
-            solved = (mode, outputs.vectors[0], outputs.covariances[0])
-            filtered = (outputs.vectors[ping.LONG_TERM], outputs.covariances[ping.LONG_TERM])
             long_term_filter.filter_pings(
-                self.long_term, stored, outputs.scalars[ping.TIME_OF_VALIDITY], *solved, *filtered
+                self.long_term,
+                filter_state,
+                outputs.time_of_validity,
+                outputs.velocity_mode,
+                outputs.velocity,
+                outputs.velocity_covariance,
+                outputs.long_term_velocity,
+                outputs.long_term_covariance,
             )
         constant = state.channels.turn_on
-        errors = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
+        bias = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
         turn_on = {"beam_velocity": constant[:k], "beam_range": constant[2 * k :]}
-        after = DvlState(channels, state.systematic, state.misalignment, last, unlocked_until, stored)
-        return after, Measurement(outputs.named_arrays(), errors, mode > ping.NO_TRACK, emitted, turn_on)
+        after = DvlState(channels, state.systematic, state.misalignment, last, unlocked_until, filter_state)
+        arrays = {name: getattr(outputs, name) for name, *_ in ping.OUTPUTS}
+        return after, Measurement(arrays, bias, outputs.velocity_mode > ping.NO_TRACK, emitted, turn_on)
 
     def _solve_pings(
         self,
@@ -503,30 +485,48 @@ class Dvl:
         ticks: Ticks,
         ideal: Mapping[str, AnyArray],
         draws: FloatArray,
-        rate: float,
         emitted: BoolArray,
         unlocked_until: FloatArray,
-        outputs: PingArrays,
+        output_blocks: Fields,
     ) -> tuple[NoiseState, FloatArray]:
-        """Write what the pings say; return the channels' state and the slow errors (n, 3 k)."""
-        (tracks, loud, phased, assumed), (rows, own_rows) = self._error_parameters, self._draw_rows
-        echo, own, sound, axes = ideal[ECHO_RANGE], ideal[SENSOR_VELOCITY], ideal["sound_speed"], self.beams.axes
-        n, k = echo.shape
-        received, ideals = np.empty((10, n, k)), np.empty((3 * k, n))
-        floors = (self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate))
-        serial = (self.beams.axis, state.misalignment, state.systematic)
-        true = (echo, ideal[ECHO_INCIDENCE], ideal[BOTTOM_BEAM_VELOCITY], ideal[WATER_BEAM_VELOCITY], own, sound)
+        """Write the outputs of the pings; return the state of the channels and the slow errors (n, 3 k)."""
+        (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
+        block, measured, geometry = np.empty((10, n, k)), np.empty((3 * k, n)), tuple(self._geometry)
+        bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
+        bottom, water = self._track_limits
+        rows, axis_rows = self._draw_rows
         ping.receive_beams(
-            tracks, floors, rate, loud, phased, assumed, axes, *serial, rows, draws, *true, received, ideals
+            ((bottom_stddev, *bottom), (water_stddev, *water)),
+            tuple(self._receiver_parameters),
+            rate,
+            geometry,
+            (state.misalignment, state.systematic),
+            tuple([ideal[name] for name in ping.EchoInputs._fields]),
+            tuple(rows),
+            draws,
+            block,
+            measured,
         )
-        warmth, slowly = ideal.get(TEMPERATURE), draws[: self._channels.draws_per_tick]
-        channels, values, slow = self._channels.apply(state.channels, ticks, slowly, ideals.T, temperature=warmth)
-        beam_faults.add_dvl_faults(values, ideal)
-        rough = floors[0] if self._dialect_rules == ping.UUV else floors[1]
-        about = (ideal[ATTITUDE], own, ticks.time, emitted, axes, self.beams.positions, unlocked_until)
-        valid = np.array((ideal[TIME_OF_VALIDITY], ideal[WATER_TIME_OF_VALIDITY], ideal[LAYER_FAR_BOUNDARY]))
-        known = (valid, sound, assumed, rough, own_rows, draws)
-        ping.solve_ping(self._rules, self._output_rotation, values.T, received, *about, *known, *outputs)
+        channels, values, slow = self._channels.apply(
+            state.channels,
+            ticks,
+            draws[: self._channels.draws_per_tick],
+            measured.T,
+            temperature=ideal.get(TEMPERATURE),
+        )
+        ping.add_faults(values, ideal)
+        ping.solve_ping(
+            tuple(self._rules),
+            geometry,
+            values.T,
+            block,
+            tuple([ideal[name] for name in ping.PlatformInputs._fields]),
+            ticks.time,
+            emitted,
+            unlocked_until,
+            (bottom_stddev if self._dialect_rules == ping.UUV else water_stddev, axis_rows, draws),
+            output_blocks,
+        )
         return channels, slow
 
     def apply(
@@ -543,65 +543,75 @@ class Dvl:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own velocities (n, 3) m/s over the bottom, sensor's frame; time (n,) s.
+        """Return readings with the errors of this spec for velocities of the caller.
 
-        `beam_range` (n, k) m to the bottom, infinite or NaN where there is none; `orientation` (n, 4) sensor to world;
-        `water_velocity` (n, 3) m/s through the water, None where that is still. What is not given is as in
-        `_parse_janus.applied`, an assumed speed of sound is right, the rate is that of the first step. Raises
-        `SensorError`.
+        time: (n,) s; the rate is that of the first step.
+        velocity: (n, 3) m/s over the bottom, in the sensor's frame.
+        beam_range: (n, k) m to the bottom; infinite or NaN without an echo.
+        orientation: (n, 4), sensor's frame to world.
+        water_velocity: (n, 3) m/s through the water; None for still water.
+
+        `doppler.beam_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
         """
-        seconds, limits = check_time(time), (self.minimum_range, self.maximum_range)
-        count = seconds.size
-        inputs = beam_inputs.make_bottom_inputs(self.beams, limits, velocity, beam_range, orientation, count)
+        seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
+        count, middle = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
+        own = beam_inputs.check_velocity("velocity", velocity, count)
+        ranges = beam_inputs.check_beam_range(beam_range, middle, (count, len(beams.beams)))
+        attitude = beam_inputs.check_attitude(orientation, beams.axis, count)
+        through = own
         if water_velocity is not None:
-            water_velocity = beam_inputs.check_velocity("water_velocity", water_velocity, count)
-        if self._tracked_layer is not None:
-            water_own = velocity if water_velocity is None else water_velocity
-            bottom = self._find_bottom_distance(
-                self._tracked_layer, np.where(inputs[ECHO_RANGE] < math.inf, inputs[ECHO_RANGE], math.nan)
-            )
-            inputs |= beam_inputs.make_water_inputs(self.beams, self._tracked_layer, bottom, water_own)
-        sound = self.sound.speed or SOUND_SPEED
+            through = beam_inputs.check_velocity("water_velocity", water_velocity, count)
+        water, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
+        if layer is not None:
+            bottom = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
+            far_boundary = find_far_boundaries(layer, bottom)
+            water = beam_inputs.project_velocity(beams.axes, through, np.zeros(ranges.shape))
+            water[np.isnan(far_boundary)] = math.nan
+        sound, listening_time = self.sound.speed or SOUND_SPEED, np.zeros(count)
         if self.models_travel_time:
-            inputs[LISTENING_TIME] = beam_inputs.compute_listening_times(
-                inputs[ECHO_RANGE], sound, self.maximum_range, self.processing_time
+            listening_time = beam_inputs.compute_listening_times(
+                ranges, sound, self.maximum_range, self.processing_time
             )
-        inputs.setdefault(LAYER_FAR_BOUNDARY, np.full(count, math.nan))
-        ideal = self._solve_ideal({**inputs, WATER_TIME_OF_VALIDITY: seconds}, seconds, np.full(count, sound))
-        skip_ideal, one = [key for key, *_ in OUTPUTS if key not in ideal], (self, seconds, ideal)
+        cosines = np.tile([abs(cosine) for cosine in beams.slant_cosines], (count, 1))
+        along, speeds = beam_inputs.project_velocity(beams.axes, own, ranges), np.full(count, sound)
+        ideal = self._solve_ideal(
+            ping.EchoInputs(ranges, cosines, along, water, own, speeds),
+            ping.PlatformInputs(attitude, own, seconds, seconds, far_boundary, speeds),
+            listening_time,
+        )
         return apply(
-            *one,
+            self,
+            seconds,
+            ideal,
             seed=seed,
             run=run,
             name=name,
             clock=clock,
             temperature=temperature,
-            skip_ideal=skip_ideal,
+            skip_ideal=[name for name, *_ in ping.OUTPUTS if name not in ideal],
             require_finite=False,
         )
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False, stddev: float | None = None) -> Dvl:
-        """Return the data sheet of a part of the catalogue, by the rules of `_parse_janus.printed`.
+        """Return the spec of a part of the catalogue, by the rules of `doppler.datasheet`.
 
         With `temperature` its temperature coefficients act. `stddev` (m/s) is the deviation of a beam's velocity over
         the bottom in one ping. It replaces that of the part. It is required if the part has no source for it ("a50").
         `missing_values` lists the values without a source; see `docs/parts.md`. Raises
         `UnknownNameError`, `SensorError`.
         """
-        found, azimuths = load_part(name), tuple(math.radians(azimuth) for azimuth in X_AZIMUTHS)
-        given = datasheet.make_fields(found, azimuths, BEAM_ANGLE, temperature=temperature, stddev=stddev)
-        return cls(**given, transducer=Transducer(found.transducer or Transducer.PISTON))
+        part, azimuths = load_part(name), [math.radians(azimuth) for azimuth in X_AZIMUTHS]
+        fields = datasheet.make_fields(part, azimuths, BEAM_ANGLE, temperature=temperature, stddev=stddev)
+        return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return what errors start from where no echo of the bottom comes back on some pings, `rows` (n,)."""
-        out = dict(ideal)
-        for name in (ECHO_RANGE, ECHO_INCIDENCE, BOTTOM_BEAM_VELOCITY):
-            out[name] = np.where(rows[:, None], math.nan, ideal[name])
-        return out
+        """Return the ideal values without an echo of the bottom in some pings, `rows` (n,)."""
+        lost, names = rows[:, None], ("true_beam_range", "incidence_cosine", "true_beam_velocity")
+        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in names}}
 
     def without_errors(self) -> Dvl:
-        """Return the same sheet without errors: it hears at once, knows the speed of sound and never loses a beam."""
+        """Return the same spec without errors: no travel time, no assumed speed of sound, no loss of beams."""
         return replace(
             self,
             bottom=DopplerTrack(),
@@ -621,7 +631,7 @@ class Dvl:
 
     @classmethod
     def example_spec(cls) -> Dvl:
-        """Return a sheet in which every parameter acts, in the shallow water where the laws are held."""
+        """Return a spec in which every field acts, for the shallow water of the example world."""
         noise = make_example_noise(0.02, maximum=0.9, minimum=-0.9)
         track = DopplerTrack(noise, 0.01, 100.0, 0.0, 0.01, 0.005, 6.0)
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
@@ -652,18 +662,10 @@ class Dvl:
         )
 
 
-def _strength_parameters(given: EchoStrength) -> tuple[float, float, float, float, float]:
-    """Return the numbers of an echo's strength, as kernels take them."""
-    return given.level, given.absorption, given.correlation, given.threshold, given.slope
-
-
 FIELD_LIMITS = (
-    ("minimum_range", 0.0, 1e5),
-    ("maximum_range", 0.0, 1e5),
     ("misalignment_stddev", 0.0, MAX_MISALIGNMENT),
     ("min_incidence_cosine", 0.0, 1.0),
     ("dropout_probability", 0.0, 1.0),
     ("reacquisition_time", 0.0, 1e6),
-    ("processing_time", 0.0, 1e3),
 )
-"""Fields that are numbers, and from where to where each may go."""
+"""Limits of the fields that only a DVL has."""

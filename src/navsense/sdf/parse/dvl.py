@@ -54,6 +54,8 @@ from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
+    IDENTITY_ROTATION,
+    X_AZIMUTHS,
     Beam,
     Beams,
     BeamWeighting,

@@ -41,15 +41,17 @@ from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
+    IDENTITY_ROTATION,
     Beams,
     DopplerTrack,
     DvlMessageOptions,
     MessageDialect,
+    Transducer,
     WaterMassLayer,
     get_forward_cosines,
     make_gazebo_beams,
 )
-from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl, TrackMode, Transducer
+from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.typing import Quaternion
 
 MAX_RINGS = 10

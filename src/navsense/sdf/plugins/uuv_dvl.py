@@ -37,8 +37,8 @@ from navsense.sdf.parse._plugin_sensor import PluginSensor, parse_topic
 from navsense.sdf.parse.children import map_spec_errors, parse_child_flag, parse_child_number
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-from navsense.sensors.doppler import Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
-from navsense.sensors.dvl import IDENTITY_ROTATION, Dvl
+from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
+from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range, Sound
 from navsense.typing import Quaternion
 from navsense.world import MountedSensor

@@ -22,8 +22,8 @@ from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, multiply, rotate
 from navsense.sensors import Cone, Fan
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
+from navsense.sensors.doppler import Beam, Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
 from navsense.typing import AnyArray, Vector
 
 THIRTY = math.radians(30.0)
@@ -86,9 +86,9 @@ def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) 
     found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
-    assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13, abs=0.0)
-    assert found.incidence[0] == pytest.approx(cosine, rel=1e-13, abs=0.0)
-    assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
+    assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13, abs=0.0)
+    assert found.incidence_cosine[0] == pytest.approx(cosine, rel=1e-13, abs=0.0)
+    assert found.beam_velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2", "GAP-4")
@@ -104,15 +104,17 @@ def test_the_nearest_point_of_each_footprint(slope: float) -> None:
     for k, angle in enumerate(angles.tolist()):
         true = level / math.cos(angle - 0.5 * width)
         if slope == 0.0 or k % 2 == 0:  # the other two lie across the slope, between rays
-            assert found.range[0, k] == pytest.approx(true, rel=1e-12, abs=0.0)
-            assert found.incidence[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12, abs=0.0)
+            assert found.beam_range[0, k] == pytest.approx(true, rel=1e-12, abs=0.0)
+            assert found.incidence_cosine[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12, abs=0.0)
         else:
             step = math.cos(math.pi / 12.0)  # half of what is between the outer twelve
             least = math.cos(angle) * math.cos(0.5 * width) + math.sin(angle) * math.sin(0.5 * width) * step
             rounding = 1.0 + 32.0 * np.finfo(float).eps  # some thirty operations on a side, none of which amplifies
-            assert true / rounding <= found.range[0, k] <= level / least * rounding
+            assert true / rounding <= found.beam_range[0, k] <= level / least * rounding
     axes = np.array([beam.axis for beam in beams.beams])
-    assert found.velocity[0] == pytest.approx(axes @ (2.0, 0.5, 0.0), rel=1e-13, abs=0.0)  # along axes, at any width
+    assert found.beam_velocity[0] == pytest.approx(
+        axes @ (2.0, 0.5, 0.0), rel=1e-13, abs=0.0
+    )  # along axes, at any width
 
 
 def square(angle: float, half: float, samples: int) -> Beams:
@@ -143,10 +145,10 @@ def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attit
     found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
-    assert found.range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-12, abs=0.0)
+    assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-12, abs=0.0)
     if beams.weighting is BeamWeighting.PLANE:
-        assert found.incidence[0] == pytest.approx(cosine, rel=1e-12, abs=0.0)
-        assert found.velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-12, abs=0.0)
+        assert found.incidence_cosine[0] == pytest.approx(cosine, rel=1e-12, abs=0.0)
+        assert found.beam_velocity[0] == pytest.approx(axes @ motion.velocity, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-5")
@@ -156,19 +158,21 @@ def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
     beams = SHAPES[shape]
     level = Steady(Pose((0.0, 0.0, 25.0)))
     slant = 25.0 / -beams.axes[0, 2]
-    assert hear(beams, level, ground(), reach=slant + 1e-3).range[0] == pytest.approx([slant] * 4, rel=1e-12, abs=0.0)
+    assert hear(beams, level, ground(), reach=slant + 1e-3).beam_range[0] == pytest.approx(
+        [slant] * 4, rel=1e-12, abs=0.0
+    )
     beyond = hear(beams, level, ground(), reach=slant - 1e-3)
-    assert np.isinf(beyond.range).all()
+    assert np.isinf(beyond.beam_range).all()
     assert np.isnan(beyond.range_in_reach).all()
-    assert np.isnan(beyond.velocity).all()
-    assert np.isnan(hear(beams, level, Environment()).range).all()
+    assert np.isnan(beyond.beam_velocity).all()
+    assert np.isnan(hear(beams, level, Environment()).beam_range).all()
 
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
 def test_a_beam_that_touches_the_bottom_reads_zero(weighting: BeamWeighting) -> None:
     beams = replace(make_janus_beams(THIRTY, CROSS, width=0.05), weighting=weighting)
-    assert hear(beams, Steady(), ground()).range[0].tolist() == [0.0] * 4
+    assert hear(beams, Steady(), ground()).beam_range[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.requirement("DVW-2")
@@ -183,9 +187,9 @@ def test_a_sphere() -> None:
     b, c = axes @ towards, towards @ towards - radius**2
     ranges = b - np.sqrt(b * b - c)
     normals = (ranges[:, None] * axes - towards) / radius
-    assert found.range[0] == pytest.approx(ranges, rel=1e-12, abs=0.0)
-    assert found.incidence[0] == pytest.approx(-(normals * axes).sum(axis=1), rel=1e-12, abs=0.0)
-    assert found.velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12, abs=0.0)
+    assert found.beam_range[0] == pytest.approx(ranges, rel=1e-12, abs=0.0)
+    assert found.incidence_cosine[0] == pytest.approx(-(normals * axes).sum(axis=1), rel=1e-12, abs=0.0)
+    assert found.beam_velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12, abs=0.0)
 
 
 def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArray) -> list[float]:
@@ -238,8 +242,10 @@ APART = replace(
 def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, plate: Steady) -> None:
     scene = Environment(scene=Scene((Body("plate", Box((60.0, 60.0, 0.5)), IDENTITY, plate),)))
     found = hear(APART, motion, scene)
-    assert found.velocity[0] == pytest.approx(rate_of_distance(APART, motion, plate, found.range[0]), abs=1e-9)
-    assert np.abs(found.velocity).max() > 0.04
+    assert found.beam_velocity[0] == pytest.approx(
+        rate_of_distance(APART, motion, plate, found.beam_range[0]), abs=1e-9
+    )
+    assert np.abs(found.beam_velocity).max() > 0.04
     thin = replace(APART, weighting=BeamWeighting.PATTERN)  # of one ray, which is the axis
     for one, other in zip(hear(thin, motion, scene), found, strict=True):
         assert one == pytest.approx(other, rel=1e-12, abs=0.0)
@@ -252,7 +258,7 @@ def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
     carried = AttachedMotion(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
     found = hear(beams, carried, ground())
     sine = math.sin(THIRTY)
-    assert found.velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
+    assert found.beam_velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
 
 
 @pytest.mark.requirement("GAP-9")
@@ -265,18 +271,20 @@ def test_the_water_surface_and_the_air() -> None:
     low, high = Stationary(Pose((0.0, 0.0, -3.0))), Stationary(Pose((0.0, 0.0, 2.5)))
     for weighting in BeamWeighting:
         heard = partial(hear, replace(up, weighting=weighting))
-        assert heard(low, dry).range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
+        assert heard(low, dry).beam_range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert all(np.isnan(part).all() for part in heard(low, sea))
-        assert heard(low, replace(sea, water=Water(surface=5.5))).range[0] == pytest.approx(
+        assert heard(low, replace(sea, water=Water(surface=5.5))).beam_range[0] == pytest.approx(
             [8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0
         )
         down = partial(hear, replace(make_janus_beams(THIRTY, PLUS), weighting=weighting))
         assert all(np.isnan(part).all() for part in down(high, sea))
-        assert down(low, sea).range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
-        assert down(high, dry).range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
+        assert down(low, sea).beam_range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
+        assert down(high, dry).beam_range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         beyond = down(low, sea, reach=31.0)
-        assert np.isinf(beyond.range).all()
-        assert all(np.isnan(part).all() for part in (beyond.range_in_reach, beyond.incidence, beyond.velocity))
+        assert np.isinf(beyond.beam_range).all()
+        assert all(
+            np.isnan(part).all() for part in (beyond.range_in_reach, beyond.incidence_cosine, beyond.beam_velocity)
+        )
 
 
 @pytest.mark.requirement("GAP-9")
@@ -285,9 +293,13 @@ def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
     bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
     own = Environment(scene=Scene((bed, hull)), hull="robot")
     far = 10.0 / math.cos(THIRTY)
-    assert find_echoes(beams, still, own, AT_0, 100.0, False).range[0] == pytest.approx([far] * 4, rel=1e-12, abs=0.0)
-    assert find_echoes(beams, still, own, AT_0, 100.0, True).range[0] == pytest.approx([1.0] * 4, rel=1e-12, abs=0.0)
-    assert find_echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).range[0] == pytest.approx(
+    assert find_echoes(beams, still, own, AT_0, 100.0, False).beam_range[0] == pytest.approx(
+        [far] * 4, rel=1e-12, abs=0.0
+    )
+    assert find_echoes(beams, still, own, AT_0, 100.0, True).beam_range[0] == pytest.approx(
+        [1.0] * 4, rel=1e-12, abs=0.0
+    )
+    assert find_echoes(beams, still, replace(own, hull="other"), AT_0, 100.0, False).beam_range[0] == pytest.approx(
         [1.0] * 4, rel=1e-12, abs=0.0
     )
     sound = np.full(1, 1500.0)
@@ -366,9 +378,9 @@ def bias(angle: float, width: float, absorption: float, height: float, rings: in
         make_janus_beams(angle, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN, absorption=absorption
     )
     found = hear(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
-    assert found.velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
-    ahead, aft = found.velocity[0, [0, 2]]
-    return float(ahead - aft) / (2.0 * math.sin(angle) * 1.7) - 1.0, float(found.range[0, 0])
+    assert found.beam_velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
+    ahead, aft = found.beam_velocity[0, [0, 2]]
+    return float(ahead - aft) / (2.0 * math.sin(angle) * 1.7) - 1.0, float(found.beam_range[0, 0])
 
 
 @pytest.mark.requirement("GAP-2")
@@ -402,8 +414,8 @@ def test_however_far_a_pattern_is_heard() -> None:
         make_janus_beams(THIRTY, PLUS, width=0.02, rings=2), weighting=BeamWeighting.PATTERN, absorption=10.0
     )
     found = hear(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
-    assert found.range[0, 0] == pytest.approx(400.0 / math.cos(THIRTY), rel=1e-12, abs=0.0)
-    assert 0.3 < found.velocity[0, 0] < 0.5
+    assert found.beam_range[0, 0] == pytest.approx(400.0 / math.cos(THIRTY), rel=1e-12, abs=0.0)
+    assert 0.3 < found.beam_velocity[0, 0] < 0.5
 
 
 @pytest.mark.requirement("GAP-4")
@@ -412,12 +424,12 @@ def test_a_footprint_over_an_edge() -> None:
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
     beams = replace(make_janus_beams(THIRTY, PLUS, width=0.1, rings=2), weighting=BeamWeighting.PATTERN)
-    whole = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).range[0, 0]
-    half = hear(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).range[0, 0]
+    whole = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
+    half = hear(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).beam_range[0, 0]
     none = hear(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
     assert half < whole - 0.1  # the farther half of the footprint is gone
     assert all(math.isnan(part[0, 0]) for part in none)
-    assert not np.isnan(none.range[0, 2])
+    assert not np.isnan(none.beam_range[0, 2])
 
 
 @pytest.mark.requirement("GAP-4")
@@ -495,7 +507,7 @@ def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: 
         ]
 
     whole = ask(time)
-    monkeypatch.setattr("navsense.sensors._doppler.echoes._BATCH_SIZE", 60)
+    monkeypatch.setattr("navsense.sensors.doppler.echoes._BATCH_SIZE", 60)
     parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
     for column, told in enumerate(whole):
         assert np.isfinite(told).all()

@@ -1,18 +1,17 @@
-"""Beams of a Doppler instrument: axes, transducers, and the rays that stand for each in the sensor's frame s.
+"""Beams of a Doppler instrument: axes, transducers, and the rays of each beam in the sensor's frame s.
 
     u = cos a d + sin a (cos A f + sin A l)  `make_janus_beams`: angle a from `down`, d; azimuth A from f towards l
     f = x less its part along d, at length 1 (z for d = x, -z for d = -x),   l = -d x f        forward and left
 
 Looking along `down`, azimuths go counter-clockwise from the sensor's x. With d = -z, as in an FLU frame, l = y and
-u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. WHOI's and Gazebo's lay them so:
+u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. WHOI's and Gazebo's beams are
 
     u = (sin a cos A, sin a sin A, -cos a),  (-sin a cos A, -sin a sin A, cos a) where pos_z_down  `make_dsros_beams`
-    u = Ry(90 deg) Rx(rotation) Ry(tilt) x = (-cos r sin t, sin r sin t, -cos t)                         `gazebo`
+    u = Ry(90 deg) Rx(rotation) Ry(tilt) x = (-cos r sin t, sin r sin t, -cos t)            `make_gazebo_beams`
 
-A beam's frame k has x along its axis; its `rotation` takes k to s. All rays of a beam make one echo (`BeamWeighting`).
-The
-pattern of sending and hearing is Gaussian about the axis. The data sheet's `width` W is the full width at half power of
-one way:
+A beam's frame k has x along its axis; its `rotation` takes k to s. All rays of a beam form one echo (`BeamWeighting`).
+The pattern is Gaussian about the axis, for transmission and for reception. The data sheet's `width` W is the full width
+at half power of one way:
 
     exp(-delta^2 / (2 s^2)),   s = W / (4 sqrt(ln 2))
 
@@ -45,10 +44,10 @@ MIN_DETERMINANT = 1e-12
 """Least determinant of sum u u^T, of mean eigenvalue 1, of axes that span space: a Janus angle of 0.03 degrees."""
 
 MIN_AXES_SUM = 1e-9
-"""Length of the sum of axes below which it is rounding alone: beams that cancel have no mean."""
+"""Length of the sum of axes below which it is only rounding: beams that cancel have no mean."""
 
 MAX_AZIMUTH = 4.0 * math.pi
-"""rad: an azimuth beyond two turns was given in degrees."""
+"""rad: an azimuth beyond two turns is in degrees."""
 
 _QUARTER_TURN = 0.5 * math.pi
 
@@ -57,11 +56,11 @@ _STDDEV_PER_WIDTH = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
 
 
 ONE_RAY = Cone(0.0, 0)
-"""A beam that is its axis alone."""
+"""Shape of a beam with one ray, its axis."""
 
 
 class BeamWeighting(StrEnum):
-    """How the rays of a beam form one echo; the equations are in `_parse_janus.echoes`.
+    """How the rays of a beam form one echo; the equations are in `doppler.echoes`.
 
     `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis. `PATTERN`: the
     same range, and the mean velocity over the beam's sensitivity. `NEAREST`: the shortest range, as in Gazebo.
@@ -80,9 +79,11 @@ def _check_finite(what: str, *numbers: float) -> None:
 
 @dataclass(frozen=True)
 class Beam:
-    """One transducer: rays about x of its own frame, turned by `rotation` into the sensor's, from `position` (m) there.
+    """One transducer. Raises `SensorError` for invalid values.
 
-    Raises `SensorError`.
+    shape: of the rays about x of the beam's frame.
+    rotation: quaternion (w, x, y, z) from the beam's frame to the sensor's.
+    position: m in the sensor's frame.
     """
 
     shape: Cone | Fan = ONE_RAY
@@ -90,7 +91,7 @@ class Beam:
     position: Vector = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        """Refuse what is no rotation or place."""
+        """Check the fields."""
         object.__setattr__(self, "position", check_numbers("position of a beam (m)", self.position, 3))
         object.__setattr__(self, "rotation", check_numbers("rotation of a beam", self.rotation, 4))
         validate_types(self, "of a beam")
@@ -100,7 +101,7 @@ class Beam:
 
     @property
     def axis(self) -> Vector:
-        """Return the unit vector that the beam goes along, outwards, in the sensor's frame."""
+        """Unit vector along the beam, outwards, in the sensor's frame."""
         if isinstance(self.shape, Fan):
             return rotate(self.unit_rotation, (1.0, 0.0, 0.0))
         length = math.hypot(*self.shape.axis)
@@ -109,7 +110,7 @@ class Beam:
 
     @property
     def unit_rotation(self) -> Quaternion:
-        """Return the rotation at unit length."""
+        """The rotation at unit length."""
         return normalize(self.rotation)
 
 
@@ -138,7 +139,7 @@ def _make_pattern_rays(cone: Cone) -> tuple[list[Vector], list[float]]:
 
 
 def _check_patterns(cones: Iterable[Cone]) -> None:
-    """Raise `SensorError` for a pattern that goes a quarter turn off its axis; no root is beyond 4 n + 4."""
+    """Raise `SensorError` for a pattern that reaches a quarter turn off its axis; no root is above 4 n + 4."""
     for cone in cones:
         if cone.rings and not cone.width * _STDDEV_PER_WIDTH * math.sqrt(8.0 * (cone.rings + 1)) < _QUARTER_TURN:
             _make_pattern_rays(cone)
@@ -151,9 +152,11 @@ def _list_rays(shape: Cone | Fan) -> list[Vector]:
 
 @dataclass(frozen=True)
 class Beams:
-    """Transducers of one instrument, how the rays of each make an echo, and the water's absorption (dB/m, one way).
+    """Transducers of one instrument. Raises `SensorError` for invalid values.
 
-    The absorption weighs the rays of a `PATTERN` by their ranges. Raises `SensorError`.
+    beams: three or more, whose axes span space.
+    weighting: of the rays of a beam.
+    absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges.
     """
 
     beams: tuple[Beam, ...]
@@ -161,7 +164,7 @@ class Beams:
     absorption: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse beams that no velocity can be solved from."""
+        """Check that a velocity can be solved from the beams."""
         validate_types(self)
         object.__setattr__(self, "beams", tuple(self.beams))
         count = len(self.beams)
@@ -176,9 +179,7 @@ class Beams:
         if not spans_space([beam.axis for beam in self.beams]):
             axes = ", ".join(f"({x:.4g} {y:.4g} {z:.4g})" for x, y, z in (beam.axis for beam in self.beams))
             allowed = "must not all be parallel or in one plane: no velocity in space can be solved from them"
-            raise SensorError(
-                "axes of the beams", axes, allowed=allowed, remedy="give beams that look in three directions"
-            )
+            raise SensorError("axes of the beams", axes, allowed=allowed, remedy="give beams in three directions")
 
     @cached_property
     def nearest_ray_beams(self) -> Beams:
@@ -216,12 +217,12 @@ class Beams:
 
     @cached_property
     def mean_slant_ratio(self) -> float:
-        """Metres along the beams, on average, for each along the instrument's axis."""
+        """Mean distance along the beams per distance along the instrument's axis."""
         return sum(1.0 / one for one in self.slant_cosines) / len(self.slant_cosines)
 
     @cached_property
     def forward_cosines(self) -> FloatArray:
-        """The same (k,) for beams that all go ahead. Raises `SensorError` where one goes back against the axis."""
+        """The same (k,). Raises `SensorError` for a beam that points backwards."""
         for k, cosine in enumerate(self.slant_cosines):
             if not cosine > 0.0:
                 allowed = "must be below 90 degrees for a layer of water ahead of all beams"
@@ -230,17 +231,17 @@ class Beams:
 
     @cached_property
     def positions(self) -> Vectors:
-        """Places (k, 3) m of the transducers in the sensor's frame."""
+        """Positions (k, 3) m of the transducers in the sensor's frame."""
         return np.array([beam.position for beam in self.beams], dtype=np.float64)
 
     @property
     def rays(self) -> FloatArray:
-        """Unit vectors (k, m, 3) in the sensor's frame; a beam of fewer rays than another repeats its first."""
+        """Unit vectors (k, m, 3) in the sensor's frame; a beam with fewer rays than another repeats its first."""
         return self._rays_and_weights[0]
 
     @property
     def weights(self) -> FloatArray:
-        """Shares (k, m) of the rays in a beam's pattern, of sum 1 and 0 for rays that are repeated."""
+        """Shares (k, m) of the rays in a beam's pattern; their sum is 1, and repeated rays have 0."""
         return self._rays_and_weights[1]
 
     @cached_property
@@ -276,7 +277,7 @@ class Beams:
 
 
 def spans_space(axes: Sequence[Vector]) -> bool:
-    """Tell whether unit vectors span space, so that a velocity can be solved from its parts along them."""
+    """Return whether unit vectors span space."""
     xx, xy, xz, yy, yz, zz = (math.fsum(u[i] * u[j] for u in axes) for i in range(3) for j in range(i, 3))
     determinant = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
     return determinant > MIN_DETERMINANT * (len(axes) / 3.0) ** 3
@@ -293,7 +294,7 @@ def _find_rotation(down: Vector) -> Quaternion:
 
 
 def _make_cone(width: float, rings: int) -> Cone:
-    """Return a round beam about x; one without width is a single ray."""
+    """Return a round beam about x; a single ray without width."""
     return Cone(width, rings if width else 0)
 
 
@@ -320,7 +321,7 @@ def make_janus_beams(
 def make_dsros_beams(
     angle: float, azimuths: Sequence[float], *, pos_z_down: bool, width: float = 0.0, rings: int = 1
 ) -> Beams:
-    """Return beams as `dsros_dvl` lays them by angle and azimuths (rad): where z is down, away from the azimuth.
+    """Return beams as `dsros_dvl` places them by angle and azimuths (rad): away from the azimuth if z is down.
 
     Raises `SensorError`.
     """
@@ -330,7 +331,7 @@ def make_dsros_beams(
 
 
 def make_gazebo_rotation(rotation: float, tilt: float) -> Quaternion:
-    """Return the rotation of a beam as Gazebo's `dvl` lays it by rotation and tilt (rad): rotation 0 looks aft.
+    """Return the rotation of a beam as Gazebo's `dvl` defines it by rotation and tilt (rad): rotation 0 points aft.
 
     Raises `SensorError`.
     """
@@ -344,7 +345,7 @@ def make_gazebo_rotation(rotation: float, tilt: float) -> Quaternion:
 def make_gazebo_beams(
     rotations: Sequence[float], tilts: Sequence[float], apertures: Sequence[float], *, rings: int | Sequence[int] = 1
 ) -> Beams:
-    """Return beams of full aperture (rad) at rotations and tilts (rad) as `tilted` has them.
+    """Return beams of full aperture (rad) at rotations and tilts (rad), see `make_gazebo_rotation`.
 
     `rings` is the number of rings of rays, of all beams or one by one. Raises `SensorError`.
     """

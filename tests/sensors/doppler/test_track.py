@@ -9,7 +9,8 @@ import pytest
 
 from navsense.errors import SensorError
 from navsense.noise.channel import Noise
-from navsense.sensors._doppler.track import DopplerTrack, compute_stddev
+from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler.beam_errors import compute_stddev
 
 
 @pytest.mark.requirement("GAP-2")

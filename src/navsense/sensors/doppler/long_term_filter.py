@@ -1,18 +1,18 @@
-"""Long-term velocity out of single pings: a Kalman filter that knows the published errors of both.
+"""Long-term velocity from single pings: a Kalman filter with the published errors of both.
 
-    dv = q dW                    the true velocity walks; q is `acceleration_density`
-    z = v + b + n                a ping: n of the covariance R that it states
+    dv = q dW                    the true velocity is a random walk; q is `acceleration_density`
+    z = v + b + n                a ping: n has the reported covariance R
     b = l v + o                  l constant of `scale`, o constant of `stddev` on each axis
 
-b is what the mean of many pings is still off by, the long-term accuracy of a data sheet, a share and a floor. It is
-considered, not estimated, as in Schmidt's filter: nothing tells it from v. Where v starts unknown that filter comes
-down to a plain one for u = v + b, which walks as v does, and to whose covariance that of b is added:
+b is the error of the mean of many pings, the long-term accuracy of a data sheet: a share and a floor. It is considered,
+not estimated, as in Schmidt's filter, because it cannot be separated from v. If v is unknown at first, that filter
+equals a plain one for u = v + b, which is the same random walk; the covariance of b is added to its result:
 
     P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + scale^2 u u^T + stddev^2 I
 
-from u = z, P = R at the first ping. All is in the frame of the pings, which turns with the vehicle: turns are part of
-the motion that q has to cover, and other motion than such a walk makes the covariance too small or too large. Pings
-over the bottom and through the water have a filter each. Between pings, and where one fails, u is held.
+from u = z, P = R at the first ping. The frame is that of the pings, which rotates with the vehicle: q has to cover the
+rotation too. For motion that is not a random walk the covariance is too small or too large. Pings over the bottom and
+through the water have a filter each. Between pings, and if one fails, u is held.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 from navsense.errors import SensorError
 from navsense.kernels import kernel
-from navsense.sensors._doppler.solution import invert_symmetric
+from navsense.sensors.doppler.solution import invert_symmetric
 from navsense.typing import FloatArray, Times, Vectors
 from navsense.validation import MAX_MAGNITUDE, validate_types
 
@@ -33,18 +33,20 @@ FILTER_COUNT: Final = 2
 """Filters: over the bottom, through the water."""
 
 STATE_SIZE: Final = 13
-"""Numbers of a filter's state: the time (s) that it holds at, NaN before the first ping; u (3,) m/s; P (3, 3)."""
+"""Size of a filter's state: its time (s), NaN before the first ping; u (3,) m/s; P (3, 3)."""
 
 
 MIN_DENSITY: Final = 1e-12
-"""m/s^2 per root hertz: with less, pings without errors leave a covariance that has no inverse."""
+"""m/s^2 per root hertz: below it, pings without errors make the covariance singular."""
 
 
 @dataclass(frozen=True)
 class LongTermFilter:
-    """A filter: `acceleration_density` (m/s^2 per root hertz) of the motion, and the long-term error.
+    """Parameters of the filter. Raises `SensorError` for invalid values.
 
-    This is `stddev` (m/s) on each axis, and `scale`, a share of the velocity. Raises `SensorError`.
+    acceleration_density: m/s^2 per root hertz, of the motion.
+    stddev: m/s, long-term error of each axis.
+    scale: long-term error as a share of the velocity.
     """
 
     acceleration_density: float
@@ -52,7 +54,7 @@ class LongTermFilter:
     scale: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no density or deviation."""
+        """Check the fields."""
         validate_types(self, "of the long term")
         if not MIN_DENSITY <= self.acceleration_density < MAX_MAGNITUDE:
             allowed = f"must be at least {MIN_DENSITY:g} and below {MAX_MAGNITUDE:g}"
@@ -68,7 +70,7 @@ class LongTermFilter:
 
 
 def make_state() -> FloatArray:
-    """Return the state (27,) before the first ping: both filters, and which of them was shown last."""
+    """Return the state (27,) before the first ping: both filters, and the number of the last one used."""
     return np.append(np.full(FILTER_COUNT * STATE_SIZE, math.nan), 0.0)
 
 
@@ -83,7 +85,7 @@ def _initialize(state: FloatArray, velocity: FloatArray, covariance: FloatArray)
 
 @kernel
 def _update_state(state: FloatArray, growth: float, z: FloatArray, r: FloatArray) -> None:
-    """Bring a filter to a ping z (3,) of covariance r (3, 3), the velocity having walked by a variance."""
+    """Update a filter with a ping z (3,) of covariance r (3, 3), after the variance `growth` of the random walk."""
     for i in range(3):
         state[4 + 4 * i] += growth
     xx, xy, xz, yy, yz, zz = invert_symmetric(
@@ -109,7 +111,7 @@ def _update_state(state: FloatArray, growth: float, z: FloatArray, r: FloatArray
 
 @kernel
 def process_ping(state: FloatArray, time: float, velocity: FloatArray, covariance: FloatArray, density: float) -> None:
-    """Bring one filter (13,) to a ping of `velocity` (3,) m/s and `covariance` (3, 3) at a time (s)."""
+    """Update one filter (13,) with a ping of `velocity` (3,) m/s and `covariance` (3, 3) at a time (s)."""
     if state[0] != state[0]:
         _initialize(state, velocity, covariance)
     else:
@@ -130,7 +132,7 @@ def _filter_pings(
     out: Vectors,
     spread: FloatArray,
 ) -> None:
-    """Write the long-term velocity (n, 3) and its covariance (n, 3, 3) of pings; `mode` (n,) is NaN where none is."""
+    """Write the long-term velocity (n, 3) and its covariance (n, 3, 3); `mode` (n,) is NaN without a ping."""
     last = FILTER_COUNT * STATE_SIZE
     for n in range(time.shape[0]):
         if not mode[n] >= 0.0:
@@ -160,10 +162,10 @@ def filter_pings(
     out: Vectors,
     spread: FloatArray | None = None,
 ) -> FloatArray:
-    """Write the long-term velocity (n, 3) m/s, move the `state` on, and return the covariance (n, 3, 3).
+    """Write the long-term velocity (n, 3) m/s, update the `state`, and return the covariance (n, 3, 3).
 
-    `mode` (n,) is 1 for a ping over the bottom, 2 for one through the water, 0 for one that failed, and NaN where there
-    is none: `out` is left as it is there, and where no ping has come yet. `spread` is room for the covariance, all NaN.
+    `mode` (n,) is 1 for a ping over the bottom, 2 for one through the water, 0 for one that failed, and NaN without a
+    ping. `out` keeps its values without a ping and before the first one. `spread` receives the covariance; it is NaN.
     """
     if spread is None:
         spread = np.full((time.shape[0], 3, 3), math.nan)

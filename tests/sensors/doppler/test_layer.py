@@ -22,14 +22,9 @@ from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.pose import IDENTITY, Pose, from_rpy, rotate
-from navsense.sensors._doppler.beams import Beam, Beams, make_janus_beams
-from navsense.sensors._doppler.echoes import find_echoes
-from navsense.sensors._doppler.water_layer import (
-    WaterMassLayer,
-    find_bottom_distance,
-    find_layer_velocities,
-    get_forward_cosines,
-)
+from navsense.sensors.doppler import Beam, Beams, WaterMassLayer, get_forward_cosines, make_janus_beams
+from navsense.sensors.doppler.echoes import find_echoes
+from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
 from navsense.typing import AnyArray, Quaternion, Vector
 
 THIRTY = math.radians(30.0)
@@ -180,7 +175,7 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
     )
-    ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).range
+    ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).beam_range
     uphill = 20.0 / (1.0 + 0.5 * math.tan(THIRTY))  # where 20 - x / 2 is x cot 30
     assert find_bottom_distance(BEAMS, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
     assert find_bottom_distance(BEAMS, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])).tolist() == [
@@ -233,7 +228,7 @@ def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> Non
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
     whole = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
-    monkeypatch.setattr("navsense.sensors._doppler.water_velocity._BATCH_SIZE", 60)
+    monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 60)
     parts = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     alone = [
         find_layer_velocities(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)

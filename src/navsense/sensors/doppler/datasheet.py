@@ -1,35 +1,34 @@
-"""A part of the catalogue as a Doppler instrument: what the figures of its data sheet mean in `Dvl`.
+"""A part of the catalogue as a `Dvl`: the fields that the values of its data sheet give.
 
-| figure | becomes |
+| value | field |
 |---|---|
-| beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, weighted so |
+| beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, with its pattern |
 | beam range | `minimum_range`, `maximum_range` |
-| beam altitude, where there is no range | the same over the cosine of the angle: level ground, straight below |
+| beam altitude, without a range | the same over the cosine of the angle: level ground, straight below |
 | bottom_track and water_track noise_rms | `stddev` of one beam and one ping, by the rules of `catalogue.sheet` |
-| long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a limit as three |
+| long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a third of a limit |
 | error_velocity_limit | the limit |
-| layer, least_layer | the layer of water, which acts where the water is tracked |
+| layer, least_layer | the water-mass layer, which acts if the water is tracked |
 | maximum_velocity | of the track; no usable echo above it |
 
-Where a source prints no angle the beams are at that of `Dvl()`. Azimuths are no figure of an instrument but of how it
-is mounted. `output_rate` is no field of a sheet: the rate is that of the mounted sensor. A part without a standard
-deviation of single pings is an error unless the caller gives one. Its covariance would be 0, infinite weight in a
-filter.
+Without a printed angle the beams are at that of `Dvl()`. Azimuths belong to the mounting, not to the part. The same
+holds for `output_rate`: the rate is that of the mounted sensor. A part without a standard deviation of single pings is
+an error unless the caller gives one: its covariance would be 0, infinite weight in a filter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from navsense.errors import MissingDeviationError
-from navsense.sensors._doppler.beams import BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.part_noise import make_noise, to_stddev
+from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.doppler.beams import BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.water import WaterMassLayer
 
 
 def _make_track(part: Part, channel: str, *, temperature: bool) -> DopplerTrack:
@@ -54,8 +53,8 @@ def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -
     return track
 
 
-def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: tuple[float, ...], angle: float) -> dict[str, Any]:
-    """Return beams and their limits; `angle` (rad) is theirs where none is printed."""
+def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: Sequence[float], angle: float) -> dict[str, Any]:
+    """Return the beams and their limits; `angle` (rad) applies if none is printed."""
     tilt = figures["angle"].values[0] if "angle" in figures else angle
     width = figures["width"].values[0] if "width" in figures else 0.0
     found: dict[str, Any] = {
@@ -69,9 +68,9 @@ def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: tuple[float, ..
 
 
 def make_fields(
-    part: Part, azimuths: tuple[float, ...], angle: float, *, temperature: bool, stddev: float | None
+    part: Part, azimuths: Sequence[float], angle: float, *, temperature: bool, stddev: float | None
 ) -> dict[str, Any]:
-    """Return the fields of a sheet that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
+    """Return the fields that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
 
     `stddev` (m/s) replaces the deviation of a ping over the bottom. Raises `SensorError` for a part of another kind,
     and for one without a deviation.

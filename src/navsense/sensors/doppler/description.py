@@ -1,16 +1,15 @@
-"""What a description says of a Doppler instrument beside its noise, line by line."""
+"""Lines of the description of a Doppler instrument, beside its noise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from navsense.sensors._doppler.beams import Beams, BeamWeighting
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.echoes import SOUND_SPEED
-from navsense.sensors._doppler.long_term_filter import LongTermFilter
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beams import Beams, BeamWeighting
+from navsense.sensors.doppler.echoes import SOUND_SPEED
+from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.water import WaterMassLayer
 from navsense.typing import Vector
 
 WEIGHTING_TEXTS = {
@@ -22,7 +21,7 @@ WEIGHTING_TEXTS = {
 
 
 def describe_beams(spec: Beams, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
-    """Return the beams and the limits (m) of their echoes."""
+    """Describe the beams and the limits (m) of their echoes."""
     echo = WEIGHTING_TEXTS[spec.weighting]
     angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in spec.slant_cosines)
     hull = ", meet their own hull" if own_hull else ""
@@ -37,7 +36,7 @@ def describe_beams(spec: Beams, limits: Sequence[float], *, own_hull: bool) -> t
 
 
 def describe_sound(transducer: str, speed: float | None) -> str:
-    """Return how beams are made, and what the speed (m/s) of sound is taken for."""
+    """Describe the transducer and the assumed speed of sound (m/s)."""
     return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
 
 
@@ -48,7 +47,7 @@ def describe_tracks(
     limit: float,
     long_term: LongTermFilter | None,
 ) -> tuple[str, ...]:
-    """Return which tracks give a velocity: over the bottom, through the water, and the long term."""
+    """Describe the tracks over the bottom and through the water, and the long-term velocity."""
     ends = [f", up to {one.maximum_velocity:g} m/s" if one.maximum_velocity < math.inf else "" for one in both]
     through = f"water track: {modes[1]}{ends[1]}"
     if layer is not None:
@@ -62,7 +61,7 @@ def describe_tracks(
 
 
 def describe_times(reach: float | None, processing: float, rate: float) -> str:
-    """Return how many pings there are of a rate (Hz) where sound has to go `reach` m; None where it takes no time."""
+    """Describe the rate of pings (Hz) with sound that goes `reach` m; None if sound needs no time."""
     if reach is None:
         return "pings: one each tick, valid at it"
     slowest = min(rate, 1.0 / (2.0 * reach / SOUND_SPEED + processing))
@@ -71,7 +70,7 @@ def describe_times(reach: float | None, processing: float, rate: float) -> str:
 
 
 def describe_losses(strength: EchoStrength | None, dropout: float, reacquisition: float) -> tuple[str, ...]:
-    """Return why beams are lost: by the strength of their echo (dB), by chance, and for how long (s)."""
+    """Describe the loss of beams by a weak echo (dB) or by dropout, and its duration (s)."""
     found = []
     if strength is not None:
         loss = f"{strength.level:g} dB less 30 log r and {2.0 * strength.absorption:g} dB/m"
@@ -89,7 +88,7 @@ def describe_missing_values(figures: Sequence[str]) -> tuple[str, ...]:
 
 
 def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...]:
-    """Return what a description of a beam's noise over the bottom leaves out of either track."""
+    """Describe the errors of pings beside the noise over the bottom."""
     found = []
     for name, track, shown in (("bottom", bottom, True), ("water", water, False)):
         parts = [] if shown or track.noise.stddev == 0.0 else [f"stddev {track.noise.stddev:g} m/s"]
@@ -104,10 +103,9 @@ def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...
 def find_unreported_noise(
     modes: tuple[str, str], both: tuple[DopplerTrack, DopplerTrack]
 ) -> tuple[tuple[str, str], ...]:
-    """Return which tracks over the bottom and through the water give velocities without noise, and what that does.
+    """Return the tracks that give velocities without noise, with the reported deviation and the remedy.
 
-    Errors are those of the tracks: of a sheet without any, whatever its misalignment, noise of ranges and dropouts,
-    there is nothing to say.
+    There is no such warning for a spec without errors of the tracks.
     """
     found = []
     for name, mode, track in zip(("bottom", "water"), modes, both, strict=True):
@@ -125,7 +123,7 @@ def find_unreported_noise(
 def describe_systematic_errors(
     bottom: DopplerTrack, water: DopplerTrack, misalignment: Vector, spread: float
 ) -> tuple[str, ...]:
-    """Return what is added to the noise of each ping, and what is the same in every ping of a serial number."""
+    """Describe the errors beside the noise of a ping, and those of a serial number."""
     found = [*_describe_pings(bottom, water)]
     for name, track in (("bottom", bottom), ("water", water)):
         if track.long_term_scale + track.long_term_offset > 0.0:

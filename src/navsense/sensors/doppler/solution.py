@@ -1,23 +1,23 @@
-"""What one ping's beams tell together: velocity and its covariance, error velocity, altitude, course over ground.
+"""Solution of one ping: velocity and its covariance, error velocity, altitude, course over ground.
 
-Beam k looks along the unit vector u_k of the sensor's frame s and sees v_k = u_k . v + n_k, n_k of deviation sigma_k:
+Beam k along the unit vector u_k of the sensor's frame s measures v_k = u_k . v + n_k, with deviation sigma_k of n_k:
 
-    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, all alike where a sigma_k is 0
-    cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 where w_k = 1 / sigma_k^2
+    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, all equal if a sigma_k is 0
+    cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 if w_k = 1 / sigma_k^2
 
 over the valid beams, three or more that span space. Four beams at 30 degrees from the axis: sigma^2 diag(2, 2, 1/3).
 
-The error velocity is what the beams disagree by. With the residuals r_k of the solution with equal weights, C its
+The error velocity is the disagreement of the beams. With the residuals r_k of the solution with equal weights, C its
 covariance for beams of deviation 1, and a the mean axis:
 
     e = sign(r_1) sqrt(sum r_k^2 / (n - 3)) sqrt((tr C - a . C a) / 2)
 
-so that it has the mean square of a velocity across the axis. Four beams have one residual, and this is Teledyne RDI's
-d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for beams 1, 2 opposite each other and 3, 4 likewise. More
-beams have n - 3 of them: e is their root mean square. Three cannot disagree.
+It has the mean square of a velocity across the axis. Four beams have one residual, and this is Teledyne RDI's
+d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3, 4. More beams
+have n - 3 residuals: e is their root mean square. Three beams have none.
 
 The altitude is the vertical distance of the sensor's origin above the plane z = z0 + a x + b y, of least squares in z,
-through the points that the beams hit; it knows the attitude and the slope, but nothing of what lies between the beams.
+through the hits of the beams. It includes the attitude and the slope, but not the terrain between the beams.
 
     course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = Rz(heading) rotation_ws v_s
 
@@ -30,14 +30,14 @@ import math
 
 from navsense.kernels import kernel
 from navsense.rotation import rotate
-from navsense.sensors._doppler.beams import MIN_DETERMINANT
+from navsense.sensors.doppler.beams import MIN_DETERMINANT
 from navsense.typing import BoolArray, FloatArray, Vectors
 
 _MIN_SPREAD = 1e-12
-"""Least determinant of the spread of points seen from above, of trace 1: two of them in line to a millionth."""
+"""Smallest determinant of the horizontal spread of the hits, of trace 1: in line to a millionth."""
 
 _MIN_SHARE = 1e-6
-"""Share of all residuals below which one has no sign worth telling."""
+"""Share of all residuals below which one has no significant sign."""
 
 
 @kernel
@@ -100,7 +100,7 @@ def invert_symmetric(
 
 @kernel
 def _count_valid(axes: Vectors, valid: BoolArray) -> int:
-    """Return the number of valid beams, 0 where they do not span space."""
+    """Return the number of valid beams, 0 if they do not span space."""
     count = 0
     for k in range(valid.shape[0]):
         if valid[k]:
@@ -148,10 +148,10 @@ def solve_velocity(
     out: FloatArray,
     covariance: FloatArray,
 ) -> int:
-    """Write the velocity (3,) m/s and its covariance (3, 3) of one ping's valid beams (k,); return how many they are.
+    """Write the velocity (3,) m/s and its covariance (3, 3) from one ping's valid beams (k,); return their number.
 
-    `deviation` (k,) m/s is finite. Where fewer than three are valid, or they do not span space, all is NaN and none
-    is used.
+    `deviation` (k,) m/s is finite. If fewer than three are valid, or they do not span space, all is NaN and the number
+    is 0.
     """
     count = _count_valid(axes, valid)
     if count == 0:
@@ -178,7 +178,7 @@ def solve_velocity(
 
 @kernel
 def compute_error_velocity(axes: Vectors, velocity: FloatArray, valid: BoolArray) -> float:
-    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four, or where none spans."""
+    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four or no solution."""
     count = _count_valid(axes, valid)
     if count < 4:
         return math.nan
@@ -208,12 +208,12 @@ def compute_error_velocity(axes: Vectors, velocity: FloatArray, valid: BoolArray
 
 @kernel
 def _find_hit(
-    axes: Vectors, positions: Vectors, distance: FloatArray, k: int, w: float, x: float, y: float, z: float
+    axes: Vectors, positions: Vectors, beam_range: FloatArray, k: int, w: float, x: float, y: float, z: float
 ) -> tuple[float, float, float]:
-    """Return the place (m) that beam k hits, from the sensor's origin, along the axes of the world."""
-    px = positions[k, 0] + distance[k] * axes[k, 0]
-    py = positions[k, 1] + distance[k] * axes[k, 1]
-    pz = positions[k, 2] + distance[k] * axes[k, 2]
+    """Return the hit (m) of beam k relative to the sensor's origin, along the axes of the world."""
+    px = positions[k, 0] + beam_range[k] * axes[k, 0]
+    py = positions[k, 1] + beam_range[k] * axes[k, 1]
+    pz = positions[k, 2] + beam_range[k] * axes[k, 2]
     return rotate(w, x, y, z, px, py, pz)
 
 
@@ -221,21 +221,21 @@ def _find_hit(
 def compute_altitude(
     axes: Vectors,
     positions: Vectors,
-    distance: FloatArray,
+    beam_range: FloatArray,
     valid: BoolArray,
     w: float,
     x: float,
     y: float,
     z: float,
 ) -> float:
-    """Return the altitude (m) from slant ranges `distance` (k,) m, negative below the plane that the beams hit.
+    """Return the altitude (m) from ranges `beam_range` (k,) m, negative below the plane through the hits.
 
-    w x y z is rotation_ws. NaN where fewer than three beams are valid, and where what they hit stands upright.
+    w x y z is rotation_ws. NaN for fewer than three valid beams, and over a vertical plane.
     """
     count, mx, my, mz = 0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if valid[k]:
-            px, py, pz = _find_hit(axes, positions, distance, k, w, x, y, z)
+            px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
             count, mx, my, mz = count + 1, mx + px, my + py, mz + pz
     if count < 3:
         return math.nan
@@ -243,7 +243,7 @@ def compute_altitude(
     xx, xy, yy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if valid[k]:
-            px, py, pz = _find_hit(axes, positions, distance, k, w, x, y, z)
+            px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
             px, py, pz = px - mx, py - my, pz - mz
             xx += px * px
             xy += px * py
@@ -264,7 +264,7 @@ def compute_course_and_speed(
     """Return course (rad, from north clockwise, in [0, 2 pi)) and speed (m/s) over ground of a velocity in s.
 
     w x y z is rotation_ws, `heading` (rad) that of the world's x axis from east, counter-clockwise. The course is 0
-    where there is no speed.
+    without speed.
     """
     own_x, own_y, _ = rotate(w, x, y, z, vx, vy, vz)
     c, s = math.cos(heading), math.sin(heading)

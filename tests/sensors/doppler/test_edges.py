@@ -15,12 +15,18 @@ from navsense.errors import SensorError
 from navsense.noise.channel import Noise
 from navsense.pose import from_rpy
 from navsense.sensors import Cone
-from navsense.sensors._doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
-from navsense.sensors._doppler.echo_strength import EchoStrength
-from navsense.sensors._doppler.long_term_filter import MIN_DENSITY, LongTermFilter, filter_pings, make_state
-from navsense.sensors._doppler.message_options import MessageDialect
-from navsense.sensors._doppler.track import DopplerTrack
-from navsense.sensors._doppler.water_layer import WaterMassLayer
+from navsense.sensors.doppler import (
+    Beam,
+    Beams,
+    BeamWeighting,
+    DopplerTrack,
+    EchoStrength,
+    LongTermFilter,
+    MessageDialect,
+    WaterMassLayer,
+    make_janus_beams,
+)
+from navsense.sensors.doppler.long_term_filter import MIN_DENSITY, filter_pings, make_state
 from navsense.sensors.dvl import Dvl, TrackMode
 
 AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
@@ -95,7 +101,7 @@ def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -
 def test_an_error_velocity_limit_is_refused_in_words_that_hold() -> None:
     with pytest.raises(SensorError) as found:
         Dvl(error_velocity_limit=-1.0)
-    assert str(found.value) == "error_velocity_limit: -1.0; must be at least 0"
+    assert str(found.value) == "error_velocity_limit: -1.0; must be from 0 to 100000, or infinite for no limit"
 
 
 @pytest.mark.requirement("DVU-1")

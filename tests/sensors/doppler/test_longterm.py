@@ -12,14 +12,8 @@ from scipy.stats import chi2
 
 from navsense.errors import SensorError
 from navsense.kernels import INTERPRETED
-from navsense.sensors._doppler.beams import make_janus_beams
-from navsense.sensors._doppler.long_term_filter import (
-    STATE_SIZE,
-    LongTermFilter,
-    filter_pings,
-    make_state,
-    process_ping,
-)
+from navsense.sensors.doppler import LongTermFilter, make_janus_beams
+from navsense.sensors.doppler.long_term_filter import STATE_SIZE, filter_pings, make_state, process_ping
 from navsense.typing import FloatArray
 
 FALSE_ALARM = 1e-6

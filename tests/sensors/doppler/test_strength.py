@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from navsense.errors import SensorError
 from navsense.kernels import INTERPRETED
-from navsense.sensors._doppler.echo_strength import (
+from navsense.sensors.doppler import EchoStrength
+from navsense.sensors.doppler.beam_errors import (
     MIN_STRENGTH,
-    EchoStrength,
     compute_lock_probability,
     compute_noise_factor,
     compute_strength,

@@ -13,14 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense.errors import SensorError
 from navsense.pose import from_rpy
-from navsense.sensors._doppler.beams import (
-    Beam,
-    Beams,
-    BeamWeighting,
-    make_dsros_beams,
-    make_gazebo_beams,
-    make_janus_beams,
-)
+from navsense.sensors.doppler import Beam, Beams, BeamWeighting, make_dsros_beams, make_gazebo_beams, make_janus_beams
 from navsense.sensors.range import Cone, Fan
 
 THIRTY = math.radians(30.0)

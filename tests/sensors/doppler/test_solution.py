@@ -18,8 +18,8 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 from navsense.kernels import INTERPRETED
-from navsense.sensors._doppler.beams import make_gazebo_beams, make_janus_beams
-from navsense.sensors._doppler.solution import (
+from navsense.sensors.doppler import make_gazebo_beams, make_janus_beams
+from navsense.sensors.doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
     compute_error_velocity,

@@ -20,7 +20,7 @@ def test_the_weights_of_a_cell_spread_as_gate_and_pulse_do_together(size: float,
     spread = (size**2 + pulse**2) / 12.0
     off = []
     for samples in (16, 32, 64):
-        places, weights = DepthCells(count=3, size=size, transmit_length=pulse, samples=samples).weighted_places
+        places, weights = DepthCells(count=3, size=size, transmit_length=pulse, samples=samples).weighted_samples
         assert weights.sum() == pytest.approx(1.0, abs=1e-14)
         assert weights @ places == pytest.approx(0.0, abs=1e-14)
         off.append(float(weights @ places**2) / spread - 1.0)
@@ -31,6 +31,6 @@ def test_the_weights_of_a_cell_spread_as_gate_and_pulse_do_together(size: float,
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("size", "pulse"), PULSES)
 def test_the_five_of_the_default_spread_some_per_cent_more(size: float, pulse: float) -> None:
-    places, weights = DepthCells(count=3, size=size, transmit_length=pulse).weighted_places
+    places, weights = DepthCells(count=3, size=size, transmit_length=pulse).weighted_samples
     assert places.size == 5
     assert 0.03 < float(weights @ places**2) / ((size**2 + pulse**2) / 12.0) - 1.0 < 0.08

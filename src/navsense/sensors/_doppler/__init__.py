@@ -1,1 +1,0 @@
-"""The physics that every Doppler instrument of several slanted beams shares."""

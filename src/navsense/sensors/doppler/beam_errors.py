@@ -1,0 +1,197 @@
+"""Errors of velocities along beams: those of a DVL's track and of an ADCP's profile, and the strength of an echo.
+
+One ping of a track has the velocity
+
+    v_k' = v_k + errors of `noise` + long_term_scale w v_k + u_k . long_term_offset w     w: once for a serial number
+    sigma = (stddev + per_speed |v|) sqrt(rate / reference_rate) factor                   of one ping
+
+|v| is the speed relative to the bottom or water. `rate` is the rate of the ticks; without a reference rate it has no
+effect. `factor` is that of the echo strength. Data sheets give the single-ping deviation at some speeds: a floor and a
+part per m/s. They give the long-term accuracy as a share of the velocity and a floor. A "single ping" of a data sheet
+is often a mean over its interval: hence the root. The time that a ping waits for a deep bottom does not count.
+
+The strength of an echo from the bottom, its effect on a beam's velocity, and the probability of lock are
+
+    S = level - 30 log10 r - 2 absorption r + 20 log10 cos i            dB above the noise, r in m
+    rho = correlation s / (1 + s),   s = 10^(S / 10)
+    factor = sqrt((rho^-2 - 1) / (correlation^-2 - 1))                  1 for a strong echo
+    P(lock) = 1 / (1 + exp(-(S - threshold) / slope))                   of one beam in one ping
+
+Sound spreads spherically both ways, 40 log10 r, over a patch of bottom that grows with r. It loses `absorption` dB per
+metre each way. A rough bottom reflects cos^2 i at the angle i from its normal (Lambert's law). The velocity is the
+phase between two pulses. The deviation of the phase of a mean of M products of complex normals with correlation rho is
+sqrt((rho^-2 - 1) / (2 M)) for large M. Noise reduces the correlation. `correlation` is that of a strong echo, `level`
+the strength at 1 m and normal incidence without absorption.
+
+Sources: D. S. Zrnic (1977) for the phase, held against random numbers by the tests; H. Boehme et al., J. Acoust. Soc.
+Am. 77 (1985) 962, doi 10.1121/1.392064, for Lambert's law on a sandy bottom. No law of lock is published: the logistic
+one has its half at `threshold`, and `slope` (dB) is its width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Final
+
+from navsense.errors import SensorError
+from navsense.field_metadata import NON_NEGATIVE
+from navsense.kernels import kernel
+from navsense.noise.channel import NEUTRAL, Noise
+from navsense.sensors.doppler.specification import validate_reals
+from navsense.validation import MAX_MAGNITUDE, validate_types
+
+MIN_STRENGTH: Final = -100.0
+"""dB: weaker echoes have the noise of this strength."""
+
+NEPERS_PER_DECIBEL: Final = math.log(10.0) / 10.0
+"""Of a power."""
+
+
+@dataclass(frozen=True)
+class DopplerTrack:
+    """Errors of one track. Raises `SensorError` for invalid values.
+
+    noise: of a beam's velocity, m/s.
+    per_speed: deviation (m/s) per m/s of speed.
+    reference_rate: Hz at which the deviations hold; 0 for any rate.
+    reported_stddev: m/s, deviation of a beam in the reported covariance; 0 for the true one.
+    long_term_scale: deviation of the scale among serial numbers.
+    long_term_offset: m/s, deviation of the offset of each axis among serial numbers.
+    maximum_velocity: m/s relative to the bottom or water, above which no beam has a usable echo.
+    """
+
+    noise: Noise = NEUTRAL
+    per_speed: float = field(default=0.0, metadata=NON_NEGATIVE)
+    reference_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
+    reported_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+    long_term_scale: float = field(default=0.0, metadata=NON_NEGATIVE)
+    long_term_offset: float = field(default=0.0, metadata=NON_NEGATIVE)
+    maximum_velocity: float = field(default=math.inf, metadata=NON_NEGATIVE)
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        validate_types(self, "of a track")
+        for name in (one.name for one in fields(self)):
+            value = getattr(self, name)
+            if name not in ("noise", "maximum_velocity") and not 0.0 <= value < MAX_MAGNITUDE:
+                raise SensorError(f"{name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}")
+        if not self.maximum_velocity > 0.0:
+            raise SensorError("maximum_velocity of a track", self.maximum_velocity, allowed="must be above 0")
+
+    @property
+    def has_errors(self) -> bool:
+        """True if a measured velocity differs from the true one."""
+        limits = {"reference_rate": 0.0, "reported_stddev": 0.0, "maximum_velocity": math.inf}
+        return replace(self, noise=replace(self.noise, classic=False), **limits) != DopplerTrack()
+
+    @property
+    def is_white(self) -> bool:
+        """True if each ping has noise of its own."""
+        return self.noise.has_white_noise or self.per_speed > 0.0
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Errors of an ADCP's velocities along beams. Raises `SensorError` for invalid values.
+
+    stddev: m/s, of one ping.
+    long_term_scale: deviation of the scale among serial numbers.
+    long_term_offset: m/s, deviation of the offset of each axis among serial numbers.
+    """
+
+    stddev: float = 0.0
+    long_term_scale: float = 0.0
+    long_term_offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        given = ((f"{one.name} of a profiler's velocity", getattr(self, one.name)) for one in fields(self))
+        validate_reals(*((name, value, 0.0, MAX_MAGNITUDE) for name, value in given))
+
+    @property
+    def has_long_term_errors(self) -> bool:
+        """True if serial numbers differ."""
+        return self.long_term_scale + self.long_term_offset > 0.0
+
+
+def make_systematic_errors(spec: DopplerTrack | Accuracy, draws: Sequence[float]) -> list[float]:
+    """Return the scale and three offsets (m/s) of a serial number from four normal draws."""
+    scale, *offsets = draws
+    return [spec.long_term_scale * scale, *(spec.long_term_offset * offset for offset in offsets)]
+
+
+@dataclass(frozen=True)
+class EchoStrength:
+    """Strength of an echo. Raises `SensorError` for invalid values.
+
+    level: dB above the noise at 1 m.
+    absorption: dB/m, one way.
+    correlation: of a strong echo.
+    threshold, slope: dB, strength with a lock probability of 1/2, and the width of the transition.
+    """
+
+    level: float
+    absorption: float = 0.0
+    correlation: float = 0.9
+    threshold: float = 6.0
+    slope: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        given = ((f"{one.name} of the echo's strength", getattr(self, one.name)) for one in fields(self))
+        validate_reals(*((name, value, -MAX_MAGNITUDE, MAX_MAGNITUDE) for name, value in given))
+        if self.absorption < 0.0:
+            raise SensorError("absorption of the echo's strength (dB/m)", self.absorption, allowed="must be at least 0")
+        if not 0.0 < self.correlation < 1.0:
+            raise SensorError(
+                "correlation of the echo's strength", self.correlation, allowed="must be above 0 and below 1"
+            )
+        if not self.slope > 0.0:
+            raise SensorError("slope of the echo's strength (dB)", self.slope, allowed="must be above 0")
+
+    @property
+    def parameters(self) -> tuple[float, float, float, float, float]:
+        """Level, absorption, correlation, threshold and slope."""
+        level, absorption, correlation = float(self.level), float(self.absorption), float(self.correlation)
+        return level, absorption, correlation, float(self.threshold), float(self.slope)
+
+
+@kernel
+def compute_stddev(
+    base_stddev: float, per_speed: float, speed: float, rate: float, reference_rate: float, factor: float
+) -> float:
+    """Return the deviation (m/s) of a beam's velocity in one ping at a speed (m/s) and a rate (Hz)."""
+    sigma = (base_stddev + per_speed * speed) * factor
+    if reference_rate > 0.0:
+        sigma = sigma * math.sqrt(rate / reference_rate)
+    return sigma
+
+
+@kernel
+def compute_strength(level: float, absorption: float, distance: float, cosine: float) -> float:
+    """Return the strength (dB) of an echo from `distance` (m), with the cosine of its angle of incidence."""
+    if distance <= 0.0:
+        return math.inf
+    if cosine == 0.0:
+        return -math.inf
+    return level - 30.0 * math.log10(distance) - 2.0 * absorption * distance + 20.0 * math.log10(abs(cosine))
+
+
+@kernel
+def compute_noise_factor(strength: float, correlation: float) -> float:
+    """Return the factor of a velocity's deviation for an echo of a strength (dB)."""
+    noisier = 1.0 + math.exp(-NEPERS_PER_DECIBEL * max(strength, MIN_STRENGTH))
+    squared = correlation * correlation
+    return math.sqrt((noisier * noisier - squared) / (1.0 - squared))
+
+
+@kernel
+def compute_lock_probability(strength: float, threshold: float, slope: float) -> float:
+    """Return the probability of lock of a beam with an echo of a strength (dB)."""
+    over = (strength - threshold) / slope
+    if over < 0.0:
+        share = math.exp(over)
+        return share / (1.0 + share)
+    return 1.0 / (1.0 + math.exp(-over))

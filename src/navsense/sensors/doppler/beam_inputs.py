@@ -1,0 +1,105 @@
+"""True values of beams from velocities and ranges of the caller, without a world.
+
+    true_beam_velocity = u_k . v,   true_water_beam_velocity = u_k . w    v over the bottom, w through the water
+    incidence_cosine = |u_k . a|,   true_beam_range = (minimum + maximum) / 2    a the mean axis; without given ranges
+
+The bottom is square to the instrument's axis. Without a given attitude the instrument points straight down, with x
+level (to the east if its axis is z). Rows are valid at their own time. The first row is published at once, a later one
+if the echoes of the previous one are back: after 2 max(r) / c and the processing time. Transducers are at the sensor's
+origin, because the angular velocity is not known.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from navsense.errors import SensorError
+from navsense.kernels import kernel
+from navsense.sensors.plausibility import check_minimum, check_values
+from navsense.sensors.user_arrays import check_rows
+from navsense.typing import FloatArray, Quaternion, Quaternions, Vector, Vectors
+
+UNIT_TOLERANCE = 1e-6
+"""Tolerance of the length of an attitude."""
+
+
+@kernel
+def _project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray, out: FloatArray) -> None:
+    for n in range(beam_range.shape[0]):
+        x, y, z = velocity[n, 0], velocity[n, 1], velocity[n, 2]
+        for k in range(beam_range.shape[1]):
+            has_echo = beam_range[n, k] < math.inf
+            out[n, k] = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z if has_echo else math.nan
+
+
+def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -> FloatArray:
+    """Return velocities (n, k) m/s along beams with echoes from ranges (n, k) m; NaN without an echo."""
+    out = np.empty(beam_range.shape)
+    _project_velocity(axes, velocity, beam_range, out)
+    return out
+
+
+@kernel
+def _compute_listening_times(beam_range: FloatArray, sound_speed: float, reach: float, out: FloatArray) -> None:
+    for n in range(beam_range.shape[0]):
+        farthest = -math.inf
+        for k in range(beam_range.shape[1]):
+            if farthest < beam_range[n, k] <= reach:
+                farthest = beam_range[n, k]
+        out[n] = 2.0 * (farthest if farthest >= 0.0 else reach) / sound_speed
+
+
+def compute_listening_times(
+    beam_range: FloatArray, sound_speed: float, reach: float, processing_time: float
+) -> FloatArray:
+    """Return the times (n,) s from transmission to the reading; 0 for the first row.
+
+    A ping without an echo listens for one from `reach` (m).
+    """
+    out = np.empty(beam_range.shape[0])
+    _compute_listening_times(beam_range, sound_speed, reach, out)
+    out += processing_time
+    out[:1] = 0.0
+    return out
+
+
+def make_level_attitude(axis: Vector) -> Quaternion:
+    """Return the smallest rotation that points a unit vector of the sensor straight down."""
+    x, y, z = axis
+    if not z < 1.0 - UNIT_TOLERANCE:
+        return (0.0, 1.0, 0.0, 0.0)
+    length = math.sqrt(2.0 * (1.0 - z))
+    return (0.5 * length, -y / length, x / length, 0.0)
+
+
+def check_velocity(name: str, given: FloatArray, count: int) -> Vectors:
+    """Return velocities (n, 3). Raises `SensorError` for another shape or an implausible unit."""
+    rows = check_rows(name, given, (count, 3))
+    check_values("dvl", name, "m/s", rows)
+    return rows
+
+
+def check_beam_range(given: FloatArray | None, default: float, shape: tuple[int, int]) -> FloatArray:
+    """Return ranges (n, k) m, `default` if none are given. Raises `SensorError` for negative ranges."""
+    if given is None:
+        return np.full(shape, default)
+    rows = check_rows("beam_range", given, shape, require_finite=False)
+    check_minimum("beam_range", "m", rows)
+    return rows
+
+
+def check_attitude(given: FloatArray | None, axis: FloatArray, count: int) -> Quaternions:
+    """Return attitudes (n, 4), level ones if none are given. Raises `SensorError` for a length other than 1."""
+    if given is None:
+        x, y, z = axis.tolist()
+        return np.tile(make_level_attitude((x, y, z)), (count, 1))
+    rows = check_rows("orientation", given, (count, 4))
+    with np.errstate(over="ignore"):
+        square = (rows * rows).sum(axis=1)
+    wrong = np.nonzero(~(np.abs(square - 1.0) < 2.0 * UNIT_TOLERANCE))[0]
+    if wrong.size:
+        row = int(wrong[0])
+        raise SensorError(f"orientation of row {row}", rows[row].tolist(), allowed="must be a unit quaternion w x y z")
+    return rows

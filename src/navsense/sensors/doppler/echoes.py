@@ -1,0 +1,465 @@
+"""Echoes of the bottom along the beams of a Doppler instrument: range, angle and velocity of each beam, without errors.
+
+Transducer k is at p_k in the sensor's frame s. The origin of s is at x with velocity v and angular velocity omega in s:
+
+    x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k)
+
+Each ray d from x_k hits a body after r, at h, with the normal n and the body's velocity v_h; cos i = -d . n.
+
+    plane:    range sum g / sum (g / (r d . u)), means of -u . n and u . (v_k - v_h) over g, u the beam's axis
+    nearest:  the shortest r of the rays, cos i there, and u . (v_k - v_h)
+    pattern:  the range of `plane`; sums of w cos i and w d . (v_k - v_h) over that of w,
+              w = g cos^2 i 10^(-2 alpha r / 10)
+
+Velocities are positive if the sensor approaches the body. g is the share of a ray: equal shares, or the two-way pattern
+of the beam. cos^2 i is the reflection of a rough bottom (Lambert's law), alpha (dB/m) the absorption of the water, one
+way.
+
+The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With q the offset of a ray from the
+axis, d / (d . u) = u + q, a plane at distance h with the inward normal m gives 1 / (r d . u) = (m . u + m . q) / h. Its
+mean is that of the axis, m . u / h, because the rays lie evenly about the axis: the mean of q is 0. Rays beyond the
+reach count up to `MAX_RANGE_RATIO` times the nearest one, so that the reach cuts no footprint. A nearest ray is short,
+by 2.0 % of the range for a 4 degree beam at 30 degrees.
+
+A nearest ray lies off the axis on the side of the vertical. Its own velocity, taken for that along the axis, would read
+low by half the beam's width over tan(beam angle), 6 % for a 4 degree beam at 30 degrees. The mean velocity over a
+pattern does read low, by the terrain and absorption bias (Taudien and Bilen, IEEE J. Oceanic Eng. 43 (2018) 764, doi
+10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
+
+    cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
+
+There is no echo in air or from beyond the water's surface, and the surface itself gives none. Rays are straight.
+
+The echo received at t was transmitted 2 r / c earlier and left the bottom r / c earlier:
+
+    time_of_validity = t - mean(r) / c,   listening_time = 2 max(r) / c,   r along the axes at t, of beams with an echo
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from navsense import pose
+from navsense.environment.base import Environment
+from navsense.environment.terrain.scene import ray_error
+from navsense.kernels import kernel
+from navsense.motion.base import Motion, MotionBlock
+from navsense.rotation import cross, multiply, rotate
+from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
+from navsense.sensors.doppler.beams import Beams, BeamWeighting
+from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
+
+Fields: TypeAlias = tuple[Any, ...]
+"""Fields of a `NamedTuple`. Python passes plain tuples: Numba needs 4 us to find the type of a `NamedTuple`."""
+
+SOUND_SPEED = 1500.0
+"""m/s: the true speed of sound in a world without water."""
+
+_BATCH_SIZE = 1 << 13
+"""Rays that are cast together; their arrays fit into the cache."""
+
+MAX_RANGE_RATIO = 2.0
+"""Largest range of a ray beyond the reach that belongs to an echo, relative to the echo's nearest ray."""
+
+
+class Echoes(NamedTuple):
+    """Echoes of n pings of k beams; NaN without an echo."""
+
+    beam_range: FloatArray
+    """(n, k) m, infinite if the bottom is beyond the reach."""
+
+    incidence_cosine: FloatArray
+    """(n, k), of the angle from the bottom's normal."""
+
+    beam_velocity: FloatArray
+    """(n, k) m/s, positive if the sensor approaches the bottom."""
+
+    @property
+    def range_in_reach(self) -> FloatArray:
+        """Ranges (n, k) m within the reach, NaN for others."""
+        return np.where(np.isinf(self.beam_range), math.nan, self.beam_range)
+
+
+class EchoTiming(NamedTuple):
+    """Instants (n,) s at which the echoes of n pings left the bottom, and times (n,) s of listening for them."""
+
+    time_of_validity: Times
+    listening_time: FloatArray
+
+
+class FixedMotionBlock(NamedTuple):
+    """A motion that is known at one set of instants."""
+
+    block: MotionBlock
+    end: float = math.inf
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the block, whose instants (n,) s must be `time`."""
+        return self.block
+
+
+class SensorMotion(NamedTuple):
+    """Rotation (n, 4) of the sensor to the world, velocity (n, 3) m/s in the world, angular velocity (n, 3) rad/s."""
+
+    rotation: Quaternions
+    velocity: Vectors
+    angular_velocity: Vectors
+
+
+class BeamRays(NamedTuple):
+    """Axes (k, 3) and positions (k, 3) m of the beams; shares (k, m) of their rays, and cosines (k, m) to the axis."""
+
+    axes: Vectors
+    positions: Vectors
+    weights: FloatArray
+    cosines: FloatArray
+
+
+class RayHits(NamedTuple):
+    """Rays of a part of the pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
+
+    origin: Vectors
+    direction: Vectors
+    range: FloatArray
+    normal: Vectors
+    velocity: Vectors
+
+
+@kernel
+def _make_rays(
+    first: int,
+    position: Vectors,
+    rotation: Quaternions,
+    transducers: Vectors,
+    rays: FloatArray,
+    reach: float,
+    origin: Vectors,
+    direction: Vectors,
+    unit: Vectors,
+    limit: FloatArray,
+    row: IntArray,
+) -> int:
+    """Write the rays in the world, from ping `first` on, of transducers (k, 3) m and rays (k, m, 3) of the sensor.
+
+    `unit` receives the directions at length 1, `limit` the `reach` (m), `row` the ping of each ray. Returns the index
+    of the first invalid ray, or -1.
+    """
+    count = rays.shape[0] * rays.shape[1]
+    for n in range(origin.shape[0] // count):
+        p, q = position[first + n], rotation[first + n]
+        for k in range(rays.shape[0]):
+            a, b, c = rotate(q[0], q[1], q[2], q[3], transducers[k, 0], transducers[k, 1], transducers[k, 2])
+            a, b, c = p[0] + a, p[1] + b, p[2] + c
+            for m in range(rays.shape[1]):
+                i, j, h = rotate(q[0], q[1], q[2], q[3], rays[k, m, 0], rays[k, m, 1], rays[k, m, 2])
+                length = math.sqrt(i * i + j * j + h * h)
+                at: int = n * count + k * rays.shape[1] + m
+                origin[at, 0], origin[at, 1], origin[at, 2] = a, b, c
+                direction[at, 0], direction[at, 1], direction[at, 2] = i, j, h
+                if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
+                    return at
+                unit[at, 0], unit[at, 1], unit[at, 2] = i / length, j / length, h / length
+                limit[at], row[at] = reach, n
+    return -1
+
+
+@kernel
+def _stays_in_water(height: float, fall: float, distance: float, surface: float) -> bool:
+    """Return whether the path of an echo from `distance` (m) is all in water; `fall` is the descent per metre."""
+    return distance < math.inf and height <= surface and height - fall * distance <= surface
+
+
+@kernel
+def compute_transducer_velocity(
+    w: float, x: float, y: float, z: float, velocity: FloatArray, omega: FloatArray, position: FloatArray
+) -> tuple[float, float, float]:
+    """Return v + R_ws (omega x p) (m/s); w x y z is the quaternion of R_ws."""
+    a, b, c = cross(omega[0], omega[1], omega[2], position[0], position[1], position[2])
+    a, b, c = rotate(w, x, y, z, a, b, c)
+    return velocity[0] + a, velocity[1] + b, velocity[2] + c
+
+
+@kernel
+def _measure_nearest(
+    first: int, sensor_motion: Fields, beam_rays: Fields, reach: float, surface: float, ray_hits: Fields, fields: Fields
+) -> None:
+    """Write the echoes of the nearest of each beam's rays, from ping `first` on."""
+    motion, beams, hits, echoes = (
+        SensorMotion(*sensor_motion),
+        BeamRays(*beam_rays),
+        RayHits(*ray_hits),
+        Echoes(*fields),
+    )
+    axes, (count, rays) = beams.axes, beams.weights.shape
+    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+        q = motion.rotation[n]
+        w, x, y, z = q[0], q[1], q[2], q[3]
+        for k in range(count):
+            best, at, start = math.inf, -1, ((n - first) * count + k) * rays
+            for m in range(start, start + rays):
+                distance = hits.range[m]
+                if distance < best and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
+                    best, at = distance, m
+            if at < 0 or best > reach:
+                echoes.beam_range[n, k] = math.nan if at < 0 else math.inf
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
+                continue
+            d, f, v = hits.direction[at], hits.normal[at], hits.velocity[at]
+            a, b, c = compute_transducer_velocity(
+                w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
+            )
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            echoes.beam_range[n, k] = best
+            echoes.incidence_cosine[n, k] = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
+            echoes.beam_velocity[n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
+
+
+@kernel
+def _is_counted(weight: float, cosine: float, hits: RayHits, m: int, limit: float, surface: float) -> bool:
+    """Return whether ray m is part of an echo: it has a share, looks ahead and hits a body within a limit (m)."""
+    distance = hits.range[m]
+    return (
+        weight > 0.0
+        and cosine > 0.0
+        and distance <= limit
+        and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface)
+    )
+
+
+@kernel
+def _fit_axis_range(
+    weights: FloatArray, cosines: FloatArray, start: int, reach: float, surface: float, hits: RayHits
+) -> tuple[float, float]:
+    """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
+
+    `weights` and `cosines` (m,) are those of the rays from `start` on. The range is NaN without a hit.
+    """
+    limit, total, inverse = math.inf, 0.0, 0.0
+    for m in range(weights.shape[0]):
+        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
+            limit = hits.range[start + m]
+    limit = max(reach, MAX_RANGE_RATIO * limit)
+    for m in range(weights.shape[0]):
+        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
+            distance = hits.range[start + m]
+            if distance == 0.0:
+                return 0.0, limit
+            total += weights[m]
+            inverse += weights[m] / (distance * cosines[m])
+    return (total / inverse if total > 0.0 else math.nan), limit
+
+
+@kernel
+def _measure_footprint(
+    first: int,
+    sensor_motion: Fields,
+    beam_rays: Fields,
+    is_pattern: bool,
+    absorption: float,
+    reach: float,
+    surface: float,
+    ray_hits: Fields,
+    fields: Fields,
+) -> None:
+    """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
+    motion, beams, hits, echoes = (
+        SensorMotion(*sensor_motion),
+        BeamRays(*beam_rays),
+        RayHits(*ray_hits),
+        Echoes(*fields),
+    )
+    axes, (count, rays) = beams.axes, beams.weights.shape
+    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+        q = motion.rotation[n]
+        w, x, y, z = q[0], q[1], q[2], q[3]
+        for k in range(count):
+            weights, cosines, start = beams.weights[k], beams.cosines[k], ((n - first) * count + k) * rays
+            found, limit = _fit_axis_range(weights, cosines, start, reach, surface, hits)
+            echoes.beam_range[n, k] = found if found <= reach else found * math.inf
+            echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
+            if not found <= reach:
+                continue
+            a, b, c = compute_transducer_velocity(
+                w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
+            )
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            nearest, total, slant, along = math.inf, 0.0, 0.0, 0.0
+            for m in range(start, start + rays):
+                nearest = min(nearest, hits.range[m])
+            for m in range(start, start + rays):
+                if not _is_counted(weights[m - start], cosines[m - start], hits, m, limit, surface):
+                    continue
+                d, f, v, weight = hits.direction[m], hits.normal[m], hits.velocity[m], weights[m - start]
+                if is_pattern:
+                    cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
+                    # Relative to the loss at the nearest range: however far all are, some weight is left.
+                    weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (hits.range[m] - nearest))
+                    slant += weight * cosine
+                    along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
+                else:
+                    slant -= weight * (i * f[0] + j * f[1] + h * f[2])
+                    along += weight * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
+                total += weight
+            if is_pattern:
+                share = 1.0 / total if total > 0.0 else math.nan
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = share * slant, share * along
+            else:
+                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = slant / total, along / total
+
+
+@kernel
+def _compute_timing(
+    first: int,
+    beams: int,
+    ray_hits: Fields,
+    surface: float,
+    time: Times,
+    sound_speed: FloatArray,
+    reach: float,
+    fields: Fields,
+) -> None:
+    """Write the times of validity and of listening (s) from ping `first` on, neither before 0.
+
+    All beams transmit together: the echoes that come back first left the bottom first.
+    """
+    hits, timing = RayHits(*ray_hits), EchoTiming(*fields)
+    for n in range(first, first + hits.range.shape[0] // beams):
+        count, total, farthest = 0, 0.0, 0.0
+        for m in range((n - first) * beams, (n - first + 1) * beams):
+            distance = hits.range[m]
+            if _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
+                count, total, farthest = count + 1, total + distance, max(farthest, distance)
+        if count == 0:
+            count, total, farthest = 1, reach, reach
+        listening_time = 2.0 * farthest / sound_speed[n]
+        timing.listening_time[n] = listening_time
+        timing.time_of_validity[n] = max(time[n] - listening_time + total / count / sound_speed[n], 0.0)
+
+
+def _cast_rays(
+    block: MotionBlock,
+    part: slice,
+    time: Times,
+    transducers: Vectors,
+    rays: FloatArray,
+    environment: Environment,
+    maximum_range: float,
+    own_hull: bool,
+) -> Fields:
+    """Return the `RayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for an invalid position."""
+    instants = time[part]
+    count = instants.shape[0] * rays.shape[0] * rays.shape[1]
+    origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
+    limit, row, reach = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
+    bad = _make_rays(
+        part.start, block.position_w, block.rotation_wb, transducers, rays, reach, origin, direction, unit, limit, row
+    )
+    if bad >= 0:
+        raise ray_error(origin, direction, reach, bad)
+    excluded = (environment.hull,) if environment.hull and not own_hull else ()
+    hits = environment.scene.cast_unchecked(origin, unit, limit, row, instants, excluded)
+    return origin, direction, limit, hits.normal_w, hits.velocity_w
+
+
+def _split_pings(count: int, width: int) -> list[slice]:
+    """Return parts of `count` pings of `width` rays each, of at most `_BATCH_SIZE` rays or of one ping."""
+    rows = max(_BATCH_SIZE // width, 1)
+    return [slice(first, first + rows) for first in range(0, count, rows)]
+
+
+def get_surface_height(environment: Environment) -> float:
+    """Return the height (m) of the water's surface; infinite in a world without water."""
+    return math.inf if environment.water is None else environment.water.surface
+
+
+def find_echoes(
+    beams: Beams, motion: Motion, environment: Environment, time: Times, maximum_range: float, own_hull: bool
+) -> Echoes:
+    """Return the echoes from the bodies of the world at instants (n,) s, up to `maximum_range` (m, finite).
+
+    Without `own_hull` rays pass the sensor's own model. Raises `FieldError` if a body has no position there.
+    """
+    block, surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
+    rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
+    sensor_motion = (block.rotation_wb, block.velocity_w, block.angular_velocity_b)
+    arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
+    is_nearest = beams.weighting is BeamWeighting.NEAREST
+    is_pattern = beams.weighting is BeamWeighting.PATTERN
+    for part in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
+        hits = _cast_rays(block, part, time, beams.positions, rays, environment, math.inf, own_hull)
+        if is_nearest or (rays.shape[1] == 1 and not is_pattern):
+            _measure_nearest(part.start, sensor_motion, beam_rays, reach, surface, hits, arrays)
+        else:
+            absorption = NEPERS_PER_DECIBEL * beams.absorption
+            _measure_footprint(
+                part.start, sensor_motion, beam_rays, is_pattern, absorption, reach, surface, hits, arrays
+            )
+    return Echoes(*arrays)
+
+
+def compute_echo_timing(
+    beams: Beams,
+    motion: Motion,
+    environment: Environment,
+    time: Times,
+    maximum_range: float,
+    sound_speed: FloatArray,
+    own_hull: bool,
+) -> EchoTiming:
+    """Return the timing of pings whose echoes are complete at instants (n,) s.
+
+    The ranges are those along the beams' axes at these instants. This neglects the change of range in the meantime. A
+    ping without an echo listens for one from `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true one.
+    Raises `FieldError` if a body has no position there.
+    """
+    block, surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
+    timing, reach = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
+    for part in _split_pings(time.shape[0], axes.shape[0]):
+        hits = _cast_rays(block, part, time, beams.positions, axes, environment, reach, own_hull)
+        _compute_timing(part.start, axes.shape[0], hits, surface, time, sound_speed, reach, tuple(timing))
+    return timing
+
+
+def get_sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
+    """Return the true speed of sound (n,) m/s at a sensor; above the water that at its surface, 1500 without water.
+
+    Raises `FieldError` if the formula of the world's water is not valid there.
+    """
+    if environment.water is None:
+        return np.full(block.position_w.shape[0], SOUND_SPEED)
+    return environment.water.sound_speed_at(np.maximum(environment.water.surface - block.position_w[:, 2], 0.0))
+
+
+@lru_cache(maxsize=8)
+def _make_enu_rotation(heading: float) -> FloatArray:
+    """Return the rotation (4,) from the world's axes to east, north, up; x is at an angle (rad) from east."""
+    return np.array(pose.from_rpy(0.0, 0.0, heading))
+
+
+@kernel
+def _compute_platform_state(
+    velocity_w: Vectors, rotation_ws: Quaternions, heading: FloatArray, attitude: Quaternions, sensor_velocity: Vectors
+) -> None:
+    h = heading
+    for n in range(velocity_w.shape[0]):
+        w, x, y, z = rotation_ws[n, 0], rotation_ws[n, 1], rotation_ws[n, 2], rotation_ws[n, 3]
+        a, b, c, d = multiply(h[0], h[1], h[2], h[3], w, x, y, z)
+        attitude[n, 0], attitude[n, 1], attitude[n, 2], attitude[n, 3] = a, b, c, d
+        sensor_velocity[n, 0], sensor_velocity[n, 1], sensor_velocity[n, 2] = rotate(
+            w, -x, -y, -z, velocity_w[n, 0], velocity_w[n, 1], velocity_w[n, 2]
+        )
+
+
+def compute_platform_state(block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
+    """Return attitudes (n, 4) of the sensor in east, north, up, and its velocities (n, 3) m/s in its own frame.
+
+    `heading` (rad) is that of the world's x axis from east, counter-clockwise.
+    """
+    count = block.position_w.shape[0]
+    attitude, velocity = np.empty((count, 4)), np.empty((count, 3))
+    _compute_platform_state(block.velocity_w, block.rotation_wb, _make_enu_rotation(heading), attitude, velocity)
+    return attitude, velocity

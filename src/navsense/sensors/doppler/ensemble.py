@@ -1,0 +1,578 @@
+"""Ensembles of an ADCP: the schedule of their pings, the errors of each ping, and the means over the good pings.
+
+An ensemble has pings for the bottom and pings for the profile, in turn. Each listens for as long as sound needs to go
+`maximum_range` or to the end of the profile and back, or for the ping interval if that is longer. An ensemble is
+published after its last ping, at the first tick of a multiple of the number of ticks that it needs. Slot s of n is one
+for the bottom if
+
+    s bottom_pings mod n < bottom_pings,   n = bottom_pings + pings
+
+A ping for the profile is valid when the sound is in its middle cell, one for the bottom when it is half way to the
+maximum range. Each ping p, with its own attitude, has in cell m and beam k:
+
+    b = (1 + scale) (u.v + (c0 / c - 1) d) + u.offset + sigma factor w  d as in `ping`, factor as in `beam_errors`
+    S = level - 20 log10 r - 2 absorption r                                  dB above the noise, r in m along the beam
+    echo = 10 log10(1 + 10^(S / 10)),   rho = correlation s / (1 + s)
+
+Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell whose correlation is too low is
+lost, by the logistic law of the bottom's lock. The others are mapped to common heights if bin mapping is on:
+
+    x_mk = ((first + m size) cos_k / up_k - first) / size,   up_k = vertical part of u_k by the ping's own tilt
+
+Cell x_mk of the beam is as high as cell m of a level instrument; its velocity is that of the nearest cell, or linear
+between two. A ping is solved for a velocity with equal weights, rejected if its error velocity is too large, rotated by
+its own attitude, and averaged. The share of solved pings is the share of good ones. `SOME_BEAMS` to `ALL_BEAMS` are
+counted as RD Instruments count them.
+
+Sources: K. L. Deines, Backscatter Estimation Using Broadband Acoustic Doppler Current Profilers, Proc. IEEE Sixth
+Working Conf. on Current Measurement (1999) 249, for the echo; Gordon (`cells`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from navsense.kernels import kernel
+from navsense.noise.scheduled_faults import OFFSET_SUFFIX
+from navsense.rotation import multiply, rotate
+from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL, compute_lock_probability, compute_noise_factor
+from navsense.sensors.doppler.echoes import Fields
+from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
+
+BEAM, INSTRUMENT, SHIP, EARTH = range(4)
+"""Coordinate systems; the numbers are those of `ds_sensor_msgs/Adcp`."""
+
+UNMAPPED, NEAREST, LINEAR = range(3)
+"""Bin mappings."""
+
+SOME_BEAMS, REJECTED, UNSOLVED, ALL_BEAMS, OUTCOME_COUNT = range(5)
+"""Outcomes of a ping: solved with some beams, rejected by the error velocity, too few beams, solved with all beams."""
+
+_CELL_TOLERANCE: Final = 1e-9
+"""Of a cell: a position so near to a cell does not use its neighbour."""
+
+_MIN_RISE: Final = 1e-6
+"""Vertical part of a beam below which it has no mapped height."""
+
+OUTPUTS = (
+    ("velocity", "m3", "m/s"),
+    ("beam_velocity", "mk", "m/s"),
+    ("error_velocity", "m", "m/s"),
+    ("percent_good", "m", "1"),
+    ("solutions", "m4", "1"),
+    ("beam_percent_good", "mk", "1"),
+    ("echo", "mk", "dB"),
+    ("correlation", "mk", "1"),
+    ("bottom_range", "k", "m"),
+    ("bottom_velocity", "3", "m/s"),
+    ("bottom_beam_velocity", "k", "m/s"),
+    ("bottom_percent_good", "k", "1"),
+    ("bottom_solutions", "4", "1"),
+    ("orientation", "4", "1"),
+    ("cell_distance", "m", "m"),
+    ("beam_direction", "k3", "1"),
+    ("time_of_validity", "", "s"),
+    ("sound_speed", "", "m/s"),
+)
+"""Name, shape (m cells, k beams) and unit of each array of a reading."""
+
+RELATIVE_VELOCITY = ("relative_velocity", "m3", "m/s")
+"""One more array if `velocity` is motion-compensated: the velocity before compensation."""
+
+IDEAL_OUTPUTS = (
+    *("velocity", "beam_velocity", "error_velocity"),
+    *("bottom_range", "bottom_velocity", "bottom_beam_velocity"),
+)
+"""Outputs that have an ideal value, beside orientation, time and speed of sound."""
+
+SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
+"""Measurements of the beams that injected faults act on."""
+
+
+class CoordinateSystem(StrEnum):
+    """Axes of the velocities."""
+
+    BEAM = "beam"
+    INSTRUMENT = "instrument"
+    SHIP = "ship"
+    EARTH = "earth"
+
+
+class BinMapping(StrEnum):
+    """Mapping of the cells of tilted beams to common heights: none, the nearest cell, or linear between two."""
+
+    NONE = "none"
+    NEAREST = "nearest"
+    LINEAR = "linear"
+
+
+class PingSchedule(NamedTuple):
+    """Duration of an ensemble (s), and times of validity of its pings (s) after its beginning."""
+
+    duration: float
+    profile_times: FloatArray
+    bottom_times: FloatArray
+    mean_profile_time: float
+
+
+class EnsembleInputs(NamedTuple):
+    """True values of n ensembles that errors depend on: p pings for the profile, b for the bottom, m cells, k beams."""
+
+    true_beam_velocity: FloatArray
+    """(n, p, m, k) m/s through the water; NaN for an invalid cell."""
+
+    true_axial_velocity: FloatArray
+    """(n, p, m, k) m/s, the part of it from the instrument's axis."""
+
+    attitude: Quaternions
+    """(n, p, 4), sensor's frame to east, north, up."""
+
+    output_rotation: Quaternions
+    """(n, p, 4), sensor's frame to the axes of the velocities."""
+
+    true_bottom_range: FloatArray
+    """(n, b, k) m; NaN without an echo."""
+
+    true_bottom_beam_velocity: FloatArray
+    """(n, b, k) m/s; NaN without an echo."""
+
+    sensor_velocity: Vectors
+    """(n, b, 3) m/s in the sensor's frame."""
+
+    bottom_output_rotation: Quaternions
+    """(n, b, 4), sensor's frame to the axes of the velocities."""
+
+
+class EnsembleRules(NamedTuple):
+    """Choices and limits of the means: two choices, a number of beams, m/s, a share of the pings, m, m."""
+
+    coordinates: float
+    bin_mapping: float
+    min_beams: float
+    error_velocity_limit: float
+    min_good_share: float
+    minimum_range: float
+    maximum_range: float
+
+
+class ProfilerGeometry(NamedTuple):
+    """Axes (k, 3) of the beams, their mean (3,), cosines (k,) to it; distances (m,) m and size (m) of the cells."""
+
+    axes: Vectors
+    axis: FloatArray
+    cosines: FloatArray
+    distances: FloatArray
+    cell_size: float
+
+
+class EnsembleDraws(NamedTuple):
+    """First rows of the draws of two processes, -1 if one does not act; column (n,) of each ensemble; draws."""
+
+    noise_row: int
+    second_row: int
+    columns: IntArray
+    draws: FloatArray
+
+
+class ProfileOutputs(NamedTuple):
+    """Means of n ensembles over the pings of the profile, by their names in a reading."""
+
+    velocity: FloatArray
+    error_velocity: FloatArray
+    percent_good: FloatArray
+    solutions: FloatArray
+    beam_velocity: FloatArray
+    beam_percent_good: FloatArray
+
+
+class BottomOutputs(NamedTuple):
+    """Means of n ensembles over the pings for the bottom, by their names in a reading."""
+
+    bottom_velocity: Vectors
+    bottom_solutions: FloatArray
+    bottom_beam_velocity: FloatArray
+    bottom_range: FloatArray
+    bottom_percent_good: FloatArray
+
+
+def parse_shape(axes: str, cells: int, beams: int) -> int | tuple[int, ...]:
+    """Return the shape of a row of m cells and k beams; 0 for a scalar."""
+    sizes = tuple({"m": cells, "k": beams}.get(letter) or int(letter) for letter in axes)
+    if "m" in axes or len(sizes) > 1:
+        return sizes
+    return sizes[0] if sizes else 0
+
+
+def schedule_pings(
+    pings: int, bottom_pings: int, durations: tuple[float, float], delays: tuple[float, float]
+) -> PingSchedule:
+    """Return the schedule of an ensemble.
+
+    `durations` (s) are those of a ping for the profile and of one for the bottom, `delays` (s) their times of validity.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    total, passed = pings + bottom_pings, 0.0
+    for s in range(total):
+        kind = 1 if s * bottom_pings % total < bottom_pings else 0
+        found[kind].append(passed + delays[kind])
+        passed += durations[kind]
+    profile, bottom = found
+    return PingSchedule(passed, np.array(profile), np.array(bottom), math.fsum(profile) / len(profile))
+
+
+@kernel
+def compute_rotations(
+    rotation_ws: Quaternions,
+    heading: FloatArray,
+    reference: FloatArray,
+    coordinates: int,
+    attitude: Quaternions,
+    output_rotation: Quaternions,
+) -> None:
+    """Write rotations (q, 4) from the sensor's frame to east, north, up and to the axes of the velocities.
+
+    `heading` (4,) is the rotation from the world to east, north, up, `reference` (4,) from sensor to instrument.
+    """
+    h, r = heading, reference
+    for q in range(rotation_ws.shape[0]):
+        s = rotation_ws[q]
+        w, x, y, z = multiply(h[0], h[1], h[2], h[3], s[0], s[1], s[2], s[3])
+        attitude[q, 0], attitude[q, 1], attitude[q, 2], attitude[q, 3] = w, x, y, z
+        a, b, c, d = w, x, y, z
+        if coordinates == SHIP:
+            e, f, g, i = multiply(w, x, y, z, r[0], -r[1], -r[2], -r[3])
+            half = 0.5 * math.atan2(2.0 * (e * i + f * g), 1.0 - 2.0 * (g * g + i * i))
+            a, b, c, d = multiply(math.cos(half), 0.0, 0.0, -math.sin(half), w, x, y, z)
+        elif coordinates != EARTH:
+            a, b, c, d = r[0], r[1], r[2], r[3]
+        output_rotation[q, 0], output_rotation[q, 1], output_rotation[q, 2], output_rotation[q, 3] = a, b, c, d
+
+
+@kernel
+def compute_echo_effects(
+    strength: tuple[float, float, float, float, float],
+    slant_range: FloatArray,
+    stretch: FloatArray,
+    factor: FloatArray,
+    lock_probability: FloatArray,
+    echo: FloatArray,
+    correlation: FloatArray,
+) -> None:
+    """Write the factors of deviations of cells (n, m, k), their probabilities of lock, echoes (dB) and correlations.
+
+    `strength` has the numbers of an `EchoStrength`, `slant_range` (m, k) m is the assumed one, `stretch` (n,) c / c0.
+    """
+    level, absorption, highest, threshold, slope = strength
+    for n in range(factor.shape[0]):
+        for m in range(factor.shape[1]):
+            for k in range(factor.shape[2]):
+                r = slant_range[m, k] * stretch[n]
+                decibels = level - 20.0 * math.log10(r) - 2.0 * absorption * r
+                factor[n, m, k] = compute_noise_factor(decibels, highest)
+                lock_probability[n, m, k] = compute_lock_probability(decibels, threshold, slope)
+                echo[n, m, k] = max(decibels, 0.0) + 10.0 * math.log10(
+                    1.0 + math.exp(-NEPERS_PER_DECIBEL * abs(decibels))
+                )
+                correlation[n, m, k] = highest / (1.0 + math.exp(-NEPERS_PER_DECIBEL * decibels))
+
+
+@kernel
+def add_cell_errors(
+    true_velocity: FloatArray,
+    axial_velocity: FloatArray,
+    sound_ratio: FloatArray,
+    is_phased_array: bool,
+    axes: Vectors,
+    systematic: FloatArray,
+    stddev: float,
+    factor: FloatArray,
+    lock_probability: FloatArray,
+    ensemble_draws: Fields,
+    out: FloatArray,
+) -> None:
+    """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a lost cell.
+
+    `sound_ratio` (n,) is c0 / c, `systematic` (4,) a scale and three offsets. `factor` and `lock_probability` are
+    (n, m, k). The processes of the draws are noise and lock.
+    """
+    scale, offset, random = systematic[0], systematic[1:], EnsembleDraws(*ensemble_draws)
+    for n in range(out.shape[0]):
+        for p in range(out.shape[1]):
+            for m in range(out.shape[2]):
+                for k in range(out.shape[3]):
+                    row, column = (p * out.shape[2] + m) * out.shape[3] + k, random.columns[n]
+                    measured = true_velocity[n, p, m, k]
+                    measured += (sound_ratio[n] - 1.0) * (axial_velocity[n, p, m, k] if is_phased_array else measured)
+                    u = axes[k]
+                    measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
+                    if random.noise_row >= 0:
+                        measured += stddev * factor[n, m, k] * random.draws[random.noise_row + row, column]
+                    if random.second_row >= 0:
+                        draw = random.draws[random.second_row + row, column]
+                        if not draw < lock_probability[n, m, k]:
+                            measured = math.nan
+                    out[n, p, m, k] = measured
+
+
+@kernel
+def _interpolate_cell(profile: FloatArray, k: int, x: float, mapping: float) -> float:
+    """Return the velocity of beam k at cell `x` of a profile (m, k); NaN beyond its ends and in a lost cell."""
+    low = math.floor(x + 0.5)
+    if abs(x - low) <= _CELL_TOLERANCE or mapping == NEAREST:
+        return profile[low, k] if 0 <= low < profile.shape[0] else math.nan
+    low = math.floor(x)
+    if low < 0 or low + 1 >= profile.shape[0]:
+        return math.nan
+    between: float = profile[low, k] + (x - low) * (profile[low + 1, k] - profile[low, k])
+    return between
+
+
+@kernel
+def _compute_slant_factors(
+    attitude: FloatArray, geometry: ProfilerGeometry, is_mapped: bool, factors: FloatArray
+) -> None:
+    """Write the factors (k,) of slant ranges at which beams are as high as those of a level instrument, or NaN."""
+    w, x, y, z = attitude[0], attitude[1], attitude[2], attitude[3]
+    axes, axis = geometry.axes, geometry.axis
+    up = math.copysign(1.0, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2])
+    for k in range(axes.shape[0]):
+        rise = up * rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])[2]
+        factors[k] = 1.0
+        if is_mapped:
+            factors[k] = geometry.cosines[k] / rise if rise > _MIN_RISE else math.nan
+
+
+@kernel
+def _solve_beams(
+    rules: EnsembleRules,
+    axes: Vectors,
+    velocity: FloatArray,
+    stddev: FloatArray,
+    good: BoolArray,
+    solution: FloatArray,
+    covariance: FloatArray,
+) -> tuple[int, float]:
+    """Solve for a velocity from the valid beams (k,); return the outcome and the error velocity (m/s)."""
+    count = 0
+    for k in range(velocity.shape[0]):
+        good[k] = velocity[k] == velocity[k]
+        count += 1 if good[k] else 0
+    if count < rules.min_beams or solve_velocity(axes, velocity, stddev, good, solution, covariance) == 0:
+        return UNSOLVED, math.nan
+    error = compute_error_velocity(axes, velocity, good)
+    if abs(error) > rules.error_velocity_limit:
+        return REJECTED, error
+    return ALL_BEAMS if count == velocity.shape[0] else SOME_BEAMS, error
+
+
+@kernel
+def _divide_sums(rules: EnsembleRules, outputs: ProfileOutputs, n: int, m: int, pings: int) -> None:
+    """Turn the sums of cell m of ensemble n into means; NaN if too few pings are good."""
+    for k in range(outputs.beam_velocity.shape[2]):
+        count = outputs.beam_percent_good[n, m, k]
+        is_known = count > 0.0 and count / pings >= rules.min_good_share
+        outputs.beam_velocity[n, m, k] = outputs.beam_velocity[n, m, k] / count if is_known else math.nan
+        outputs.beam_percent_good[n, m, k] = count / pings
+    count = outputs.percent_good[n, m]
+    is_known = count > 0.0 and count / pings >= rules.min_good_share
+    for i in range(3):
+        has_axes = is_known and rules.coordinates != BEAM
+        outputs.velocity[n, m, i] = outputs.velocity[n, m, i] / count if has_axes else math.nan
+    if not is_known:
+        outputs.error_velocity[n, m] = math.nan
+    outputs.percent_good[n, m] = count / pings
+
+
+@kernel
+def compute_profile(
+    ensemble_rules: Fields,
+    profiler_geometry: Fields,
+    velocity: FloatArray,
+    attitude: FloatArray,
+    output_rotation: FloatArray,
+    fields: Fields,
+) -> None:
+    """Write the `ProfileOutputs` of measured velocities (n, p, m, k) m/s of pings."""
+    rules, geometry, outputs = (
+        EnsembleRules(*ensemble_rules),
+        ProfilerGeometry(*profiler_geometry),
+        ProfileOutputs(*fields),
+    )
+    axes, distances, (pings, beams) = geometry.axes, geometry.distances, (velocity.shape[1], velocity.shape[3])
+    cell, equal, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
+    good, factors = np.empty(beams, np.bool_), np.empty((pings, beams))
+    is_mapped = rules.bin_mapping != UNMAPPED and rules.coordinates != BEAM
+    outputs.velocity[:], outputs.error_velocity[:], outputs.percent_good[:] = 0.0, 0.0, 0.0
+    outputs.solutions[:], outputs.beam_velocity[:], outputs.beam_percent_good[:] = 0.0, 0.0, 0.0
+    for n in range(velocity.shape[0]):
+        for p in range(pings):
+            _compute_slant_factors(attitude[n, p], geometry, is_mapped, factors[p])
+        for m in range(distances.shape[0]):
+            errors = 0
+            for p in range(pings):
+                for k in range(beams):
+                    cell[k] = velocity[n, p, m, k]
+                    if cell[k] == cell[k]:
+                        outputs.beam_velocity[n, m, k] += cell[k]
+                        outputs.beam_percent_good[n, m, k] += 1.0
+                    if is_mapped:
+                        x = (distances[m] * factors[p, k] - distances[0]) / geometry.cell_size
+                        cell[k] = _interpolate_cell(velocity[n, p], k, x, rules.bin_mapping) if x == x else math.nan
+                outcome, error = _solve_beams(rules, axes, cell, equal, good, solution, covariance)
+                outputs.solutions[n, m, outcome] += 1.0
+                if outcome in (SOME_BEAMS, ALL_BEAMS):
+                    q = output_rotation[n, p]
+                    a, b, c = rotate(q[0], q[1], q[2], q[3], -solution[0], -solution[1], -solution[2])
+                    outputs.velocity[n, m, 0] += a
+                    outputs.velocity[n, m, 1] += b
+                    outputs.velocity[n, m, 2] += c
+                    outputs.percent_good[n, m] += 1.0
+                    if error == error:
+                        outputs.error_velocity[n, m] += error
+                        errors += 1
+            outputs.error_velocity[n, m] = outputs.error_velocity[n, m] / errors if errors > 0 else math.nan
+            for i in range(OUTCOME_COUNT):
+                outputs.solutions[n, m, i] /= pings
+            _divide_sums(rules, outputs, n, m, pings)
+
+
+@kernel
+def add_bottom_errors(
+    true_range: FloatArray,
+    true_velocity: FloatArray,
+    sensor_velocity: Vectors,
+    sound_ratio: FloatArray,
+    is_phased_array: bool,
+    axes: Vectors,
+    axis: FloatArray,
+    systematic: FloatArray,
+    stddevs: tuple[float, float],
+    ensemble_draws: Fields,
+    out: FloatArray,
+    out_range: FloatArray,
+) -> None:
+    """Write the measured velocities and ranges (n, b, k) of pings for the bottom.
+
+    `systematic` (4,) is a scale and three offsets. `stddevs` and the processes of the draws are those of velocity (m/s)
+    and range (m).
+    """
+    scale, offset, random = systematic[0], systematic[1:], EnsembleDraws(*ensemble_draws)
+    for n in range(out.shape[0]):
+        for p in range(out.shape[1]):
+            v = sensor_velocity[n, p]
+            forward = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]
+            for k in range(out.shape[2]):
+                u, row, column = axes[k], p * out.shape[2] + k, random.columns[n]
+                measured = true_velocity[n, p, k]
+                slant = u[0] * axis[0] + u[1] * axis[1] + u[2] * axis[2]
+                measured = measured + (sound_ratio[n] - 1.0) * (slant * forward if is_phased_array else measured)
+                measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
+                distance = true_range[n, p, k] * sound_ratio[n]
+                if random.noise_row >= 0:
+                    measured += stddevs[0] * random.draws[random.noise_row + row, column]
+                if random.second_row >= 0:
+                    distance += stddevs[1] * random.draws[random.second_row + row, column]
+                out[n, p, k], out_range[n, p, k] = measured, distance
+
+
+@kernel
+def compute_bottom(
+    ensemble_rules: Fields,
+    axes: Vectors,
+    true_range: FloatArray,
+    bottom_range: FloatArray,
+    velocity: FloatArray,
+    output_rotation: FloatArray,
+    fields: Fields,
+) -> None:
+    """Write the `BottomOutputs` of true and measured ranges (m) and measured velocities (m/s) of pings (n, b, k)."""
+    rules, outputs, (pings, beams) = EnsembleRules(*ensemble_rules), BottomOutputs(*fields), velocity.shape[1:]
+    beam, equal, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
+    good, lowest, highest = np.empty(beams, np.bool_), rules.minimum_range, rules.maximum_range
+    outputs.bottom_velocity[:], outputs.bottom_solutions[:], outputs.bottom_beam_velocity[:] = 0.0, 0.0, 0.0
+    outputs.bottom_range[:], outputs.bottom_percent_good[:] = 0.0, 0.0
+    for n in range(velocity.shape[0]):
+        count = 0
+        for p in range(pings):
+            for k in range(beams):
+                is_valid = lowest <= true_range[n, p, k] <= highest and lowest <= bottom_range[n, p, k] <= highest
+                beam[k] = velocity[n, p, k] if is_valid else math.nan
+                if is_valid:
+                    outputs.bottom_beam_velocity[n, k] += velocity[n, p, k]
+                    outputs.bottom_range[n, k] += bottom_range[n, p, k]
+                    outputs.bottom_percent_good[n, k] += 1.0
+            outcome = _solve_beams(rules, axes, beam, equal, good, solution, covariance)[0]
+            outputs.bottom_solutions[n, outcome] += 1.0
+            if outcome in (SOME_BEAMS, ALL_BEAMS):
+                q = output_rotation[n, p]
+                a, b, c = rotate(q[0], q[1], q[2], q[3], solution[0], solution[1], solution[2])
+                outputs.bottom_velocity[n, 0] += a
+                outputs.bottom_velocity[n, 1] += b
+                outputs.bottom_velocity[n, 2] += c
+                count += 1
+        for k in range(beams):
+            total = outputs.bottom_percent_good[n, k] if outputs.bottom_percent_good[n, k] > 0.0 else math.nan
+            outputs.bottom_beam_velocity[n, k] /= total
+            outputs.bottom_range[n, k] /= total
+            outputs.bottom_percent_good[n, k] = outputs.bottom_percent_good[n, k] / pings if pings > 0 else 0.0
+        for i in range(OUTCOME_COUNT):
+            outputs.bottom_solutions[n, i] = outputs.bottom_solutions[n, i] / pings if pings > 0 else 0.0
+        for i in range(3):
+            has_axes = count > 0 and rules.coordinates != BEAM
+            outputs.bottom_velocity[n, i] = outputs.bottom_velocity[n, i] / count if has_axes else math.nan
+
+
+def average_profile(
+    rules: EnsembleRules, geometry: ProfilerGeometry, inputs: EnsembleInputs, velocity: FloatArray
+) -> dict[str, AnyArray]:
+    """Return by name the means of n ensembles from measured velocities (n, p, m, k) m/s of their pings."""
+    n, _, m, k = velocity.shape
+    outputs = ProfileOutputs(
+        np.empty((n, m, 3)),
+        np.empty((n, m)),
+        np.empty((n, m)),
+        np.empty((n, m, OUTCOME_COUNT)),
+        np.empty((n, m, k)),
+        np.empty((n, m, k)),
+    )
+    compute_profile(tuple(rules), tuple(geometry), velocity, inputs.attitude, inputs.output_rotation, tuple(outputs))
+    return outputs._asdict()
+
+
+def average_bottom(
+    rules: EnsembleRules,
+    geometry: ProfilerGeometry,
+    inputs: EnsembleInputs,
+    bottom_range: FloatArray,
+    velocity: FloatArray,
+) -> dict[str, AnyArray]:
+    """Return by name the means of n ensembles from measured ranges m and velocities m/s (n, b, k) of their pings."""
+    n, _, k = velocity.shape
+    outputs = BottomOutputs(
+        np.empty((n, 3)), np.empty((n, OUTCOME_COUNT)), np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
+    )
+    rotation = inputs.bottom_output_rotation
+    compute_bottom(
+        tuple(rules), geometry.axes, inputs.true_bottom_range, bottom_range, velocity, rotation, tuple(outputs)
+    )
+    return outputs._asdict()
+
+
+def expand_rows(array: AnyArray, rows: IntArray, count: int) -> AnyArray:
+    """Return an array of `count` ticks with these rows, and NaN in the others."""
+    out = np.full((count, *array.shape[1:]), math.nan)
+    out[rows] = array
+    return out
+
+
+def add_faults(measured: tuple[FloatArray, ...], ideal: Mapping[str, AnyArray], emitted_rows: IntArray) -> None:
+    """Add the offsets of injected faults in the rows `emitted_rows` of `ideal` to measurements (n, p, ...) of pings."""
+    for name, array in zip(SOURCE_ARRAYS, measured, strict=True):
+        if f"{name}{OFFSET_SUFFIX}" in ideal:
+            np.add(array, ideal[f"{name}{OFFSET_SUFFIX}"][emitted_rows][:, None], out=array)

@@ -1,0 +1,871 @@
+"""Pings of a Doppler velocity log: from the echoes of its beams to the arrays of a reading.
+
+The velocity measured along a beam, for a true velocity u.v along its axis u and the mean axis a of all beams:
+
+    b = (1 + l) (u.v + u.(R - 1) v_s + (f c0 / c - 1) d) + u.o + sigma w
+    d = u.v, f = 1 of pistons,   d = (u.a) (a.v_s), f = cos j' / cos j of a phased array,   sin j' = (c / c0) sin j
+
+l and o are the long-term scale and offset of this serial number, and R is its misalignment. v_s is the velocity in the
+sensor's frame relative to the tracked bottom or water, which may move. c0 is the assumed speed of sound, c the true
+one, w a standard normal. A phased array steers by phase: the angle j' of a beam from a differs from the assumed angle
+j. An error of c0 then changes the velocity along a only. Its ranges are r c0 / (c f), over a bottom square to a.
+
+A beam is good if all of these hold:
+
+- Its range is within the limits, both the true range and the measured one.
+- The cosine of the angle of incidence is at least the minimum.
+- The echo is strong enough, and the ping of this beam does not drop out.
+- The speed is at most the maximum of the track.
+- The re-acquisition time since the last loss of lock has passed.
+
+A solution needs three good beams. It weights them by their reported deviations. A solution whose error velocity is
+above the limit is rejected.
+
+`receive_beams` computes the measured velocities and ranges, except for the slow errors of `noise.channels`.
+`solve_ping` computes the outputs, `solve_ideal_ping` those without errors. Python passes plain tuples to kernels:
+Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks.
+Inner kernels take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
+
+Random processes of a DVL beside those of its noise channels:
+
+| process | draws |
+|---|---|
+| `long_term` of `bottom`, `water` | per serial number: a scale and three offsets |
+| `misalignment` of `mounting` | per serial number: three angles |
+| `white` of `velocity_x`, `_y`, `_z` | per tick, in classic plug-ins, which add noise to the solved velocity |
+| `white` of `bottom_k`, `water_k` | per tick and beam |
+| `lock`, `dropout` of `beam_k` | per tick and beam, uniform |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from navsense.kernels import kernel
+from navsense.noise.scheduled_faults import OFFSET_SUFFIX
+from navsense.random_streams import RandomProcess
+from navsense.rotation import rotate
+from navsense.sensors.doppler.beam_errors import (
+    DopplerTrack,
+    compute_lock_probability,
+    compute_noise_factor,
+    compute_stddev,
+    compute_strength,
+)
+from navsense.sensors.doppler.beams import MIN_BEAMS
+from navsense.sensors.doppler.echoes import Fields
+from navsense.sensors.doppler.solution import (
+    compute_altitude,
+    compute_course_and_speed,
+    compute_error_velocity,
+    solve_velocity,
+)
+from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
+
+NEVER, ALWAYS, BEST, FALLBACK = range(4)
+"""Track modes, in the order of `TrackMode`."""
+
+PHYSICAL, UUV, DSROS = range(3)
+"""Rules: the physical model, or those of a classic plug-in."""
+
+NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = 0.0, 1.0, 2.0, 3.0
+"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them."""
+
+NO_TRACK, BOTTOM_TRACK, WATER_TRACK = 0.0, 1.0, 2.0
+"""Values of `velocity_mode`."""
+
+ROUNDING: Final = 1e-9
+"""s: tolerance for instants that are a whole number of ticks apart."""
+
+CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
+"""Factor from mean slant range to altitude in `dsros_dvl`, for beams at any angle."""
+
+PER_BEAM = -1
+"""Shape of an output with one value per beam."""
+
+OUTPUTS = (
+    ("velocity", 3, "m/s"),
+    ("velocity_covariance", (3, 3), "m^2/s^2"),
+    ("altitude", 0, "m"),
+    ("course", 0, "rad"),
+    ("speed", 0, "m/s"),
+    ("beam_range", PER_BEAM, "m"),
+    ("beam_velocity", PER_BEAM, "m/s"),
+    ("beam_valid", PER_BEAM, "1"),
+    ("range_validity", PER_BEAM, "1"),
+    ("beam_deviation", PER_BEAM, "m/s"),
+    ("water_beam_velocity", PER_BEAM, "m/s"),
+    ("water_beam_deviation", PER_BEAM, "m/s"),
+    ("num_good_beams", 0, "1"),
+    ("velocity_mode", 0, "1"),
+    ("error_velocity", 0, "m/s"),
+    ("long_term_velocity", 3, "m/s"),
+    ("long_term_covariance", (3, 3), "m^2/s^2"),
+    ("time_of_validity", 0, "s"),
+    ("water_velocity", 3, "m/s"),
+    ("water_velocity_covariance", (3, 3), "m^2/s^2"),
+    ("sound_speed", 0, "m/s"),
+    ("water_time_of_validity", 0, "s"),
+    ("water_far", 0, "m"),
+)
+"""Name, shape and unit of each array of a reading."""
+
+IDEAL_OUTPUTS = (
+    *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
+    *("error_velocity", "water_velocity", "water_beam_velocity"),
+)
+"""Outputs that have an ideal value, beside `time_of_validity` and `sound_speed`."""
+
+SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
+"""Measurements of the beams that injected faults act on, in the order of the noise channels."""
+
+
+class EchoInputs(NamedTuple):
+    """True values of n pings of k beams that the errors of beams depend on; NaN without an echo."""
+
+    true_beam_range: FloatArray
+    """(n, k) m; infinite beyond the maximum range."""
+
+    incidence_cosine: FloatArray
+    """(n, k), of the angle from the bottom's normal."""
+
+    true_beam_velocity: FloatArray
+    """(n, k) m/s relative to the bottom."""
+
+    true_water_beam_velocity: FloatArray
+    """(n, k) m/s relative to the water."""
+
+    sensor_velocity: Vectors
+    """(n, 3) m/s in the sensor's frame, relative to the world."""
+
+    sound_speed: FloatArray
+    """(n,) m/s."""
+
+
+class PlatformInputs(NamedTuple):
+    """True values of n pings that solutions depend on."""
+
+    attitude: Quaternions
+    """(n, 4), sensor's frame to east, north, up."""
+
+    sensor_velocity: Vectors
+    """(n, 3) m/s in the sensor's frame, relative to the world."""
+
+    bottom_time_of_validity: Times
+    """(n,) s, when the echoes left the bottom."""
+
+    layer_time_of_validity: Times
+    """(n,) s, when the echoes left the middle of the water-mass layer."""
+
+    layer_far_boundary: FloatArray
+    """(n,) m along the instrument's axis; NaN without a layer."""
+
+    sound_speed: FloatArray
+    """(n,) m/s."""
+
+
+class TrackParameters(NamedTuple):
+    """Errors of one track, see `DopplerTrack`; `stddev` (m/s) at rest and at the rate of the ticks."""
+
+    stddev: float
+    per_speed: float
+    reference_rate: float
+    maximum_velocity: float
+
+
+class ReceiverParameters(NamedTuple):
+    """Properties of the instrument that the errors of beams depend on.
+
+    `assumed_sound_speed` (m/s) is 0 for the true speed. The next five are those of `EchoStrength`, all 0 without one.
+    """
+
+    assumed_sound_speed: float
+    level: float
+    absorption: float
+    correlation: float
+    threshold: float
+    slope: float
+    has_strength: bool
+    is_phased_array: bool
+
+
+class PingRules(NamedTuple):
+    """Limits and choices of a solution: m, a cosine, m/s, s, a probability, two modes, the rules, m/s."""
+
+    minimum_range: float
+    maximum_range: float
+    min_incidence_cosine: float
+    error_velocity_limit: float
+    reacquisition_time: float
+    dropout_probability: float
+    bottom_mode: float
+    water_mode: float
+    dialect: float
+    bottom_reported_stddev: float
+    water_reported_stddev: float
+    assumed_sound_speed: float
+
+
+class BeamGeometry(NamedTuple):
+    """Axes (k, 3) and positions (k, 3) m of the beams, their mean axis (3,), and the rotation (4,) to output axes."""
+
+    axes: Vectors
+    positions: Vectors
+    axis: FloatArray
+    output_rotation: FloatArray
+
+
+class SerialErrors(NamedTuple):
+    """Errors of one serial number: misalignment (4,), and (2, 4) a scale and three offsets of both tracks."""
+
+    misalignment: FloatArray
+    systematic: FloatArray
+
+
+class DrawRows(NamedTuple):
+    """Rows (k,) of the draws of each beam; -1 if the process does not act."""
+
+    bottom_noise: IntArray
+    water_noise: IntArray
+    lock: IntArray
+    dropout: IntArray
+
+
+class AxisNoise(NamedTuple):
+    """Noise that a classic plug-in adds to solved velocities: stddev (m/s), rows of the draws of x, y, z, draws."""
+
+    stddev: float
+    rows: IntArray
+    draws: FloatArray
+
+
+NO_AXIS_NOISE: Fields = (0.0, np.full(3, -1), np.empty((0, 0)))
+"""Fields of `AxisNoise` without noise."""
+
+
+class ReceivedBeams(NamedTuple):
+    """Measurements of n pings of k beams, (n, k) each: m, a cosine, m/s, probability and uniform draws of lock."""
+
+    true_beam_range: FloatArray
+    incidence_cosine: FloatArray
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    water_beam_velocity: FloatArray
+    beam_deviation: FloatArray
+    water_beam_deviation: FloatArray
+    lock_probability: FloatArray
+    lock_draw: FloatArray
+    dropout_draw: FloatArray
+
+
+class BeamOutputs(NamedTuple):
+    """Outputs of n pings per beam, (n, k) each; the second block of `OutputBlocks`."""
+
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    beam_valid: FloatArray
+    beam_deviation: FloatArray
+    water_beam_velocity: FloatArray
+    water_beam_deviation: FloatArray
+    range_validity: FloatArray
+
+
+class SolutionOutputs(NamedTuple):
+    """Outputs of n pings from solved velocities."""
+
+    altitude: FloatArray
+    course: FloatArray
+    speed: FloatArray
+    num_good_beams: FloatArray
+    velocity_mode: FloatArray
+    error_velocity: FloatArray
+    velocity: Vectors
+    water_velocity: Vectors
+    velocity_covariance: FloatArray
+    water_velocity_covariance: FloatArray
+
+
+class PingOutputs(NamedTuple):
+    """Arrays of n pings by their names in a reading, in the order of `OutputBlocks`."""
+
+    altitude: FloatArray
+    course: FloatArray
+    speed: FloatArray
+    num_good_beams: FloatArray
+    velocity_mode: FloatArray
+    error_velocity: FloatArray
+    time_of_validity: FloatArray
+    sound_speed: FloatArray
+    water_time_of_validity: FloatArray
+    water_far: FloatArray
+    beam_range: FloatArray
+    beam_velocity: FloatArray
+    beam_valid: FloatArray
+    beam_deviation: FloatArray
+    water_beam_velocity: FloatArray
+    water_beam_deviation: FloatArray
+    range_validity: FloatArray
+    velocity: Vectors
+    water_velocity: Vectors
+    long_term_velocity: Vectors
+    velocity_covariance: FloatArray
+    water_velocity_covariance: FloatArray
+    long_term_covariance: FloatArray
+
+
+class OutputBlocks(NamedTuple):
+    """Memory of `PingOutputs`: scalars (10, n), per beam (7, n, k), vectors (3, n, 3), covariances (3, n, 3, 3)."""
+
+    scalars: FloatArray
+    per_beam: FloatArray
+    vectors: FloatArray
+    covariances: FloatArray
+
+
+def allocate_outputs(pings: int, beams: int) -> tuple[Fields, PingOutputs]:
+    """Return memory for the outputs of pings, and the outputs in it."""
+    blocks = (
+        np.empty((10, pings)),
+        np.empty((7, pings, beams)),
+        np.empty((3, pings, 3)),
+        np.empty((3, pings, 3, 3)),
+    )
+    return blocks, PingOutputs(*blocks[0], *blocks[1], *blocks[2], *blocks[3])
+
+
+@kernel
+def _name_received(block: FloatArray) -> ReceivedBeams:
+    """Return the measurements in a block (10, n, k)."""
+    return ReceivedBeams(
+        block[0], block[1], block[2], block[3], block[4], block[5], block[6], block[7], block[8], block[9]
+    )
+
+
+@kernel
+def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float, emitted: BoolArray) -> float:
+    """Write which ticks (n,) s publish a ping; return the instant (s) of the last one.
+
+    A ping goes out `listening_time` (n,) s before the tick at which its last echo is back, and not before the previous
+    ping is published: the rate falls with depth.
+    """
+    for n in range(time.shape[0]):
+        emitted[n] = time[n] - listening_time[n] >= last - ROUNDING
+        if emitted[n]:
+            last = time[n]
+    return last
+
+
+@kernel
+def compute_steering_ratio(slant: float, ratio: float) -> float:
+    """Return cos j' / cos j of a phased array's beam: `slant` is cos j, `ratio` is c0 / c."""
+    sine = (1.0 - slant * slant) / (ratio * ratio)
+    return math.sqrt(1.0 - sine) / slant if sine < 1.0 else math.nan
+
+
+@kernel
+def _receive_track(
+    track: TrackParameters,
+    is_phased_array: bool,
+    rate: float,
+    geometry: BeamGeometry,
+    misalignment: FloatArray,
+    systematic: FloatArray,
+    sensor_velocity: Vectors,
+    sound_ratio: FloatArray,
+    noise: tuple[FloatArray, IntArray, FloatArray],
+    true_velocity: FloatArray,
+    velocity: FloatArray,
+    stddev: FloatArray,
+    is_too_fast: BoolArray,
+) -> None:
+    """Write measured beam velocities (k, n) m/s of a track and their deviations (n, k) m/s, see the module.
+
+    `noise` has the factors (n, k) of the deviations, the rows (k,) of the normal draws, and the draws. The velocity
+    relative to the tracked bottom or water is solved from `true_velocity` (n, k). With fewer than three of these it is
+    `sensor_velocity` (n, 3). `is_too_fast` (n,) marks pings above the maximum speed of the track.
+    """
+    factor, rows, draws = noise
+    axes, axis, count = geometry.axes, geometry.axis, geometry.axes.shape[0]
+    is_misaligned = misalignment[1] != 0.0 or misalignment[2] != 0.0 or misalignment[3] != 0.0
+    scale, offset = systematic[0], systematic[1:]
+    good, equal, solved, covariance = np.empty(count, np.bool_), np.zeros(count), np.empty(3), np.empty((3, 3))
+    for n in range(true_velocity.shape[0]):
+        for k in range(count):
+            good[k] = true_velocity[n, k] == true_velocity[n, k]
+        if solve_velocity(axes, true_velocity[n], equal, good, solved, covariance) < MIN_BEAMS:
+            solved[:] = sensor_velocity[n]
+        x, y, z = solved[0], solved[1], solved[2]
+        speed = math.sqrt(x * x + y * y + z * z)
+        forward = axis[0] * x + axis[1] * y + axis[2] * z
+        dx, dy, dz = 0.0, 0.0, 0.0
+        if is_misaligned:
+            rx, ry, rz = rotate(misalignment[0], misalignment[1], misalignment[2], misalignment[3], x, y, z)
+            dx, dy, dz = rx - x, ry - y, rz - z
+        for k in range(count):
+            ux, uy, uz = axes[k, 0], axes[k, 1], axes[k, 2]
+            stddev[n, k] = compute_stddev(
+                track.stddev, track.per_speed, speed, rate, track.reference_rate, factor[n, k]
+            )
+            scaled, ratio = true_velocity[n, k], sound_ratio[n]
+            if is_phased_array:
+                slant = ux * axis[0] + uy * axis[1] + uz * axis[2]
+                scaled, ratio = slant * forward, sound_ratio[n] * compute_steering_ratio(slant, sound_ratio[n])
+            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled
+            measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
+            if rows[k] >= 0:
+                measured += stddev[n, k] * draws[rows[k], n]
+            velocity[k, n] = measured
+        is_too_fast[n] = speed > track.maximum_velocity
+
+
+@kernel
+def _compute_echo_effects(receiver: ReceiverParameters, received: ReceivedBeams, factor: FloatArray) -> None:
+    """Write the factors (n, k) of the deviations, and the probabilities of lock."""
+    for n in range(factor.shape[0]):
+        for k in range(factor.shape[1]):
+            strength = compute_strength(
+                receiver.level, receiver.absorption, received.true_beam_range[n, k], received.incidence_cosine[n, k]
+            )
+            factor[n, k] = compute_noise_factor(strength, receiver.correlation)
+            received.lock_probability[n, k] = compute_lock_probability(strength, receiver.threshold, receiver.slope)
+
+
+@kernel
+def _select_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatArray) -> None:
+    """Write the draws (n, k) of rows (k,), or `default` for a process that does not act."""
+    for k in range(rows.shape[0]):
+        for n in range(out.shape[0]):
+            out[n, k] = draws[rows[k], n] if rows[k] >= 0 else default
+
+
+@kernel
+def receive_beams(
+    tracks: tuple[Fields, Fields],
+    receiver_parameters: Fields,
+    rate: float,
+    beam_geometry: Fields,
+    serial_errors: Fields,
+    echo_inputs: Fields,
+    draw_rows: Fields,
+    draws: FloatArray,
+    block: FloatArray,
+    measured: FloatArray,
+) -> None:
+    """Write the measurements of n pings of k beams without their slow errors.
+
+    `measured` (3 k, n) receives what the noise channels act on: velocities over the bottom and through the water (m/s),
+    and ranges (m). `block` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
+    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `SerialErrors`, `EchoInputs` and
+    `DrawRows`. `rate` (Hz) is that of the ticks.
+    """
+    bottom, water, receiver = (
+        TrackParameters(*tracks[0]),
+        TrackParameters(*tracks[1]),
+        ReceiverParameters(*receiver_parameters),
+    )
+    geometry, serial, rows = BeamGeometry(*beam_geometry), SerialErrors(*serial_errors), DrawRows(*draw_rows)
+    echo, received = EchoInputs(*echo_inputs), _name_received(block)
+    pings, beams = echo.true_beam_range.shape
+    block[0], block[1], block[7] = echo.true_beam_range, echo.incidence_cosine, 1.0
+    ratio, factor, is_too_fast = np.ones(pings), np.ones((pings, beams)), np.empty(pings, np.bool_)
+    if receiver.assumed_sound_speed > 0.0:
+        for n in range(pings):
+            ratio[n] = receiver.assumed_sound_speed / echo.sound_speed[n]
+    if receiver.has_strength:
+        _compute_echo_effects(receiver, received, factor)
+    phased, turned = receiver.is_phased_array, serial.misalignment
+    noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_deviation, is_too_fast)
+    _receive_track(
+        bottom, phased, rate, geometry, turned, serial.systematic[0], echo.sensor_velocity, ratio, noise,
+        echo.true_beam_velocity, *out,
+    )  # fmt: skip
+    for n in range(pings):
+        if is_too_fast[n]:
+            received.lock_probability[n] = 0.0
+    factor[:] = 1.0
+    noise = (factor, rows.water_noise, draws)
+    out = (measured[beams : 2 * beams], received.water_beam_deviation, is_too_fast)
+    _receive_track(
+        water, phased, rate, geometry, turned, serial.systematic[1], echo.sensor_velocity, ratio, noise,
+        echo.true_water_beam_velocity, *out,
+    )  # fmt: skip
+    _select_draws(rows.lock, draws, 0.0, received.lock_draw)
+    _select_draws(rows.dropout, draws, 1.0, received.dropout_draw)
+    axes, axis = geometry.axes, geometry.axis
+    for n in range(pings):
+        for k in range(beams):
+            if is_too_fast[n]:
+                measured[beams + k, n] = math.nan
+            slant = axes[k, 0] * axis[0] + axes[k, 1] * axis[1] + axes[k, 2] * axis[2]
+            distance = echo.true_beam_range[n, k] if echo.true_beam_range[n, k] < math.inf else math.nan
+            measured[2 * beams + k, n] = (
+                distance * ratio[n] / (compute_steering_ratio(slant, ratio[n]) if phased else 1.0)
+            )
+
+
+@kernel
+def _classify_range(rules: PingRules, received: ReceivedBeams, n: int, k: int) -> float:
+    """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
+    true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
+    if not (received.dropout_draw[n, k] >= rules.dropout_probability and true == true):
+        return NO_ECHO
+    if true < rules.minimum_range or true > rules.maximum_range:
+        return TOO_LOW if true < rules.minimum_range else TOO_HIGH
+    if not (
+        received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        and received.lock_draw[n, k] < received.lock_probability[n, k]
+    ):
+        return NO_ECHO
+    if measured < rules.minimum_range or measured > rules.maximum_range:
+        return TOO_LOW if measured < rules.minimum_range else TOO_HIGH
+    return NO_ECHO
+
+
+@kernel
+def _select_good_beams(
+    rules: PingRules,
+    received: ReceivedBeams,
+    n: int,
+    time: float,
+    unlocked_until: FloatArray,
+    good: BoolArray,
+    outputs: BeamOutputs,
+) -> int:
+    """Write which beams (2, k) of ping n are good over the bottom and through the water; return the first number.
+
+    `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
+    """
+    count, is_uuv = 0, rules.dialect == UUV
+    lowest, highest = rules.minimum_range, rules.maximum_range
+    for k in range(good.shape[1]):
+        true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
+        is_good = lowest <= true <= highest and received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        if is_uuv:
+            measured = min(max(measured if is_good else (lowest if true < lowest else highest), lowest), highest)
+        else:
+            is_good = is_good and lowest <= measured <= highest
+        is_kept = received.dropout_draw[n, k] >= rules.dropout_probability
+        is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and is_kept
+        if not is_good:
+            unlocked_until[k] = time + rules.reacquisition_time
+        is_good = is_good and (time >= unlocked_until[k] - ROUNDING or rules.reacquisition_time == 0.0)
+        water_velocity = received.water_beam_velocity[n, k]
+        good[0, k], good[1, k] = is_good, is_kept and water_velocity == water_velocity
+        outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
+        outputs.beam_velocity[n, k] = received.beam_velocity[n, k] if is_good else math.nan
+        outputs.beam_deviation[n, k] = received.beam_deviation[n, k] if is_good else math.nan
+        outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
+        if rules.water_mode != NEVER and good[1, k]:
+            outputs.water_beam_velocity[n, k] = water_velocity
+            outputs.water_beam_deviation[n, k] = received.water_beam_deviation[n, k]
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(rules, received, n, k)
+        count += 1 if is_good else 0
+    return count
+
+
+@kernel
+def _solve_track(
+    rules: PingRules,
+    axes: Vectors,
+    velocity: FloatArray,
+    stddev: FloatArray,
+    good: BoolArray,
+    out: FloatArray,
+    covariance: FloatArray,
+) -> bool:
+    """Write a velocity (3,) and its covariance (3, 3); return whether there is a solution that is not rejected."""
+    used = solve_velocity(axes, velocity, stddev, good, out, covariance)
+    if used < MIN_BEAMS or (rules.dialect == DSROS and used < axes.shape[0]):
+        return False
+    limit = rules.error_velocity_limit
+    return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
+
+
+@kernel
+def _rotate_solution(
+    rotation: FloatArray, vector: FloatArray, covariance: FloatArray, out: FloatArray, out_covariance: FloatArray
+) -> None:
+    """Write a velocity (3,) and its covariance (3, 3) rotated by a quaternion (4,)."""
+    w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
+    out[0], out[1], out[2] = rotate(w, x, y, z, vector[0], vector[1], vector[2])
+    for j in range(3):
+        a, b, c = rotate(w, x, y, z, covariance[0, j], covariance[1, j], covariance[2, j])
+        out_covariance[0, j], out_covariance[1, j], out_covariance[2, j] = a, b, c
+    for i in range(3):
+        a, b, c = rotate(w, x, y, z, out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2])
+        out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2] = a, b, c
+
+
+@kernel
+def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
+    """Return whether the mode is `BEST` and the water track has the smaller variance."""
+    if rules.bottom_mode != BEST or rules.water_mode == FALLBACK:
+        return False
+    bottom, water = covariance[0], covariance[1]
+    is_better: bool = water[0, 0] + water[1, 1] + water[2, 2] < bottom[0, 0] + bottom[1, 1] + bottom[2, 2]
+    return is_better
+
+
+@kernel
+def _compute_altitude(
+    rules: PingRules, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
+) -> float:
+    """Return the altitude (m) by the rules from ranges (k,) m; NaN if it is out of range."""
+    if rules.dialect == PHYSICAL:
+        return compute_altitude(geometry.axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
+    total, count, lowest, highest = 0.0, 0, 0, 0
+    for k in range(good.shape[0]):
+        if rules.dialect == UUV or good[k]:
+            total += beam_range[k]
+            count += 1
+            lowest += 1 if beam_range[k] == rules.minimum_range else 0
+            highest += 1 if beam_range[k] == rules.maximum_range else 0
+    if count == 0 or (rules.dialect == UUV and max(lowest, highest) == count):
+        return math.nan
+    return total / count * (1.0 if rules.dialect == UUV else CLASSIC_COSINE)
+
+
+@kernel
+def _compute_course(
+    rules: PingRules, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
+) -> tuple[float, float]:
+    """Return course (rad) and speed (m/s) of a velocity given in output axes (3,) and in the sensor's frame (3,)."""
+    if rules.dialect == DSROS:
+        course = math.atan2(output_velocity[0], output_velocity[1])
+        speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
+        return course if course >= 0.0 else course + 2.0 * math.pi, speed
+    return compute_course_and_speed(
+        sensor_velocity[0], sensor_velocity[1], sensor_velocity[2], q[0], q[1], q[2], q[3], 0.0
+    )
+
+
+@kernel
+def _solve_all(
+    rules: PingRules,
+    geometry: BeamGeometry,
+    received: ReceivedBeams,
+    attitude: Quaternions,
+    time: Times,
+    emitted: BoolArray,
+    unlocked_until: FloatArray,
+    beams: BeamOutputs,
+    outputs: SolutionOutputs,
+) -> None:
+    """Write the outputs of the emitted pings, except times and the speed of sound."""
+    axes, rotation = geometry.axes, geometry.output_rotation
+    good = np.empty((2, axes.shape[0]), dtype=np.bool_)
+    solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
+    for n in range(time.shape[0]):
+        if not emitted[n]:
+            continue
+        outputs.num_good_beams[n] = _select_good_beams(rules, received, n, time[n], unlocked_until, good, beams)
+        outputs.altitude[n] = _compute_altitude(rules, attitude[n], geometry, good[0], beams.beam_range[n])
+        velocity, stddev = received.beam_velocity[n], received.beam_deviation[n]
+        water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_deviation[n]
+        has_bottom = rules.bottom_mode != NEVER and _solve_track(
+            rules, axes, velocity, stddev, good[0], solved[0], covariance[0]
+        )
+        has_water = rules.water_mode != NEVER and _solve_track(
+            rules, axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
+        )
+        uses_water = has_water and (not has_bottom or _is_water_better(rules, covariance))
+        outputs.velocity_mode[n] = WATER_TRACK if uses_water else (BOTTOM_TRACK if has_bottom else NO_TRACK)
+        if has_water and (uses_water or rules.water_mode == ALWAYS):
+            _rotate_solution(
+                rotation, solved[1], covariance[1], outputs.water_velocity[n], outputs.water_velocity_covariance[n]
+            )
+        if uses_water:
+            outputs.velocity[n] = outputs.water_velocity[n]
+            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+            outputs.error_velocity[n] = compute_error_velocity(axes, water_velocity, good[1])
+            outputs.num_good_beams[n] = good[1].sum()
+        elif has_bottom:
+            _rotate_solution(rotation, solved[0], covariance[0], outputs.velocity[n], outputs.velocity_covariance[n])
+            outputs.error_velocity[n] = compute_error_velocity(axes, velocity, good[0])
+            outputs.course[n], outputs.speed[n] = _compute_course(rules, outputs.velocity[n], solved[0], attitude[n])
+
+
+@kernel
+def _write_uuv_velocity(
+    rotation: FloatArray, platform: PlatformInputs, emitted: BoolArray, reported_stddev: float, outputs: SolutionOutputs
+) -> None:
+    """Write velocities as the UUV Simulator computes them: the sensor's true velocity, without the beams."""
+    for n in range(emitted.shape[0]):
+        if not emitted[n]:
+            continue
+        v, q = platform.sensor_velocity[n], platform.attitude[n]
+        outputs.course[n], outputs.speed[n] = compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3], 0.0)
+        outputs.velocity[n, 0], outputs.velocity[n, 1], outputs.velocity[n, 2] = rotate(
+            rotation[0], rotation[1], rotation[2], rotation[3], v[0], v[1], v[2]
+        )
+        outputs.velocity_mode[n], outputs.error_velocity[n] = BOTTOM_TRACK, math.nan
+        for i in range(3):
+            for j in range(3):
+                outputs.velocity_covariance[n, i, j] = reported_stddev * reported_stddev if i == j else 0.0
+
+
+@kernel
+def _add_axis_noise(
+    rotation: FloatArray,
+    attitude: Quaternions,
+    emitted: BoolArray,
+    noise: AxisNoise,
+    water_only: bool,
+    outputs: SolutionOutputs,
+) -> None:
+    """Add noise to each axis of the solved velocities: of all, as the UUV Simulator does, or of the water track."""
+    velocity = outputs.water_velocity if water_only else outputs.velocity
+    variance = noise.stddev * noise.stddev
+    for n in range(velocity.shape[0]):
+        for i in range(3):
+            velocity[n, i] += noise.stddev * noise.draws[noise.rows[i], n]
+            if water_only and velocity[n, i] == velocity[n, i]:
+                for j in range(3):
+                    outputs.water_velocity_covariance[n, i, j] = variance if i == j else 0.0
+        if water_only and outputs.velocity_mode[n] == WATER_TRACK:
+            outputs.velocity[n] = velocity[n]
+            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+        if not water_only and emitted[n]:
+            v, q = velocity[n], attitude[n]
+            x, y, z = rotate(rotation[0], -rotation[1], -rotation[2], -rotation[3], v[0], v[1], v[2])
+            outputs.course[n], outputs.speed[n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3], 0.0)
+
+
+@kernel
+def solve_ping(
+    ping_rules: Fields,
+    beam_geometry: Fields,
+    measured: FloatArray,
+    block: FloatArray,
+    platform_inputs: Fields,
+    time: Times,
+    emitted: BoolArray,
+    unlocked_until: FloatArray,
+    axis_noise: Fields,
+    output_blocks: Fields,
+) -> None:
+    """Write the outputs of the emitted of n pings at instants (n,) s; other rows are NaN.
+
+    `measured` (3 k, n) and `block` (10, n, k) are those of `receive_beams`, the former with the errors of the noise
+    channels. `unlocked_until` (k,) s is updated. The tuples are those of `PingRules`, `BeamGeometry`, `PlatformInputs`,
+    `AxisNoise` and `OutputBlocks`.
+    """
+    rules, geometry, noise = PingRules(*ping_rules), BeamGeometry(*beam_geometry), AxisNoise(*axis_noise)
+    platform, received = PlatformInputs(*platform_inputs), _name_received(block)
+    scalars, per_beam, vectors, covariances = output_blocks
+    beam_outputs = BeamOutputs(
+        per_beam[0], per_beam[1], per_beam[2], per_beam[3], per_beam[4], per_beam[5], per_beam[6]
+    )  # fmt: skip
+    outputs = SolutionOutputs(
+        scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], scalars[5],
+        vectors[0], vectors[1], covariances[0], covariances[1],
+    )  # fmt: skip
+    time_of_validity, sound_speed, water_time, water_far = scalars[6], scalars[7], scalars[8], scalars[9]
+    scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
+    beams = geometry.axes.shape[0]
+    for n in range(time.shape[0]):
+        for k in range(beams):
+            received.beam_velocity[n, k], received.water_beam_velocity[n, k] = measured[k, n], measured[beams + k, n]
+            received.beam_range[n, k] = measured[2 * beams + k, n]
+            if rules.bottom_reported_stddev > 0.0:
+                received.beam_deviation[n, k] = rules.bottom_reported_stddev
+            if rules.water_reported_stddev > 0.0:
+                received.water_beam_deviation[n, k] = rules.water_reported_stddev
+    _solve_all(rules, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
+    rotation = geometry.output_rotation
+    if rules.dialect == UUV:
+        _write_uuv_velocity(rotation, platform, emitted, rules.bottom_reported_stddev, outputs)
+    if noise.rows[0] >= 0:
+        _add_axis_noise(rotation, platform.attitude, emitted, noise, rules.dialect == DSROS, outputs)
+    for n in range(time.shape[0]):
+        if emitted[n]:
+            uses_water = outputs.velocity_mode[n] == WATER_TRACK
+            bottom_time, layer_time = platform.bottom_time_of_validity[n], platform.layer_time_of_validity[n]
+            time_of_validity[n] = layer_time if uses_water else bottom_time
+            if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
+                water_time[n], water_far[n] = layer_time, platform.layer_far_boundary[n]
+        assumed = rules.assumed_sound_speed
+        sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
+
+
+def solve_ideal_ping(
+    rules: PingRules, geometry: BeamGeometry, echo: EchoInputs, platform: PlatformInputs
+) -> PingOutputs:
+    """Return the outputs of n pings without errors."""
+    pings, beams = echo.true_beam_range.shape
+    block, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
+    block[0], block[1] = echo.true_beam_range, echo.incidence_cosine
+    block[5:7], block[7], block[8], block[9] = 0.0, 1.0, 0.0, 1.0
+    measured[:beams], measured[beams : 2 * beams] = echo.true_beam_velocity.T, echo.true_water_beam_velocity.T
+    measured[2 * beams :] = echo.true_beam_range.T
+    output_blocks, outputs = allocate_outputs(pings, beams)
+    solve_ping(
+        tuple(rules),
+        tuple(geometry),
+        measured,
+        block,
+        tuple(platform),
+        platform.bottom_time_of_validity,
+        np.ones(pings, np.bool_),
+        np.full(beams, -math.inf),
+        NO_AXIS_NOISE,
+        output_blocks,
+    )
+    return outputs
+
+
+def list_processes(
+    beams: int,
+    bottom: DopplerTrack,
+    water: DopplerTrack,
+    dialect: int,
+    *,
+    has_lock: bool,
+    has_dropout: bool,
+    has_misalignment: bool,
+) -> tuple[RandomProcess, ...]:
+    """Return the random processes beside those of the noise channels, in the order of their draws."""
+    once = (
+        ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
+        ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
+        ("mounting", "misalignment", 3, has_misalignment),
+    )
+    found = [RandomProcess(channel, name, initial=count, per_tick=0) for channel, name, count, acts in once if acts]
+    if dialect != PHYSICAL:
+        found += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
+    for channel, track, axis_noise in (("bottom", bottom, UUV), ("water", water, DSROS)):
+        if track.is_white and dialect != axis_noise:
+            found += [RandomProcess(f"{channel}_{k}", "white") for k in range(beams)]
+    for name, acts in (("lock", has_lock), ("dropout", has_dropout)):
+        if acts:
+            found += [RandomProcess(f"beam_{k}", name, kind="uniform") for k in range(beams)]
+    return tuple(found)
+
+
+def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
+    """Return the rows of the draws of each beam and of each axis, of which row `first` is the first one."""
+    names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
+
+    def find_rows(channel: str, name: str) -> IntArray:
+        found = [first + i for i, one in enumerate(names) if one == (channel, name)]
+        return np.array(found or [-1] * beams, dtype=np.int64)
+
+    rows = DrawRows(
+        find_rows("bottom", "white"),
+        find_rows("water", "white"),
+        find_rows("beam", "lock"),
+        find_rows("beam", "dropout"),
+    )
+    return rows, find_rows("velocity", "white")
+
+
+def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
+    """Add the offsets of injected faults in `ideal` to the measurements (n, 3 k) of n pings of k beams."""
+    beams = measured.shape[1] // len(SOURCE_ARRAYS)
+    for i, name in enumerate(SOURCE_ARRAYS):
+        if f"{name}{OFFSET_SUFFIX}" in ideal:
+            measured[:, i * beams : (i + 1) * beams] += ideal[f"{name}{OFFSET_SUFFIX}"]

@@ -1,0 +1,142 @@
+"""Fields and checks that the specifications of a DVL and an ADCP share.
+
+A string and a truth value are not numbers. Lengths, shares and counts have two limits. Only a limit that can be absent
+may be infinite.
+
+Source of `MAX_ENSEMBLE_DURATION`: Teledyne RD Instruments, RiverPro and RioPro ADCP Guide (October 2017), page 120,
+command TE: the interval of ensembles is at most 23:59:59.99. WorkHorse H-ADCP Operation Manual (May 2015), page 171:
+the interval grows to the duration of its pings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from navsense.errors import SensorError
+from navsense.pose import Pose
+from navsense.sensors._cross_axis import check_numbers
+from navsense.sensors.range import Sound
+from navsense.validation import is_number, validate_types
+
+X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
+"""Azimuths (degrees) of four beams between the sensor's axes: an X."""
+
+IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
+
+TRUE_SOUND = Sound()
+"""The instrument knows the speed of sound."""
+
+MAX_ENSEMBLE_DURATION = 86_400.0
+"""s: a day, which no interval of ensembles reaches."""
+
+MAX_CLOUD_POINTS = 1000
+"""Points of one beam in a point cloud."""
+
+INSTRUMENT_LIMITS = (
+    ("minimum_range", 0.0, 1e5),
+    ("maximum_range", 0.0, 1e5),
+    ("processing_time", 0.0, 1e3),
+)
+"""Limits of the fields that both instruments have."""
+
+
+class Transducer(StrEnum):
+    """How the beams are formed: by pistons, or by the phases of an array."""
+
+    PISTON = "piston"
+    PHASED_ARRAY = "phased_array"
+
+
+class MessageDialect(StrEnum):
+    """The program whose messages a DVL sends, and whose documented rules apply if `classic` is set."""
+
+    OWN = "own"
+    UUV = "uuv"
+    DSROS = "dsros"
+    GZ = "gz"
+
+
+def _raise_error(name: str, value: object, allowed: str, *, is_real: bool) -> None:
+    """Raise `SensorError`; a value that is not a number is shown as Python writes it."""
+    if is_real:
+        raise SensorError(name, value, allowed=allowed)
+    remedy = "write it without quotes" if isinstance(value, str) else "give a number"
+    raise SensorError(name, repr(value), allowed=allowed, remedy=remedy)
+
+
+def validate_reals(
+    *given: tuple[str, float, float, float], is_above: bool = False, may_be_infinite: bool = False
+) -> None:
+    """Raise `SensorError` for a number outside its limits, given as (name, value, lowest, highest).
+
+    With `is_above` the lowest value is invalid too.
+    """
+    for name, value, lowest, highest in given:
+        is_real = is_number(value)
+        if is_real and may_be_infinite and value == math.inf:
+            continue
+        if is_real and lowest <= value <= highest and not (is_above and value == lowest):
+            continue
+        where = f"above {lowest:g} and at most {highest:g}" if is_above else f"from {lowest:g} to {highest:g}"
+        end = ", or infinite for no limit" if may_be_infinite else ", and finite"
+        _raise_error(name, value, f"must be {'' if is_real else 'a number '}{where}{end}", is_real=is_real)
+
+
+def validate_counts(*given: tuple[str, float, int, int]) -> None:
+    """Raise `SensorError` for a number that is not whole or outside its limits: (name, value, lowest, highest)."""
+    for name, value, lowest, highest in given:
+        is_real = is_number(value)
+        if not (is_real and lowest <= value <= highest and value == int(value)):
+            _raise_error(name, value, f"must be a whole number from {lowest} to {highest}", is_real=is_real)
+
+
+def validate_instrument(spec: Any, limits: tuple[tuple[str, float, float], ...]) -> None:
+    """Check the fields that both instruments have, the types of all fields, and the `limits` of further fields."""
+    fields = ((name, vars(spec)[name], lowest, highest) for name, lowest, highest in (*INSTRUMENT_LIMITS, *limits))
+    validate_reals(*fields)
+    object.__setattr__(spec, "reference", check_numbers("reference", spec.reference, 4))
+    validate_types(spec)
+    validate_reals(("error_velocity_limit", spec.error_velocity_limit, 0.0, 1e5), may_be_infinite=True)
+    if not spec.maximum_range > spec.minimum_range:
+        allowed = f"must be above the minimum, {spec.minimum_range:g} m"
+        raise SensorError("maximum_range (m)", spec.maximum_range, allowed=allowed)
+    if not abs(math.hypot(*spec.reference) - 1.0) < 1e-6:
+        raise SensorError("reference", spec.reference, allowed="must be a unit quaternion w x y z")
+
+
+def validate_duration(duration: float) -> None:
+    """Raise `SensorError` for an ensemble that takes a day (s) or longer."""
+    if not duration < MAX_ENSEMBLE_DURATION:
+        allowed = f"must be below {MAX_ENSEMBLE_DURATION:g} s, a day"
+        remedy = "give fewer pings, or a shorter ping_interval or maximum_range"
+        raise SensorError("duration of an ensemble (s)", duration, allowed=allowed, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class DvlMessageOptions:
+    """Topics, frames and numbers of a DVL's messages. Raises `SensorError` for invalid values.
+
+    ranges_topic: topic of the ranges; empty for the sensor's own topic with `_ranges` appended.
+    pointcloud_frame: frame of the point cloud; empty for no point cloud.
+    pointcloud_pose: pose of the velocity's frame in that frame.
+    cloud_points: points of each beam.
+    beam_frames: frame of each beam; empty for none.
+    beam_ids: number of each beam; empty for numbers from 0.
+    """
+
+    ranges_topic: str = ""
+    pointcloud_frame: str = ""
+    pointcloud_pose: Pose = Pose()
+    cloud_points: int = 2
+    beam_frames: tuple[str, ...] = ()
+    beam_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        validate_counts(("points of a beam in the point cloud", self.cloud_points, 1, MAX_CLOUD_POINTS))
+        validate_types(self, "of the message options")
+        for name in ("beam_frames", "beam_ids"):
+            object.__setattr__(self, name, tuple(vars(self)[name]))

@@ -1,0 +1,361 @@
+"""Velocity of a Doppler instrument through the water: sampled along the beams, and in the layer of a water track.
+
+Beam k samples cell m of ping q at the slant ranges s_i along its axis u_k. Its transducer x_k moves with v_k:
+
+    along = u_k . (v_k - sum_i w_i current(x_k + s_i u_k)),   axial = (u_k . a) a . (v_k - sum_i w_i current(...))
+
+a is the instrument's axis, the mean of its beams' axes. `axial` is the part of `along` that comes from that axis.
+Velocities are positive if the sensor moves through the water along the beam. A water-mass layer is one cell.
+
+Distances of a layer are along the instrument's axis from each transducer. With the slant range s at distance l, and the
+distance b of the bottom in the shallowest beam:
+
+    cos_k = u_k . a,   s = l / cos_k,   b = min_k r_k cos_k
+    far' = min(far, share b);   no layer if far' - near is below the minimum size, or not above 0
+    l_i = near + f_i (far' - near),   f_i = (i + 1/2) / samples,   w_i ~ min(f_i, 1 - f_i)
+
+The weights form a triangle: a pulse as long as the layer receives most from its middle. Side lobes go straight down, so
+their echo of the bottom comes before that of the beams. Instruments use 80 % of the distance (the far boundary of
+Teledyne RDI's Pathfinder, and Stonefish's water layer). A layer that reaches above the water's surface gives no
+velocity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from navsense.environment.base import Environment
+from navsense.errors import SensorError
+from navsense.kernels import kernel
+from navsense.motion.base import Motion, MotionBlock
+from navsense.rotation import rotate
+from navsense.sensors.doppler.beams import Beams
+from navsense.sensors.doppler.echoes import Fields, SensorMotion, compute_transducer_velocity, get_surface_height
+from navsense.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.validation import validate_types
+
+MAX_SAMPLES = 1000
+"""Largest number of samples of the current along one beam."""
+
+_BATCH_SIZE = 1 << 16
+"""Samples of the current that are evaluated together; their arrays fit into the cache."""
+
+_NO_CURRENT = np.empty((0, 3))
+"""Velocities of still water."""
+
+SlantRangeWriter = Callable[[slice, FloatArray], None]
+"""Writes the slant ranges (q, m, k, s) m of the samples of some pings; the first is NaN for an invalid cell."""
+
+
+@dataclass(frozen=True)
+class WaterMassLayer:
+    """Layer of a water track. Raises `SensorError` for invalid values.
+
+    near, far: m along the instrument's axis.
+    minimum_size: m, smallest size that gives an echo.
+    samples: of the current along each beam.
+    share: of the distance to the bottom that is free of the bottom's echo.
+    """
+
+    near: float
+    far: float
+    minimum_size: float = 0.0
+    samples: int = 5
+    share: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        validate_types(self, "of the water layer")
+        if not 0.0 <= self.near < math.inf:
+            raise SensorError("near boundary of the water layer (m)", self.near, allowed="must be at least 0")
+        if not self.near < self.far < math.inf:
+            allowed = f"must be beyond the near one, {self.near:g} m"
+            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed)
+        if not 0.0 <= self.minimum_size <= self.far - self.near:
+            allowed = f"must be from 0 to the layer's own, {self.far - self.near:g} m"
+            raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
+        if not (1 <= self.samples <= MAX_SAMPLES and self.samples == int(self.samples)):
+            allowed = f"must be a whole number from 1 to {MAX_SAMPLES}"
+            raise SensorError("samples of the water layer", self.samples, allowed=allowed)
+        if not 0.0 < self.share <= 1.0:
+            allowed = "must be above 0 and at most 1"
+            raise SensorError("share of the way to the bottom", self.share, allowed=allowed)
+
+    @cached_property
+    def boundaries(self) -> LayerBoundaries:
+        """Boundaries, smallest size and share, for kernels."""
+        return LayerBoundaries(float(self.near), float(self.far), float(self.minimum_size), float(self.share))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights (samples,) along a beam; their sum is 1."""
+        count, total = int(self.samples), 0.0
+        weights = [min(s + 0.5, count - s - 0.5) for s in range(count)]
+        for weight in weights:
+            total += weight
+        return np.array([weight / total for weight in weights])
+
+
+class LayerBoundaries(NamedTuple):
+    """Numbers of a `WaterMassLayer`: m along the instrument's axis, and a share."""
+
+    near: float
+    far: float
+    minimum_size: float
+    share: float
+
+
+class LayerVelocities(NamedTuple):
+    """Velocities (n, k) m/s along the beams through a layer, and its boundaries (n,) m; NaN without a layer."""
+
+    velocity: FloatArray
+    near: FloatArray
+    far: FloatArray
+
+
+class CellVelocities(NamedTuple):
+    """Velocities (q, m, k) m/s through cells along the beams, and their axial parts; NaN for an invalid cell."""
+
+    along: FloatArray
+    axial: FloatArray
+
+
+def get_forward_cosines(beams: Beams) -> FloatArray:
+    """Return the cosine (k,) of each beam's angle to the instrument's axis.
+
+    Raises `SensorError` for a beam that points backwards.
+    """
+    return beams.forward_cosines
+
+
+@kernel
+def _find_bottom_distance(cosines: FloatArray, beam_range: FloatArray, out: FloatArray) -> None:
+    for n in range(beam_range.shape[0]):
+        shallowest = math.inf
+        for k in range(beam_range.shape[1]):
+            if beam_range[n, k] == beam_range[n, k]:
+                shallowest = min(shallowest, beam_range[n, k] * cosines[k])
+        out[n] = shallowest
+
+
+def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
+    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
+
+    `beam_range` (n, k) m is NaN without an echo. Raises `SensorError` for a beam that points backwards.
+    """
+    out = np.empty(beam_range.shape[0])
+    _find_bottom_distance(get_forward_cosines(beams), beam_range, out)
+    return out
+
+
+@kernel
+def _find_far_boundary(layer: LayerBoundaries, bottom: float) -> float:
+    """Return the far boundary (m) above a bottom at a distance (m); NaN if the rest is too small."""
+    end = min(layer.far, layer.share * bottom)
+    size = end - layer.near
+    return end if size > 0.0 and size >= layer.minimum_size else math.nan
+
+
+@kernel
+def _find_far_boundaries(boundaries: Fields, bottom: FloatArray, out: FloatArray) -> None:
+    layer = LayerBoundaries(*boundaries)
+    for n in range(bottom.shape[0]):
+        out[n] = _find_far_boundary(layer, bottom[n])
+
+
+def find_far_boundaries(layer: WaterMassLayer, bottom: FloatArray) -> FloatArray:
+    """Return the layer's far boundaries (n,) m above a bottom (n,) m away; NaN if the rest is too small."""
+    far = np.empty(bottom.shape[0])
+    _find_far_boundaries(tuple(layer.boundaries), bottom, far)
+    return far
+
+
+def compute_middle_times(
+    beams: Beams,
+    layer: WaterMassLayer,
+    bottom: FloatArray,
+    transmit_time: Times,
+    sound_speed: FloatArray,
+    fallback: Times,
+) -> Times:
+    """Return when (n,) s the echoes left the middle of a layer, on average over the beams, not before 0.
+
+    `sound_speed` (n,) m/s is the true one; `fallback` (n,) s applies without a layer.
+    """
+    far = find_far_boundaries(layer, bottom)
+    middle = transmit_time + 0.5 * (float(layer.near) + far) * beams.mean_slant_ratio / sound_speed
+    return np.where(np.isnan(far), fallback, np.maximum(middle, 0.0))
+
+
+@kernel
+def compute_rise(
+    position: FloatArray, rotation: FloatArray, transducer: FloatArray, axis: FloatArray
+) -> tuple[float, float]:
+    """Return the height (m) of a transducer in the world, and the rise of its beam per metre."""
+    w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
+    up = rotate(w, x, y, z, transducer[0], transducer[1], transducer[2])[2]
+    return position[2] + up, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2]
+
+
+@kernel
+def _make_positions(
+    position: Vectors,
+    rotation: Quaternions,
+    time: Times,
+    transducers: Vectors,
+    axes: Vectors,
+    slant_range: FloatArray,
+    sample: Vectors,
+    instant: Times,
+) -> int:
+    """Write positions (count, 3) m and instants of the samples of valid cells; return the count."""
+    count = 0
+    for q in range(slant_range.shape[0]):
+        w, x, y, z = rotation[q, 0], rotation[q, 1], rotation[q, 2], rotation[q, 3]
+        for k in range(slant_range.shape[2]):
+            a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
+            a, b, c = position[q, 0] + a, position[q, 1] + b, position[q, 2] + c
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            for m in range(slant_range.shape[1]):
+                if slant_range[q, m, k, 0] != slant_range[q, m, k, 0]:
+                    continue
+                for s in range(slant_range.shape[3]):
+                    r = slant_range[q, m, k, s]
+                    sample[count, 0], sample[count, 1], sample[count, 2] = a + r * i, b + r * j, c + r * h
+                    instant[count] = time[q]
+                    count += 1
+    return count
+
+
+@kernel
+def _compute_velocities(
+    sensor_motion: Fields,
+    transducers: Vectors,
+    axes: Vectors,
+    axis: FloatArray,
+    weights: FloatArray,
+    slant_range: FloatArray,
+    current: Vectors,
+    along: FloatArray,
+    axial: FloatArray,
+) -> None:
+    """Write velocities (q, m, k) m/s through a current (count, 3) m/s at the samples, or through still water."""
+    count, motion = 0, SensorMotion(*sensor_motion)
+    for q in range(along.shape[0]):
+        rotation = motion.rotation[q]
+        w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
+        f, g, e = rotate(w, x, y, z, axis[0], axis[1], axis[2])
+        for k in range(along.shape[2]):
+            p, r, t = compute_transducer_velocity(
+                w, x, y, z, motion.velocity[q], motion.angular_velocity[q], transducers[k]
+            )
+            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            for m in range(along.shape[1]):
+                along[q, m, k], axial[q, m, k] = math.nan, math.nan
+                if slant_range[q, m, k, 0] != slant_range[q, m, k, 0]:
+                    continue
+                a, b, c = p, r, t
+                if current.shape[0] > 0:
+                    for s in range(weights.shape[0]):
+                        a -= weights[s] * current[count, 0]
+                        b -= weights[s] * current[count, 1]
+                        c -= weights[s] * current[count, 2]
+                        count += 1
+                along[q, m, k] = i * a + j * b + h * c
+                axial[q, m, k] = (i * f + j * g + h * e) * (f * a + g * b + e * c)
+
+
+def sample_water_velocity(
+    beams: Beams,
+    block: MotionBlock,
+    environment: Environment,
+    time: Times,
+    cells: int,
+    weights: FloatArray,
+    write_slant_ranges: SlantRangeWriter,
+) -> CellVelocities:
+    """Return the velocity through each cell along the beams of pings at instants (q,) s.
+
+    `block` is the sensor's motion at these instants. `weights` (s,) are those of the samples of a cell. Without a
+    current the water is still. Raises `FieldError` if the current has no value there.
+    """
+    shape = (time.shape[0], cells, len(beams.beams))
+    found = CellVelocities(np.empty(shape), np.empty(shape))
+    rows = max(_BATCH_SIZE // (shape[1] * shape[2] * weights.size), 1)
+    for first in range(0, shape[0], rows):
+        part = slice(first, first + rows)
+        slant_range = np.empty((*found.along[part].shape, weights.size))
+        write_slant_ranges(part, slant_range)
+        sample, instant, rotation = np.empty((slant_range.size, 3)), np.empty(slant_range.size), block.rotation_wb[part]
+        count = _make_positions(
+            block.position_w[part], rotation, time[part], beams.positions, beams.axes, slant_range, sample, instant
+        )
+        current = _NO_CURRENT
+        if environment.current is not None and count:
+            current = environment.current.at(sample[:count], instant[:count])
+        _compute_velocities(
+            (rotation, block.velocity_w[part], block.angular_velocity_b[part]),
+            beams.positions,
+            beams.axes,
+            beams.axis,
+            weights,
+            slant_range,
+            current,
+            found.along[part],
+            found.axial[part],
+        )
+    return found
+
+
+@kernel
+def _write_slant_ranges(
+    boundaries: Fields,
+    bottom: FloatArray,
+    position: Vectors,
+    rotation: Quaternions,
+    transducers: Vectors,
+    axes: Vectors,
+    cosines: FloatArray,
+    surface: float,
+    near: FloatArray,
+    far: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write boundaries (n,) m and slant ranges (n, 1, k, s) m of the samples; the first is NaN outside the water."""
+    layer, samples = LayerBoundaries(*boundaries), out.shape[3]
+    for n in range(out.shape[0]):
+        far[n] = _find_far_boundary(layer, bottom[n])
+        near[n] = layer.near if far[n] == far[n] else math.nan
+        for k in range(out.shape[2]):
+            height, rise = compute_rise(position[n], rotation[n], transducers[k], axes[k])
+            end = far[n] / cosines[k]
+            out[n, 0, k, 0] = math.nan
+            if end == end and height <= surface and height + end * rise <= surface:
+                for s in range(samples):
+                    out[n, 0, k, s] = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosines[k]
+
+
+def find_layer_velocities(
+    beams: Beams, layer: WaterMassLayer, motion: Motion, environment: Environment, time: Times, bottom: FloatArray
+) -> LayerVelocities:
+    """Return the velocity through a layer along each beam at instants (n,) s.
+
+    `bottom` (n,) m is the bottom's distance along the instrument's axis (`find_bottom_distance`), infinite without one.
+    Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
+    current has no value there.
+    """
+    block, near, far = motion.at(time), np.empty(time.shape), np.empty(time.shape)
+    cosines, surface = get_forward_cosines(beams), get_surface_height(environment)
+
+    def write_slant_ranges(part: slice, slant_range: FloatArray) -> None:
+        moving = (bottom[part], block.position_w[part], block.rotation_wb[part], beams.positions, beams.axes, cosines)
+        _write_slant_ranges(tuple(layer.boundaries), *moving, surface, near[part], far[part], slant_range)
+
+    found = sample_water_velocity(beams, block, environment, time, 1, layer.weights, write_slant_ranges)
+    return LayerVelocities(found.along[:, 0], near, far)
