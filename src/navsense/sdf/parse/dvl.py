@@ -67,7 +67,7 @@ from navsense.sensors.doppler import (
     make_gazebo_rotation,
     make_janus_beams,
 )
-from navsense.sensors.dvl import BEAM_ANGLE, IDENTITY_ROTATION, X_AZIMUTHS, Dvl, TrackMode
+from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone
 from navsense.typing import Quaternion
 
