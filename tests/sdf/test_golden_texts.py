@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "golden_sdf.py"
 
 
@@ -26,7 +24,6 @@ def tool() -> ModuleType:
     return module
 
 
-@pytest.mark.requirement("SDF-1")
 def test_descriptions_and_error_texts_equal_the_golden_texts() -> None:
     """After an intended change of a text, run the tool again."""
     golden, found = json.loads(tool().GOLDEN.read_text(encoding="utf-8")), tool().make_golden()
