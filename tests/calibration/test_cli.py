@@ -128,7 +128,7 @@ def test_a_doubtful_one_ends_with_1(inside: Callable[..., Ended], bags: ModuleTy
     assert "a lag between the sensors" in ended.stdout
 
 
-@pytest.mark.parametrize(("unit", "remedy"), [(1e9, "look like nT: say --unit nT"), (1e4, "say --unit G")])
+@pytest.mark.parametrize(("unit", "remedy"), [(1e9, "look like nT: give --unit nT"), (1e4, "give --unit G")])
 def test_drivers_of_another_unit_are_noticed(
     inside: Callable[..., Ended], bags: ModuleType, unit: float, remedy: str, tmp_path: Path
 ) -> None:
