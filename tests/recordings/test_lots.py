@@ -251,9 +251,9 @@ LONG = records.PREFIX.pack(records.MESSAGE, 1 << 40) + bytes(40)
 DAMAGED = {
     "a chunk ends inside a record": (chunk(message(1, 1, b"x"), b"\x05\x01"),),
     "a chunk ends inside a record ": (chunk(message(1, 1, b"x"), LONG),),
-    "a message of a channel that is not known": (chunk(message(1, 1, b"x"), message(2, 1, b"x")),),
+    "a message of an unknown channel": (chunk(message(1, 1, b"x"), message(2, 1, b"x")),),
     "a message ends too early": (chunk(records.encode_record(records.MESSAGE, bytes(21))),),
-    "a message of a channel that is not known ": (message(3, 1, b"x"),),
+    "a message of an unknown channel ": (message(3, 1, b"x"),),
 }
 
 

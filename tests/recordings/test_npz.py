@@ -244,7 +244,7 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
 
 def test_an_empty_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
-    with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its head; it holds nothing"):
+    with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its header; it contains no messages"):
         ns.open(tmp_path / "run.mcap")
 
 

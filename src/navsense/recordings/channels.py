@@ -1,4 +1,4 @@
-"""Channels of a recording, their messages and batches of these: what all readers of messages have in common."""
+"""Channels of a recording, their messages, and batches of messages: the types that all readers share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CDR, ROS1 = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""
 
 DEFAULT_WORLD_NAME = "recording"
-"""The world of a recording that does not name it."""
+"""Name of the world of a recording without one."""
 
 DEFINITION_LANGUAGES: Mapping[str, str] = {
     "ros2msg": "msg",
@@ -27,23 +27,23 @@ DEFINITION_LANGUAGES: Mapping[str, str] = {
     "omgidl": "idl",
     "": "none",
 }
-"""What MCAP calls the language of a definition -> what `definitions` does."""
+"""Schema encoding in MCAP -> language in `rosbag.definitions`."""
 
 QOS_KEY, LATCHED_DURABILITIES = "offered_qos_profiles", ("durability: 1", "durability: transient_local")
 """How the channel of an MCAP file says that its messages are for those who come late."""
 
 BATCH_BYTES = 4_000_000
-"""Messages are handed on when there are as many bytes of them."""
+"""Bytes of messages in memory at which they are yielded."""
 
 SMALL_BATCH_BYTES = 50_000
-"""Messages of one topic that are fewer bytes than this are handed on with others; each time takes time."""
+"""Batches of one topic with fewer bytes than this are joined: each batch has a cost."""
 
 SizeGroup = tuple[IntArray, ByteArray]
-"""Messages of one size: which of some they are (k,), and their bytes (k, size)."""
+"""Messages of one size: their numbers among the messages (k,), and their bytes (k, size)."""
 
 
 class ChannelKey(NamedTuple):
-    """A topic, and how its messages are to be read."""
+    """A topic and the definition of its messages; channels with one key are read alike."""
 
     topic: str
     type: str
@@ -54,9 +54,9 @@ class ChannelKey(NamedTuple):
 
 @dataclass(frozen=True)
 class MessageChannel:
-    """One topic: message type, encoding, its definition and the language of that (as MCAP calls it).
+    """One topic: message type, encoding, definition and schema encoding (in the terms of MCAP).
 
-    `latched` where the messages are for those who come late; `quality` is what ROS 2 notes of the service.
+    `latched` is true if late subscribers get the last message; `qos_profiles` are the QoS profiles of ROS 2 as text.
     """
 
     topic: str
@@ -69,16 +69,16 @@ class MessageChannel:
 
     @cached_property
     def key(self) -> ChannelKey:
-        """Return what its messages have in common, whoever sends them."""
+        """Topic and definition, without sender and QoS."""
         return ChannelKey(self.topic, self.type, self.encoding, self.schema_encoding, self.definition)
 
     @property
     def is_ros(self) -> bool:
-        """Return whether a program of ROS sent it."""
+        """True for messages of ROS."""
         return self.encoding in (CDR, ROS1) and self.schema_encoding in DEFINITION_LANGUAGES
 
     def parse_type(self) -> TypeDefinition:
-        """Return the type. Raises `RecordingError` where its definition is missing or is none."""
+        """Return the parsed type. Raises `RecordingError` for a missing or invalid definition."""
         try:
             return parse_definition(
                 self.type, self.definition.decode(errors="replace"), DEFINITION_LANGUAGES[self.schema_encoding]
@@ -88,7 +88,7 @@ class MessageChannel:
 
 
 class RawMessage(NamedTuple):
-    """One message: its topic, when it arrived and the instant that it is about (ns), its bytes."""
+    """One message: its channel, log time and publish time (ns), and its bytes."""
 
     channel: MessageChannel
     log_time: int
@@ -98,7 +98,7 @@ class RawMessage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MessageBatch:
-    """Messages of one topic in order: their bytes by size, when each arrived, the instant that it is about (n,) ns."""
+    """Messages of one channel in order: log times and publish times (n,) ns, and the bytes by size."""
 
     channel: MessageChannel
     log_time: IntArray
@@ -107,12 +107,12 @@ class MessageBatch:
 
     @property
     def size(self) -> int:
-        """Return how many bytes the messages are."""
+        """Size of the messages in bytes."""
         return sum(rows.size for _, rows in self.size_groups)
 
 
 def group_by_size(messages: Iterable[bytes]) -> list[SizeGroup]:
-    """Return messages by size."""
+    """Return messages grouped by size."""
     every_one = list(messages)
     sizes = np.array([len(one) for one in every_one], dtype=np.int64)
     found = []
@@ -124,7 +124,7 @@ def group_by_size(messages: Iterable[bytes]) -> list[SizeGroup]:
 
 
 def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup]:
-    """Return messages of several parts, of which each begins at a place among all, by size."""
+    """Return the groups of several parts as one; each part starts at a number among all messages."""
     if len(parts) == 1:
         return parts[0][1]
     groups: dict[int, list[SizeGroup]] = {}
@@ -138,17 +138,20 @@ def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup
 
 
 def join_batches(batches: list[MessageBatch]) -> MessageBatch:
-    """Return messages of one topic that follow one another as one."""
+    """Return consecutive batches of one topic as one."""
     if len(batches) == 1:
         return batches[0]
-    log, time = np.concatenate([lot.log_time for lot in batches]), np.concatenate([lot.publish_time for lot in batches])
-    firsts = np.cumsum([0, *(lot.log_time.size for lot in batches)]).tolist()
-    sized = join_size_groups([(first, lot.size_groups) for first, lot in zip(firsts, batches, strict=False)])
+    log, time = (
+        np.concatenate([batch.log_time for batch in batches]),
+        np.concatenate([batch.publish_time for batch in batches]),
+    )
+    firsts = np.cumsum([0, *(batch.log_time.size for batch in batches)]).tolist()
+    sized = join_size_groups([(first, batch.size_groups) for first, batch in zip(firsts, batches, strict=False)])
     return MessageBatch(batches[0].channel, log, time, sized)
 
 
 def sort_batch(batch: MessageBatch) -> MessageBatch:
-    """Return messages in order of arrival."""
+    """Return a batch sorted by log time."""
     if (batch.log_time[1:] >= batch.log_time[:-1]).all():
         return batch
     order = np.argsort(batch.log_time, kind="stable")
@@ -162,23 +165,23 @@ def sort_batch(batch: MessageBatch) -> MessageBatch:
 
 
 def sort_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
-    """Return messages of one topic in order of arrival, as they come where that is so already."""
-    each = [sort_batch(lot) for lot in batches]
+    """Return the batches of one topic in order of log time; batches that are in order are not joined."""
+    each = [sort_batch(batch) for batch in batches]
     follow = all(int(after.log_time[0]) >= int(before.log_time[-1]) for before, after in pairwise(each))
     return each if follow else [sort_batch(join_batches(batches))]
 
 
 def join_small_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
-    """Return messages of one topic that follow one another with those joined that come in few bytes."""
+    """Return consecutive batches of one topic, small ones joined."""
     found: list[MessageBatch] = []
-    for are_few, group in groupby(batches, lambda lot: lot.size < SMALL_BATCH_BYTES):
+    for are_few, group in groupby(batches, lambda batch: batch.size < SMALL_BATCH_BYTES):
         own = list(group)
         found += [join_batches(own)] if are_few else own
     return found
 
 
 def batch_messages(messages: Iterable[RawMessage], topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-    """Yield messages of some topics that come one by one, in batches of bounded size."""
+    """Yield single messages of some topics as batches of bounded size."""
     groups: dict[ChannelKey, list[RawMessage]] = {}
     size = 0
 
@@ -240,6 +243,11 @@ class MessageReader(Protocol):
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in the same order, in batches of bounded size."""
         ...
+
+
+def complete_metadata(reader: MessageReader) -> dict[str, str]:
+    """Return the metadata for a copy of a recording: with the name of a world if navsense wrote it without metadata."""
+    return reader.metadata or ({"world": DEFAULT_WORLD_NAME} if reader.is_navsense else {})
 
 
 class CompleteReader(MessageReader, Protocol):

@@ -1,4 +1,4 @@
-"""What the messages of one topic say, batch by batch: times, stamps and arrays that wait until they are asked for."""
+"""Columns of messages: decoding, buffering by topic, and matching of topics by stamp."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from navsense.typing import AnyArray, BoolArray, ByteArray, IntArray
 Arrays = dict[str, AnyArray]
 
 STAMP_FIELDS = ("header.stamp", "clock")
-"""Where a message may have its stamp."""
+"""Paths of the stamp of a message."""
 
 OWN_TYPE_PREFIX = generic.PACKAGE
-"""What the types begin with that are made of a sensor's outputs."""
+"""Prefix of the message types that navsense makes from the outputs of a sensor."""
 
 
 @dataclass(eq=False)
 class ColumnBatch:
-    """Messages of one topic: when they arrived, the instants that they are about, their stamps (ns), what they say."""
+    """Decoded messages of one topic: log times, publish times and stamps (n,) ns, and their arrays by name."""
 
     log_time: IntArray
     publish_time: IntArray
@@ -45,7 +45,7 @@ class ColumnBatch:
 
 
 def join_columns(parts: Sequence[ColumnBatch]) -> ColumnBatch:
-    """Return batches that follow one another as one."""
+    """Return consecutive batches as one."""
     if len(parts) == 1:
         return parts[0]
     named = {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays}
@@ -56,10 +56,10 @@ def join_columns(parts: Sequence[ColumnBatch]) -> ColumnBatch:
 
 
 class MessageDecoder:
-    """Messages of one topic as rows of numbers by path."""
+    """Decodes the messages of one topic to rows of numbers by path."""
 
     def __init__(self, channel: MessageChannel) -> None:
-        """Take the type's definition. Raises `RecordingError` where it is missing."""
+        """Parse the definition of the type. Raises `RecordingError` if it is missing."""
         self._channel = channel
         parsed = channel.parse_type().definitions
         known = find_definitions(channel.type, parsed)
@@ -69,11 +69,11 @@ class MessageDecoder:
         self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
 
     def decode(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Return messages by shape: which they are, and their rows. Raises `RecordingError` for one not of its type."""
+        """Return messages by shape: their numbers and rows. Raises `RecordingError` for a message of another type."""
         return self.decode_groups(group_by_size(messages))
 
     def decode_groups(self, groups: Sequence[SizeGroup]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Return messages that come by size as `blocks` does."""
+        """Return messages that are grouped by size as `decode` does."""
         try:
             found = [block for places, raw in groups for block in self._shapes.split_by_shape(places, raw)]
             return [(shape, places, self._view_rows(shape, raw)) for shape, places, raw in found]
@@ -92,7 +92,7 @@ class MessageDecoder:
         return rows
 
     def _get_layout(self, shape: MessageShape) -> tuple[int, np.dtype[np.void]]:
-        """Return the bytes of a message of a shape, and the type of such rows."""
+        """Return the size of a message of a shape, and the element type of its rows."""
         found = self._layouts.get(shape)
         if found is None:
             made = build_layout(self._channel.type, shape.strings, shape.lengths, self._definitions)
@@ -104,7 +104,7 @@ class MessageDecoder:
 
 
 def is_readable(channel: MessageChannel) -> bool:
-    """Tell whether the messages of a topic can be read: their type is defined, and as it is known."""
+    """Return True if the type of a channel is defined as in ROS."""
     try:
         return MessageDecoder(channel).is_known
     except RecordingError:
@@ -112,7 +112,7 @@ def is_readable(channel: MessageChannel) -> bool:
 
 
 def has_same_type(one: MessageChannel, other: MessageChannel) -> bool:
-    """Tell whether the messages of two topics are read alike."""
+    """Return True if two channels have the same type with the same definition."""
     if one is other or one.key == other.key:
         return True
     if (one.type, one.encoding) != (other.type, other.encoding):
@@ -124,7 +124,7 @@ def has_same_type(one: MessageChannel, other: MessageChannel) -> bool:
 
 
 def _drop_empty(batch: MessageBatch) -> MessageBatch:
-    """Return the messages that have any bytes."""
+    """Return the messages that are not empty."""
     if all(rows.shape[1] for _, rows in batch.size_groups):
         return batch
     has = np.zeros(batch.log_time.size, dtype=np.bool_)
@@ -162,7 +162,7 @@ def read_first_stamps(rows: AnyArray) -> IntArray | int:
 
 @dataclass(eq=False)
 class TopicBuffer:
-    """One topic that is read: what makes arrays of its rows, and the batches that wait."""
+    """Buffer of one topic: `extract` makes arrays from its rows, `batches` are not yet read."""
 
     channel: MessageChannel
     extract: Callable[[AnyArray], Arrays]
@@ -178,13 +178,13 @@ class TopicBuffer:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether the type is defined as it is known."""
+        """True if the type is defined as in ROS."""
         return self._decoder.is_known
 
     def append(self, batch: MessageBatch) -> None:
-        """Take messages; where they say nothing that is read, it is silent from then on. Empty ones are left out.
+        """Add messages. If they have no arrays, later messages are ignored. Empty messages are skipped and counted.
 
-        Raises `RecordingError` for one that is not of its type, or has arrays of another shape.
+        Raises `RecordingError` for a message of another type, and for arrays of another shape.
         """
         if self.has_no_arrays:
             return
@@ -201,7 +201,7 @@ class TopicBuffer:
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
                 if places.size == count:
-                    # Not the rows themselves, which hold all the bytes of all messages.
+                    # A copy, because a view would keep all bytes of all messages in memory.
                     found[name] = array if array.flags.owndata else array.copy()
                 else:
                     found.setdefault(name, make_blank_rows(array, count))[places] = array
@@ -210,21 +210,21 @@ class TopicBuffer:
         self.count += count
 
     def pop(self, count: int) -> ColumnBatch:
-        """Return the first `count` rows that wait; there must be as many."""
-        whole = join_columns(self.batches)
-        first, rest = whole.split(count)
+        """Remove and return the first `count` rows; there must be as many."""
+        joined = join_columns(self.batches)
+        first, rest = joined.split(count)
         self.count -= count
         self.batches = [rest]
         return first
 
     def peek(self) -> ColumnBatch:
-        """Return all rows that wait; there must have been any."""
+        """Return all rows; there must be a batch."""
         self.batches = [join_columns(self.batches)]
         return self.batches[0]
 
 
 def make_blank_rows(array: AnyArray, count: int) -> AnyArray:
-    """Return rows like those of an array: NaN, of whole numbers 0."""
+    """Return rows with the shape and type of an array: NaN, or 0 for integers."""
     return np.full((count, *array.shape[1:]), np.nan if array.dtype.kind == "f" else 0, dtype=array.dtype)
 
 
@@ -233,7 +233,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class AlignedColumns(Generic[Key]):
-    """Messages of one topic, those of others that belong to them, and of which rows (n,) others have none."""
+    """Messages of one topic, the matching messages of others, and the rows (n,) without a match."""
 
     main: ColumnBatch
     others: dict[Key, ColumnBatch]
@@ -241,9 +241,10 @@ class AlignedColumns(Generic[Key]):
 
 
 class Matches(NamedTuple):
-    """For each message of one topic which of another belongs to it, -1 for none (n,), and by what both were paired.
+    """Matches between two topics.
 
-    `known` is for how many messages nothing that comes later changes it.
+    places (n,) are the numbers of the matching messages, -1 without one. The first `final_count` of them cannot change.
+    key, other_key are the times (ns) by which the topics were matched.
     """
 
     places: IntArray
@@ -262,11 +263,15 @@ def align_columns(
     last: bool,
     simultaneous: Collection[Key] = (),
 ) -> AlignedColumns[Key] | None:
-    """Take what is whole off some topics, at most `limit` messages of the first; None for nothing.
+    """Remove and return the complete rows of some topics, at most `limit` messages of the first; None without any.
 
-    With `last` whatever is there is whole. Topics that are `spoilt` are waited for as long as they come; `instants`
-    where the times of messages are those that they are about. Those that come `together` with the first topic's have
-    its times where `instants`, and stamps that may be their own: an echo of the water is not that of the bottom.
+    A message and its companions have the same stamp, and in MCAP the same publish time. Messages with one stamp are
+    matched in order if both topics have the same number of them, otherwise not at all.
+
+    incomplete: topics with known gaps. They do not hold back the others.
+    by_publish_time: publish times are times of validity.
+    last: no messages follow. All rows are complete.
+    simultaneous: topics with the publish times of the first topic and possibly other stamps (a DVL's water track).
     """
     count = limit if last else min([limit, *(one.count for key, one in others.items() if key not in incomplete)])
     if not count:
@@ -278,28 +283,28 @@ def align_columns(
     ):
         return AlignedColumns(main.pop(count), {key: one.pop(count) for key, one in others.items()})
     waiting = main.peek()
-    paired = {
+    matches = {
         key: _match_batches(waiting, one.peek(), by_publish_time=by_publish_time, is_simultaneous=at_once[key])
         for key, one in others.items()
         if one.batches
     }
     if not last:
-        waited = [pairs.final_count for key, pairs in paired.items() if pairs.other_key.size or key not in incomplete]
+        waited = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
         count = min([limit, *waited])
     if not count:
         return None
     found: dict[Key, ColumnBatch] = {}
-    for key, pairs in paired.items():
-        found[key], done = _take_matches(others[key].peek(), pairs, count)
+    for key, match in matches.items():
+        found[key], done = _take_matches(others[key].peek(), match, count)
         others[key].pop(done)
-    gaps = {key: np.asarray(pairs.places[:count] < 0) for key, pairs in paired.items()}
+    gaps = {key: np.asarray(match.places[:count] < 0) for key, match in matches.items()}
     return AlignedColumns(main.pop(count), found, {key: rows for key, rows in gaps.items() if rows.any()})
 
 
 def _is_one_to_one(
     main: TopicBuffer, companion: TopicBuffer, count: int, *, by_publish_time: bool, is_simultaneous: bool
 ) -> bool:
-    """Tell whether the first messages of two topics belong together one by one."""
+    """Return True if the first messages of two topics match one by one."""
     if companion.count < count or not companion.batches:
         return False
     own, other = main.peek().split(count)[0], companion.peek().split(count)[0]
@@ -308,7 +313,7 @@ def _is_one_to_one(
         return alike or (not by_publish_time and bool((own.stamp == other.stamp).all()))
     if not (own.stamp == other.stamp).all():
         return False
-    # No message of navsense arrives before the instant that it is about.
+    # No message of navsense arrives before its time of validity.
     return (
         alike
         or not by_publish_time
@@ -318,7 +323,7 @@ def _is_one_to_one(
 
 
 def _match_batches(main: ColumnBatch, other: ColumnBatch, *, by_publish_time: bool, is_simultaneous: bool) -> Matches:
-    """Return which messages belong together."""
+    """Return the matches between two topics."""
     stamped = bool(main.stamp.any() and other.stamp.any())
     is_true = is_simultaneous or (by_publish_time and (not stamped or bool((main.publish_time != main.log_time).any())))
     if by_publish_time and stamped and not is_true and not (_is_increasing(main.stamp) and _is_increasing(other.stamp)):
@@ -332,9 +337,9 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, *, by_publish_time: bo
     return Matches(places, max(passed, int(found[-1]) + 1 if found.size else 0), key, theirs)
 
 
-def _take_matches(other: ColumnBatch, pairs: Matches, count: int) -> tuple[ColumnBatch, int]:
-    """Return what belongs to the first `count` messages, blank where nothing does, and how many of `other` are done."""
-    places = pairs.places[:count]
+def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
+    """Return the matches of the first `count` messages, and the number of used rows of `other`."""
+    places = match.places[:count]
     has = np.flatnonzero(places >= 0)
     chosen = places[has]
     log, time, stamp = np.zeros((3, count), dtype=np.int64)
@@ -343,17 +348,17 @@ def _take_matches(other: ColumnBatch, pairs: Matches, count: int) -> tuple[Colum
     arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
     for name, array in other.arrays.items():
         arrays[name][has] = array[chosen]
-    passed = int(np.searchsorted(np.maximum.accumulate(pairs.other_key), pairs.key[:count].max(), side="right"))
+    passed = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
     return ColumnBatch(log, time, stamp, arrays), max(passed, int(places.max()) + 1)
 
 
 def _is_increasing(values: IntArray) -> bool:
-    """Tell whether each value is above the one before it."""
+    """Return True if each value is above the one before it."""
     return bool((values[1:] > values[:-1]).all())
 
 
 def _match_values(own: IntArray, other: IntArray) -> IntArray:
-    """Return for each value the place of the same among others, -1 for none."""
+    """Return for each value the index of an equal one in `other`, -1 without one."""
     places = np.full(own.size, -1, dtype=np.int64)
     order, theirs = np.argsort(own, kind="stable"), np.argsort(other, kind="stable")
     values, first, count = np.unique(own[order], return_index=True, return_counts=True)

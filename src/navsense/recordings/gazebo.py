@@ -1,8 +1,8 @@
-"""Recordings of Gazebo's messages as MCAP: what every sensor says, in protobuf, with the definitions in the file.
+"""Writer of MCAP files with Gazebo messages (`.gz.mcap`): readings in protobuf, with the definitions in the file.
 
-A file of its own, `.gz.mcap`: readers of ROS 2 refuse one in which messages have two encodings (rosbag2: "All topics
-must have the same serialization format"). Topics and times are those of the ROS 2 recording; truth, transforms and
-sensors of which Gazebo has no message are not in it. Messages are made one by one, not in blocks.
+They have a file of their own because rosbag2 rejects files with two encodings ("All topics must have the same
+serialization format"). Topics and times are those of the ROS 2 recording. Ground truth, transforms and sensors without
+a Gazebo message are left out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from navsense.recordings.topic_names import TopicNames
 from navsense.series import Reading, TimeSlice, to_nanoseconds
 
 ENCODING = "protobuf"
-"""What MCAP calls the encoding of the messages, and of their schemas."""
+"""Encoding of the messages and of their schemas in MCAP."""
 
 
 class GazeboWriter(McapWriterBase):
-    """Writes slabs to one MCAP file of Gazebo's messages."""
+    """Writes time slices to one MCAP file of Gazebo messages."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and all definitions. Raise `RecordingError` where that cannot be."""
+        """Open the file and write its header and all definitions. Raises `RecordingError` if that fails."""
         check_header(path, recording)
         self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
         self._channels = {name: number for number, name in enumerate(self._sensors)}
@@ -53,18 +53,18 @@ class GazeboWriter(McapWriterBase):
 
     def _encode_definitions(self, topics: TopicNames) -> bytes:
         """Return the records of all schemas and channels."""
-        container, numbers = self._file, dict[str, int]()
+        file, numbers = self._file, dict[str, int]()
         for name, sensor in self._sensors.items():
             kind = messages.GZ_TYPES[sensor.spec.type]
             number = numbers.setdefault(kind, len(numbers) + 1)
-            container.schemas[number] = records.encode_schema(number, kind, encode_descriptor_set(), ENCODING)
+            file.schemas[number] = records.encode_schema(number, kind, encode_descriptor_set(), ENCODING)
             channel, topic = self._channels[name], topics.sensor(name, "reading")
-            container.channels[channel] = records.encode_channel(channel, number, topic, {}, ENCODING)
-            container.message_counts[channel] = 0
-        return b"".join((*container.schemas.values(), *container.channels.values()))
+            file.channels[channel] = records.encode_channel(channel, number, topic, {}, ENCODING)
+            file.message_counts[channel] = 0
+        return b"".join((*file.schemas.values(), *file.channels.values()))
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Write all messages of a slab, in the order in which they arrive."""
+        """Write all messages of a time slice in order of arrival."""
         with add_path_to_errors(self._file.path):
             found = [
                 one for name, reading in time_slice.readings.items() for one in self._encode_messages(name, reading)
@@ -73,16 +73,16 @@ class GazeboWriter(McapWriterBase):
         self._file.write_chunks(chunk_messages(found))
 
     def _encode_messages(self, name: str, reading: Reading) -> list[MessageRecord]:
-        """Return the messages of one sensor; a row may be several."""
+        """Return the messages of one sensor; a row may become several."""
         if name not in self._sensors:
             return []
         first = self._counts[name]
         made = messages.GZ_ENCODERS[reading.type](self._sensors[name], reading, first)
         rows = np.flatnonzero(reading.emitted)
         rows = rows.repeat(len(made) // max(rows.size, 1))
-        about = messages.time_of_validity(reading)
+        validity = messages.time_of_validity(reading)
         log = to_nanoseconds(reading.epoch, reading.arrival[rows]).tolist()
-        time = to_nanoseconds(reading.epoch, (reading.time if about is None else about)[rows]).tolist()
+        time = to_nanoseconds(reading.epoch, (reading.time if validity is None else validity)[rows]).tolist()
         self._counts[name] += len(made)
         channel = self._channels[name]
         return [MessageRecord(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]

@@ -1,4 +1,4 @@
-"""What slabs say in ROS: the topics of a recording, and their messages as blocks that are not yet bytes."""
+"""Messages of time slices: the channels of a recording, and blocks of messages before they are encoded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from navsense.typing import AnyArray, FloatArray, IntArray, WordArray
 
 @dataclass(frozen=True, eq=False)
 class OutputChannel:
-    """Messages of one layout on one topic, stamped by one clock; `latched` where they are for those who come late."""
+    """Messages of one layout on one topic, stamped by one clock; `latched` if late subscribers get the last message."""
 
     topic: str
     message_layout: MessageLayout
@@ -32,10 +32,7 @@ class OutputChannel:
 
 @dataclass(frozen=True, eq=False)
 class MessageBlock:
-    """Messages of one source that are not yet bytes; rows in order of `log` and `time` (n,) ns, arrays time first.
-
-    `log` is when a message arrives, `time` the instant that it is about.
-    """
+    """Messages of one channel before they are encoded; log_time, publish_time, stamp (n,) ns, arrays (n, ...)."""
 
     channel: OutputChannel
     log_time: WordArray
@@ -51,10 +48,10 @@ class MessageBlock:
 
 
 class MessageBuilder:
-    """Makes the blocks of one recording."""
+    """Builds the message blocks of one recording."""
 
     def __init__(self, recording: RecordingHeader) -> None:
-        """Give out the topics."""
+        """Allocate the topics."""
         self._recording = recording
         self._world = recording.world
         self._topics = recording.allocate_topics()
@@ -72,36 +69,36 @@ class MessageBuilder:
     def _get_channel(
         self, topic: str, make_layout: Callable[[], MessageLayout], key: str = "", *, latched: bool = False
     ) -> OutputChannel:
-        """Return the source on a topic, made at its first use; `key` tells those of one topic apart."""
+        """Return the channel of a topic, made at its first use; `key` distinguishes several channels of one topic."""
         if topic + key not in self._channels:
             self._channels[topic + key] = OutputChannel(topic, make_layout(), latched=latched)
         return self._channels[topic + key]
 
     def _get_sensor_channels(self, name: str, part: SeriesKind) -> list[OutputChannel]:
-        """Return the sources of one of a sensor's series: its own, then those of its companions."""
+        """Return the channels of a series of a sensor: its main message, then its companions."""
         if (name, part) not in self._sensor_channels:
             self._sensor_channels[name, part] = self._make_sensor_channels(name, part)
         return self._sensor_channels[name, part]
 
     def _make_sensor_channels(self, name: str, part: SeriesKind) -> list[OutputChannel]:
         found, sensor = [], self._sensors[name]
-        for beside in messages.list_companion_topics(sensor, part):
-            topic = self._topics.sensor(name, part, beside)
+        for companion in messages.list_companion_topics(sensor, part):
+            topic = self._topics.sensor(name, part, companion)
             if topic not in self._channels:
-                message = messages.make_layout(sensor, part, beside)
+                message = messages.make_layout(sensor, part, companion)
                 message = to_humble(message) if self._recording.ros == HUMBLE else message
                 self._channels[topic] = OutputChannel(topic, message, get_clock_name(sensor))
             found.append(self._channels[topic])
         return found
 
     def list_reading_channels(self) -> list[OutputChannel]:
-        """Return the sources of what all sensors say, whether or not they come to say it."""
+        """Return the channels of the readings of all sensors."""
         return [
             source for sensor in self._world.sensors for source in self._get_sensor_channels(sensor.name, "reading")
         ]
 
     def build_static_transforms(self) -> list[MessageBlock]:
-        """Return `/tf_static`, the transforms that never change: one message or none."""
+        """Return `/tf_static`: one message or none."""
         found = static_transforms.list_static_transforms(self._world)
         if not found:
             return []
@@ -117,9 +114,9 @@ class MessageBuilder:
         ]
 
     def build_blocks(self, time_slice: TimeSlice) -> list[MessageBlock]:
-        """Return all messages of a slab; a block may be empty.
+        """Return all messages of a time slice; a block may be empty.
 
-        Raise `RecordingError` where ROS has no room for them.
+        Raises `RecordingError` for readings or currents with a run axis.
         """
         blocks: list[MessageBlock] = []
         for name, reading in time_slice.readings.items():
@@ -132,7 +129,7 @@ class MessageBuilder:
         return blocks + self._build_clock_and_poses(time_slice)
 
     def _build_reading(self, name: str, reading: Reading) -> list[MessageBlock]:
-        """Return the messages of one sensor: what it says, what is true, and its hidden errors."""
+        """Return the messages of one sensor: readings, ideal values and biases."""
         if name not in self._sensors:
             raise RecordingError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
@@ -143,12 +140,12 @@ class MessageBuilder:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
             if any(key in reading.bias for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.bias.items() if key in reading.arrays}
-        about = messages.time_of_validity(reading)
-        if about is not None:
-            series = {part: {**arrays, AGE: reading.time - about} for part, arrays in series.items()}
-        time = to_nanoseconds(reading.epoch, reading.time if about is None else about).view(np.uint64)
-        stamp = compute_stamps(reading, get_clock_name(self._sensors[name]), about)
-        own = about is None and reading.arrivals is None
+        validity = messages.time_of_validity(reading)
+        if validity is not None:
+            series = {part: {**arrays, AGE: reading.time - validity} for part, arrays in series.items()}
+        time = to_nanoseconds(reading.epoch, reading.time if validity is None else validity).view(np.uint64)
+        stamp = compute_stamps(reading, get_clock_name(self._sensors[name]), validity)
+        own = validity is None and reading.arrivals is None
         arrived = time if own else to_nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
         blocks = []
         for part, arrays in series.items():
@@ -165,7 +162,7 @@ class MessageBuilder:
         return blocks + self._build_faults(name, reading)
 
     def _build_faults(self, name: str, reading: Reading) -> list[MessageBlock]:
-        """Return which faults act on a sensor that has any, at every sample."""
+        """Return the fault flags of a sensor with faults, at every sample."""
         if not (self._recording.truth and reading.fault):
             return []
         stamp = reading.true_stamp
@@ -173,9 +170,9 @@ class MessageBuilder:
         return [MessageBlock(self._get_channel(self._topics.fault(name), fault.make_layout), time, time, stamp, acts)]
 
     def _build_truth(self, name: str, part: Truth) -> list[MessageBlock]:
-        """Return the ground truth of one link: of one that never moves its first instant, of a welded one nothing.
+        """Return the ground truth of one link, of a static link only the first instant.
 
-        A welded link is where `/tf_static` says, against a canonical link whose truth is there.
+        A link that is fixed to a moving canonical link has no messages: `/tf_static` has its pose.
         """
         still = name in self._static_links
         if name in self._fixed_links or name in self._written_links or not part.time.size:
@@ -217,7 +214,7 @@ class MessageBuilder:
         ]
 
     def _build_current(self, part: Current) -> list[MessageBlock]:
-        """Return the velocity of the water, at one place and in layers."""
+        """Return the velocity of the water, at one position and in layers."""
         if part.velocity.ndim != 2:
             raise RecordingError("the current carries a run axis", remedy="write many runs to .npz or .parquet")
         stamp = part.stamp
@@ -231,7 +228,7 @@ class MessageBuilder:
         return blocks
 
     def _build_clock_and_poses(self, time_slice: TimeSlice) -> list[MessageBlock]:
-        """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the models that move."""
+        """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the moving models."""
         times = {id(part.time): part for part in time_slice.truth.values()}
         spans = [part.stamp for part in times.values()]
         spans = spans or [reading.true_stamp for reading in time_slice.readings.values()]
@@ -248,7 +245,7 @@ class MessageBuilder:
         return blocks + [self._build_poses(parts) for parts in groups.values()]
 
     def _build_poses(self, parts: list[Truth]) -> MessageBlock:
-        """Return `/tf` of models whose truth has the same instants; each such group has a source of its own."""
+        """Return `/tf` of models with the same instants of truth; each such group has a channel."""
         names = [(truth.WORLD_FRAME, part.name) for part in parts]
         source = self._get_channel(
             self._topics.fixed(TRANSFORMS), lambda: transforms.make_layout(names), key=repr(names)
@@ -263,5 +260,5 @@ class MessageBuilder:
 
 
 def stack_models(arrays: list[FloatArray]) -> FloatArray:
-    """Return arrays (n, k) of several models as one (n, model, k), of one model without a copy."""
+    """Return arrays (n, k) of several models as one (n, model, k); no copy for one model."""
     return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)

@@ -1,7 +1,7 @@
-"""Messages from one recording into another as they are: of unknown types too, with their definitions.
+"""Copies messages from one recording to another, also of unknown types, with their definitions.
 
-What both have in one encoding goes over byte by byte; from CDR to ROS 1 and back only padding, closing zeros of texts
-and the numbers of headers differ (`messages.repack`). The result appears under its name when it is whole.
+Messages in the encoding of the target are copied byte by byte. Between CDR and ROS 1 only padding, the closing zeros of
+strings and the `seq` of headers change (`messages.repack`). The target appears when it is complete.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from navsense.recordings.rosbag.writer import BagTarget, McapBagTarget, check_ba
 
 
 class MessageTarget(Protocol):
-    """A recording of messages being written, in the encoding `encoding`."""
+    """A recording that messages are copied to, in the encoding `encoding`."""
 
     encoding: str
     output: Path
     """The file or folder that is written, in the hidden folder."""
 
     def add_channel(self, channel: MessageChannel) -> None:
-        """Add a topic; one that is there already is not added again."""
+        """Add a channel, if it is new."""
         ...
 
     def write(self, batch: Sequence[RawMessage]) -> None:
-        """Write messages of topics that were added."""
+        """Write messages of added channels."""
         ...
 
     def close(self) -> None:
@@ -41,12 +41,12 @@ class MessageTarget(Protocol):
         ...
 
     def abort(self) -> None:
-        """Let go of what is open; never raises."""
+        """Close all files; never raises."""
         ...
 
 
 def check_message_target(target: Path) -> None:
-    """Raise `RecordingError` where a recording of messages cannot be at `target`."""
+    """Raise `RecordingError` if a recording of messages cannot be written to `target`."""
     suffix = target.suffix.lower()
     if suffix == "":
         check_mcap_folder(target)
@@ -84,7 +84,7 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
 
 @contextmanager
 def open_target(target: Path, reader: MessageReader) -> Iterator[MessageTarget]:
-    """Yield the recording `target` being written; it is put in its place at the end, and an error leaves nothing."""
+    """Yield the recording `target` for writing. It appears at the end; after an error nothing is left."""
     check_message_target(target)
     with open_hidden_folder(target) as work:
         folder, made = work.folder, cast("MessageTarget | None", None)
@@ -117,25 +117,25 @@ def split_batches(reader: MessageReader) -> Iterator[list[RawMessage]]:
 
 
 class Transcoder:
-    """Brings the messages of each topic into one encoding; in ROS 1 a topic's headers are numbered."""
+    """Converts messages to one encoding; in ROS 1 the headers of a topic are numbered."""
 
     def __init__(self, encoding: str) -> None:
-        """Start with nothing."""
+        """Take the encoding."""
         self._encoding = encoding
         self._shapes: dict[MessageChannel, ShapeCache] = {}
         self._counts: dict[MessageChannel, int] = {}
 
     def transcode(self, batch: Sequence[RawMessage]) -> list[RawMessage]:
-        """Return messages in this encoding, in their order. Raises `RecordingError` for one that is not of its type."""
+        """Return messages in this encoding, in order. Raises `RecordingError` for a message of another type."""
         groups: dict[MessageChannel, list[int]] = {}
         for place, item in enumerate(batch):
             groups.setdefault(item.channel, []).append(place)
         data = [item.data for item in batch]
-        for line, places in groups.items():
-            if not line.is_ros or line.encoding == self._encoding:
+        for channel, places in groups.items():
+            if not channel.is_ros or channel.encoding == self._encoding:
                 continue
             own = [data[place] for place in places]
-            for place, raw in zip(places, self._repack(line, own), strict=True):
+            for place, raw in zip(places, self._repack(channel, own), strict=True):
                 data[place] = raw
         return [
             RawMessage(item.channel, item.log_time, item.publish_time, raw)
@@ -158,7 +158,7 @@ class Transcoder:
 
 
 def _unsupported_reason(target: MessageTarget, channel: MessageChannel) -> str:
-    """Return why a recording has no place for a topic, "" where it has one."""
+    """Return the reason why a target cannot hold a topic; "" if it can."""
     if isinstance(target, McapTarget):
         return ""
     if not channel.is_ros:
@@ -171,26 +171,26 @@ def _unsupported_reason(target: MessageTarget, channel: MessageChannel) -> str:
 
 
 def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
-    """Write all messages of a recording to another; return how many there are, and what could not be carried."""
+    """Copy all messages of a recording; return their number, and what the target cannot hold."""
     lost: list[str] = []
     count = late = 0
     with open_target(target, reader) as made:
-        foreign = {line: why for line in reader.channels if (why := _unsupported_reason(made, line))}
-        for line in reader.channels:
-            if line not in foreign:
-                made.add_channel(line)
+        foreign = {channel: why for channel in reader.channels if (why := _unsupported_reason(made, channel))}
+        for channel in reader.channels:
+            if channel not in foreign:
+                made.add_channel(channel)
         if foreign and len(foreign) == len(reader.channels):
             whys = "; ".join(dict.fromkeys(foreign.values()))
             raise RecordingError("nothing in it can be carried", whys, where=reader.where)
         encoder = Transcoder(made.encoding)
         for batch in split_batches(reader):
             kept = [item for item in batch if item.channel not in foreign]
-            for line in {item.channel for item in kept}:
-                made.add_channel(line)
+            for channel in {item.channel for item in kept}:
+                made.add_channel(channel)
             made.write(encoder.transcode(kept))
             count += len(kept)
             late += sum(item.publish_time != item.log_time for item in kept)
-        lost += [f"topic {line.topic or '(without a name)'}: {why}" for line, why in foreign.items()]
+        lost += [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in foreign.items()]
     if late and isinstance(made, BagTarget):
         lost.append(f"the instants that {late} messages are about: a bag has one time a message, that of arrival")
     return count, lost

@@ -1,4 +1,4 @@
-"""Recordings of messages of any program: MCAP files, bags of ROS 1 and bags of ROS 2."""
+"""Recordings of messages of any program: MCAP files, ROS 1 bags and ROS 2 bags."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def open_messages(path: Path) -> Iterator[CompleteReader]:
 
 
 def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
-    """Return the plain world of a recording of navsense, None where it has none."""
+    """Return the JSON of the world in a recording of navsense, None without one."""
     text = reader.metadata.get(WORLD_KEY)
     if not text:
         return None

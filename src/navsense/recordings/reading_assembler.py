@@ -1,11 +1,11 @@
-"""Readings, truth and currents out of a recording of messages, window by window: the inverse of `blocks`.
+"""Readings, truth and currents from a recording of messages, window by window: the inverse of `message_builder`.
 
-    time = publish_time - epoch,   clock_error = header.stamp - publish_time        of a recording of navsense
-    time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    of another program's: no truth in it
+    time = publish_time - epoch,   clock_error = header.stamp - publish_time        in a recording of navsense
+    time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
-A bag has one time a message, and so has what was made of one: of a recording of navsense the instant that a reading is
-about is that of its `ideal` message, which arrives then, where it has one. The epoch is what the recording says, else
-the second of its first message. Rows that were dropped are no messages, and are not there.
+A bag has only the log time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
+message, if it has one. The epoch is in the metadata, else it is the second of the first message. Samples that were not
+published are not in the recording.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import Model, MountedSensor, World
 
 IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
-"""Topics that say nothing that is not known from others."""
+"""Topics that are ignored."""
 
 SLICE_BYTES = 12_000_000
-"""Messages of one window take about as many bytes."""
+"""Bytes of the messages of one time slice."""
 
 MAX_WAITING_ROWS = 20_000
-"""So many rows of a sensor wait for messages of its faults, and no more."""
+"""Largest number of rows of a sensor that wait for its fault messages."""
 
 SeriesKey = tuple[SeriesKind, str]
-"""Which of a sensor's series, and whose companion."""
+"""Series of a sensor and name of the companion message, "" for the main message."""
 
 GapMasks = Mapping[SeriesKey, BoolArray]
-"""Of which rows (n,) a series has no message."""
+"""Rows (n,) of each series without a message."""
 
 
 @dataclass(eq=False)
 class TimeBase:
-    """What all sensors of a recording go by: its epoch (s), who wrote it, whether it says their rates."""
+    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the rates of the sensors."""
 
     epoch: int
     is_navsense: bool
     has_rates: bool
 
     def to_seconds(self, stamp: IntArray, rate: float) -> Times:
-        """Return stamps (n,) ns as s after the epoch; the very instants of a rate (Hz) where it is known exactly."""
+        """Return stamps (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
         since = stamp - self.epoch * NANOSECONDS_PER_SECOND
         found: Times = since / NANOSECONDS
         if self.has_rates and rate:
@@ -82,13 +82,13 @@ class TimeBase:
         return found
 
     def subtract_latency(self, log_time: IntArray, sensor: MountedSensor) -> IntArray:
-        """Return when messages that arrived at `log` (n,) ns were sent: the latency before, as `Latency` adds it."""
+        """Return log times (n,) ns minus the constant latency of a sensor, the inverse of `Latency`."""
         delay = _constant_latency(sensor)
         if not delay:
             return log_time
         found = log_time - round(delay * NANOSECONDS)
         if self.has_rates and sensor.rate:
-            # The sum was rounded to ns, and the instant itself is: their difference may be off by one.
+            # Sum and instant were rounded to ns, so their difference may be off by one.
             at = np.rint((found - self.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS * sensor.rate) / sensor.rate
             found = np.where(to_nanoseconds(self.epoch, at + delay) == log_time, to_nanoseconds(self.epoch, at), found)
         return found
@@ -96,7 +96,7 @@ class TimeBase:
 
 @dataclass(eq=False)
 class SensorAssembler:
-    """The topics of one sensor."""
+    """Assembles the readings of one sensor from its topics."""
 
     sensor: MountedSensor
     time_base: TimeBase
@@ -112,30 +112,30 @@ class SensorAssembler:
 
     @property
     def main_key(self) -> SeriesKey:
-        """Return the series that the others go by: the sensor's own, or the first beside it where that is not read."""
+        """The series that the others are matched to: the main message, or its first companion that has arrays."""
         found = (key for key, column in self.buffers.items() if key[0] == "reading" and not column.has_no_arrays)
         return next(found, ("reading", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
-        """Return the rows of which all topics are there, None for none; with `last` those whose others never came.
+        """Remove and return the complete rows, None without any; with `last` also rows with missing messages.
 
-        Of a sensor that has faults none are before there is a fault message of one of them, or they are too many.
+        Rows of a sensor with faults wait for the first fault message, at most `MAX_WAITING_ROWS` of them.
         """
-        goes_on = self._is_released
+        was_released = self._is_released
         found = self._pop_aligned(last=last)
-        if self.faults is None or goes_on or not (found or self._held):
+        if self.faults is None or was_released or not (found or self._held):
             return found
         self._held += [found] if found else []
         self._stopped_waiting = self._rows > MAX_WAITING_ROWS
         if not (self._is_released or last):
             return None
-        whole, self._held = dataset.join_readings(self._held), []
+        joined, self._held = dataset.join_readings(self._held), []
         if self._is_released:
-            return whole
-        return replace(whole, fault={})
+            return joined
+        return replace(joined, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
-        """Return the rows of which all topics are there, as `pop` does, with faults 0 where there is no message."""
+        """Remove and return the complete rows, with fault flags 0 for rows without a fault message."""
         own = self.buffers[self.main_key]
         if own.has_no_arrays:
             return None
@@ -162,7 +162,7 @@ class SensorAssembler:
         return self._build_reading(found.main, found.others, found.missing)
 
     def _count_rows_with_faults(self) -> int:
-        """Return how many of the rows that wait are known with the faults that act on them."""
+        """Return the number of waiting rows with known fault flags."""
         own = self.buffers[self.main_key]
         if self.faults is None or not own.batches:
             return own.count
@@ -175,7 +175,7 @@ class SensorAssembler:
     def _validity_and_stamp(
         self, main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]
     ) -> tuple[IntArray, IntArray]:
-        """Return the true instants that the messages are about (n,) ns, and the stamps."""
+        """Return the times of validity (n,) ns of the messages, and the stamps."""
         if not self.time_base.is_navsense:
             shown = np.where(main.stamp == 0, main.log_time, main.stamp)
             return shown, shown
@@ -227,30 +227,30 @@ class SensorAssembler:
         """Return the rows on which each kind of fault acts at true times (n,) ns; false where no message exists."""
         if self.faults is None:
             return {}
-        told, alike = np.zeros(times.size, dtype=np.uint8), np.zeros(times.size, dtype=np.bool_)
+        flags, alike = np.zeros(times.size, dtype=np.uint8), np.zeros(times.size, dtype=np.bool_)
         known = join_columns(self.faults.batches) if self.faults.batches else None
         if known is not None and known.log_time.size:
             self._last_fault_time = int(known.log_time[-1])
             at = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
             alike = known.log_time[at] == times
-            told[alike] = known.arrays[fault.FAULT][at[alike]]
+            flags[alike] = known.arrays[fault.FAULT][at[alike]]
             self.faults.batches = [known.split(int(at[-1]))[1]]
         self._rows += times.size
         self._unmatched += int((~alike).sum())
-        return fault.unpack_bits(told)
+        return fault.unpack_bits(flags)
 
     @property
     def _has_fault_messages(self) -> bool:
-        """Tell whether there is a fault message of any row."""
+        """True if a row has a fault message."""
         return self._unmatched < self._rows
 
     @property
     def _is_released(self) -> bool:
-        """Tell whether rows are handed on with what is known of their faults."""
+        """True if rows no longer wait for fault messages."""
         return self._stopped_waiting or self._has_fault_messages
 
     def format_losses(self) -> list[str]:
-        """Return what is said of topics of which messages were lost."""
+        """Return the notes about topics with lost messages."""
         if self.faults is None or not self._unmatched:
             return self.notes
         whose, but = "its sensor's readings", ""
@@ -262,7 +262,7 @@ class SensorAssembler:
 def _merge_arrays(
     part: SeriesKind, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks, initial: Arrays | None = None
 ) -> Arrays:
-    """Return all arrays of one of the three series: of rows whose message was lost, what those before it say."""
+    """Return the arrays of one series. Rows without a message keep the values of the messages before it in `parts`."""
     found = dict(initial or {})
     for key, batch in parts.items():
         if key[0] == part:
@@ -271,7 +271,7 @@ def _merge_arrays(
 
 
 def _fill_gaps(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None) -> AnyArray:
-    """Return rows of an array, those of gaps (n,) out of what was said before of the same name."""
+    """Return an array with the rows `gaps` (n,) from `before`, the array of the same name in another message."""
     if before is None or gaps is None or before.shape != array.shape:
         return array
     found = array.copy()
@@ -280,10 +280,7 @@ def _fill_gaps(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None)
 
 
 def _constant_latency(sensor: MountedSensor) -> float | None:
-    """Return the latency (s) that all messages of a sensor have, None where it is another for each, or is not known.
-
-    A recording may hold only that there is one.
-    """
+    """Return the constant latency (s) of a sensor, None for a random or unknown one."""
     latency = sensor.latency
     if latency is None:
         return 0.0
@@ -293,7 +290,7 @@ def _constant_latency(sensor: MountedSensor) -> float | None:
 
 
 def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
-    """Return the true instants (n,) ns that messages are about: those of their hidden messages, if they have any."""
+    """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any."""
     found = main.publish_time
     for part in ("bias", "ideal"):
         for log in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
@@ -302,13 +299,13 @@ def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]
 
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
-    """Return what is said of a topic of which messages were lost."""
+    """Return the note about a topic with lost messages."""
     return f"topic {buffer.channel.topic}: has not a message for each of {main.channel.topic}; what is missing is NaN"
 
 
 @dataclass(eq=False)
 class LinkAssembler:
-    """The two topics of one link's truth."""
+    """Assembles the truth of one link from its two topics."""
 
     link: str
     pose: TopicBuffer
@@ -316,7 +313,7 @@ class LinkAssembler:
     notes: list[str] = field(default_factory=list)
 
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
-        """Return the rows of which both topics are there, None for none; with `last` those without acceleration."""
+        """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
         others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
         found = align_columns(
             self.pose, others, self.pose.count, self.notes and others, by_publish_time=time_base.is_navsense, last=last
@@ -337,7 +334,7 @@ class LinkAssembler:
 
 @dataclass(frozen=True, eq=False)
 class TruthMotion:
-    """The truth of a link as a motion that is asked for its own instants alone."""
+    """The truth of a link as a motion that is defined at its own instants."""
 
     truth: Truth
 
@@ -347,26 +344,26 @@ class TruthMotion:
         return math.inf
 
     def at(self, _time: Times) -> MotionBlock:
-        """Return the truth, whatever the instants."""
+        """Return the truth; the instants are ignored."""
         t = self.truth
         rest = (t.velocity, t.angular_velocity, t.acceleration, t.angular_acceleration)
         return MotionBlock(t.position, t.orientation, *rest)
 
 
 def transform_truth(truth: Truth, pose: Pose, name: str) -> Truth:
-    """Return the truth of what stands still at `pose` on a link."""
+    """Return the truth of a frame with a fixed pose on a link."""
     block = attach(TruthMotion(truth), pose).at(truth.time)
     p, q, v, w, a, alpha = block.arrays
     return Truth(name, truth.time, p, q, v, w, a, alpha, truth.epoch)
 
 
 class ReadingAssembler:
-    """A recording of messages as readings: the head of the recording, its slabs, and what is left out of them."""
+    """Reads a recording of messages as time slices. `header` is its header, `losses` lists the skipped content."""
 
     def __init__(self, reader: MessageReader) -> None:
-        """Tell what is on which topic.
+        """Assign the topics to sensors and links.
 
-        Raises `RecordingError` where the recording does not say it, and holds no message.
+        Raises `RecordingError` if the recording has neither a world nor messages.
         """
         self._reader = reader
         layout = parse_stored_world(reader)
@@ -386,40 +383,42 @@ class ReadingAssembler:
         self.time_base = TimeBase(epoch, reader.is_navsense, dataset is not None)
         self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
         self._buffers: dict[str, TopicBuffer] = {}
-        read = select_channels(reader.channels)
-        lines = {name: read[topic] for topic, name in normalize_topics(read).items()}
+        selected = select_channels(reader.channels)
+        channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
         topics = self.stored.topics or allocate_topics(self.world)
         self._sensors = [
-            one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, lines)) is not None
+            one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, channels)) is not None
         ]
         self._links = [
             found
             for link in self._list_links()
-            if (found := self._make_link_assembler(link, topics, lines)) is not None
+            if (found := self._make_link_assembler(link, topics, channels)) is not None
         ]
         self._current = (
-            self._make_buffer(lines.get(topics.current), currents.TYPE, _extract_velocity) if topics.current else None
+            self._make_buffer(channels.get(topics.current), currents.TYPE, _extract_velocity)
+            if topics.current
+            else None
         )
-        self._layers = self._make_layers_buffer(lines.get(topics.layers)) if topics.layers else None
+        self._layers = self._make_layers_buffer(channels.get(topics.layers)) if topics.layers else None
         known = IGNORED_TOPICS | {topics.fixed(what) for what in FIXED}
-        unread = (line for line in reader.channels if line.topic not in known and not self._is_read(line))
-        self.losses = list(dict.fromkeys(_format_unread(line) for line in unread))
+        unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
+        self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
 
     def _is_read(self, channel: MessageChannel) -> bool:
-        """Tell whether messages of a topic and type are read."""
+        """Return True if the messages of a channel are read."""
         column = self._buffers.get(channel.topic)
         return column is not None and has_same_type(channel, column.channel)
 
     def _first_arrival(self) -> int:
-        """Return when the first message arrived (ns), 0 where there is none."""
+        """Return the log time (ns) of the first message, 0 without messages."""
         return next((item.log_time for item in self._reader.read_messages()), 0)
 
     def _list_links(self) -> list[str]:
-        """Return the links whose truth may be there."""
+        """Return the links of the world."""
         return [link.name for model in self.world.models for link in model.links]
 
     def _make_buffer(self, channel: MessageChannel | None, message_type: str, extract: Any) -> TopicBuffer | None:
-        """Return the column of a topic, None where it is not there or of another type, or of one defined otherwise."""
+        """Return the buffer of a topic, None for a missing topic and for another type or definition."""
         if channel is None or not channel.is_ros or (message_type and channel.type != message_type):
             return None
         if not is_readable(channel):
@@ -431,22 +430,22 @@ class ReadingAssembler:
     def _make_sensor_assembler(
         self, sensor: MountedSensor, topics: TopicNames, channels: Mapping[str, MessageChannel]
     ) -> SensorAssembler | None:
-        """Return the topics of one sensor, None where its own is not there."""
+        """Return the assembler of one sensor, None without its main topic."""
         found = SensorAssembler(sensor, self.time_base)
         for part in PARTS:
-            for beside in topics.companions(sensor.name, part):
-                line = channels.get(topics.sensor(sensor.name, part, beside))
-                is_generic = line is not None and line.type.startswith(OWN_TYPE_PREFIX)
+            for companion in topics.companions(sensor.name, part):
+                channel = channels.get(topics.sensor(sensor.name, part, companion))
+                is_generic = channel is not None and channel.type.startswith(OWN_TYPE_PREFIX)
 
                 def extract(
-                    rows: AnyArray, part: SeriesKind = part, beside: str = beside, is_generic: bool = is_generic
+                    rows: AnyArray, part: SeriesKind = part, companion: str = companion, is_generic: bool = is_generic
                 ) -> Arrays:
-                    return messages.extract_arrays(sensor, rows, part, beside, is_generic=is_generic)
+                    return messages.extract_arrays(sensor, rows, part, companion, is_generic=is_generic)
 
-                column = self._make_buffer(line, "", extract)
+                column = self._make_buffer(channel, "", extract)
                 if column is not None:
-                    found.buffers[part, beside] = column
-        # What is told of a fault is the instant at which a reading is sent.
+                    found.buffers[part, companion] = column
+        # A fault message has the time at which a reading is sent.
         if sensor.faults.has_faults and (
             sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
         ):
@@ -456,14 +455,14 @@ class ReadingAssembler:
     def _make_link_assembler(
         self, link: str, topics: TopicNames, channels: Mapping[str, MessageChannel]
     ) -> LinkAssembler | None:
-        """Return the topics of one link's truth, None where they are not there."""
+        """Return the assembler of the truth of one link, None without its topics."""
         pose_topic, accel_topic = topics.truth(link)
         pose = self._make_buffer(channels.get(pose_topic), truths.ODOMETRY_TYPE, truths.extract_truth)
         accel = self._make_buffer(channels.get(accel_topic), truths.ACCEL_TYPE, _extract_acceleration)
         return LinkAssembler(link, pose, accel) if pose is not None else None
 
     def _make_layers_buffer(self, channel: MessageChannel | None) -> TopicBuffer | None:
-        """Return the column of the velocities at several depths."""
+        """Return the buffer of the velocities at several depths."""
         layers = self.world.current_topic.layers
         count = len(layers.depths) if layers else 0
         return self._make_buffer(
@@ -471,13 +470,13 @@ class ReadingAssembler:
         )
 
     def iter_slices(self) -> Iterator[TimeSlice]:
-        """Yield all that the recording holds, in windows of bounded size. Raises `RecordingError`."""
+        """Yield the content of the recording in time slices of bounded size. Raises `RecordingError`."""
         size = 0
-        for lots in self._reader.read_batches(self._buffers):
-            for lot in lots:
-                if self._is_read(lot.channel):
-                    self._buffers[lot.channel.topic].append(lot)
-                    size += lot.size
+        for batches in self._reader.read_batches(self._buffers):
+            for batch in batches:
+                if self._is_read(batch.channel):
+                    self._buffers[batch.channel.topic].append(batch)
+                    size += batch.size
             if size >= SLICE_BYTES:
                 yield self._build_slice(last=False)
                 size = 0
@@ -495,7 +494,7 @@ class ReadingAssembler:
         self.losses += [_format_unread(column.channel) for column in dict.fromkeys(own) if column.has_no_arrays]
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
-        """Return what is whole."""
+        """Remove and return the complete rows of all sensors and links."""
         readings = {one.sensor.name: found for one in self._sensors if (found := one.pop(last=last)) is not None}
         truth = {one.link: part for one in self._links if (part := one.pop(self.time_base, last=last)) is not None}
         for model in self.world.models:
@@ -511,7 +510,7 @@ class ReadingAssembler:
         return TimeSlice(start, end, readings, truth, self._pop_current(last=last))
 
     def _pop_current(self, *, last: bool) -> Current | None:
-        """Return the water's velocity, None where none is whole."""
+        """Remove and return the complete rows of the water's velocity, None without any."""
         if self._current is None:
             return None
         others = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
@@ -532,12 +531,12 @@ class ReadingAssembler:
 
 
 def _format_unread(channel: MessageChannel) -> str:
-    """Return what is said of a topic of which nothing is read."""
+    """Return the note about a topic that is not read."""
     return f"topic {channel.topic} of {channel.type or channel.encoding}: nothing that is read"
 
 
 def _format_empty(buffer: TopicBuffer) -> str:
-    """Return what is said of messages that have not a single byte."""
+    """Return the note about empty messages."""
     count = buffer.empty_count
     return f"topic {buffer.channel.topic}: {count} {'message' if count == 1 else 'messages'} without any bytes"
 
@@ -553,12 +552,12 @@ def _extract_faults(rows: AnyArray) -> Arrays:
 
 
 def _extract_acceleration(rows: AnyArray) -> Arrays:
-    """Return what messages of acceleration say, in the link's own frame."""
+    """Return the accelerations in the frame of the link."""
     return {"linear": rows["accel.linear"], "angular": rows["accel.angular"]}
 
 
 def _fixed_link_truth(model: Model, truth: Truth) -> Iterator[tuple[str, Truth]]:
-    """Yield the truth of each other link of a model that moves."""
+    """Yield the truth of each other link of a moving model."""
     root = model.link(model.canonical_link).pose.inverse()
     for link in model.links:
         if link.name != model.canonical_link:

@@ -1,4 +1,4 @@
-"""The frames of a world that never move against their parent: what `/tf_static` says."""
+"""The static transforms of a world, which are the content of `/tf_static`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from navsense.world import Model, World
 
 @dataclass(frozen=True)
 class StaticTransform:
-    """One frame: its parent's name, its own, and its pose in the parent."""
+    """One static transform: parent frame, child frame, pose of the child in the parent."""
 
     parent: str
     child: str
@@ -20,15 +20,15 @@ class StaticTransform:
 
 
 def is_moving(model: Model) -> bool:
-    """Return whether the model's place in the world changes."""
+    """Return True if the pose of the model in the world changes."""
     return model.motion is not None and not model.static
 
 
 def list_static_transforms(world: World) -> list[StaticTransform]:
-    """Return all fixed frames: still models in the world, links in their model, sensors on their link.
+    """Return the transforms of static models in the world, of links in their model, and of sensors on their link.
 
-    A sensor has its full name as a frame, and the frame that its messages carry where that is another; with those that
-    its messages name beside it.
+    A sensor has a frame with its full name, the frame of its messages if that is another one, and the other frames in
+    its messages.
     """
     out: list[StaticTransform] = []
     for model in world.models:

@@ -1,4 +1,4 @@
-"""The topics of a recording: one for each series of each sensor and each link, no two the same.
+"""The topics of a recording: a unique topic for each series of each sensor and each link.
 
 A writer allocates them once and stores them. A reader uses the stored ones: a later rule renames nothing in a file.
 """
@@ -17,20 +17,20 @@ from navsense.world import World
 
 PARTS: tuple[SeriesKind, ...] = ("reading", "ideal", "bias")
 TRUTH_SERIES: tuple[SeriesKind, ...] = ("ideal", "bias")
-"""The series that no instrument gives."""
+"""Series that only a simulation has."""
 
 POSE, ACCELERATION = "pose", "acceleration"
 CLOCK, TRANSFORMS, STATIC, CURRENT, LAYERS = "clock", "transforms", "static_transforms", "current", "current_layers"
 
 FIXED = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
-"""Topics that ROS gives their names."""
+"""Topics with names that ROS defines."""
 
 Key: TypeAlias = tuple[str, ...]
-"""(sensor, series, companion), (link, "pose") or (link, "acceleration"), or the one word of another topic."""
+"""(sensor, series, companion), (link, "pose"), (link, "acceleration"), or one word for another topic."""
 
 
 class TopicNames:
-    """The topics of a recording by what is on them."""
+    """The topics of a recording by their content."""
 
     def __init__(self, names: Mapping[Key, str]) -> None:
         """Take the topics."""
@@ -51,11 +51,11 @@ class TopicNames:
         return self.names.get((what,), FIXED[what])
 
     def sensor(self, name: str, part: SeriesKind, companion: str = "") -> str:
-        """Return the topic of one of a sensor's series; `beside` names a companion of its own message."""
+        """Return the topic of a series of a sensor, or of a companion message of that series."""
         return self.names[name, part, companion]
 
     def companions(self, name: str, part: SeriesKind) -> list[str]:
-        """Return the companions of one of a sensor's series in order, the sensor's own message as an empty name."""
+        """Return the companions of a series of a sensor in order; "" is the main message."""
         return [key[2] for key in self.names if len(key) == 3 and key[:2] == (name, part)]
 
     def fault(self, name: str) -> str:
@@ -69,24 +69,24 @@ class TopicNames:
     def sensor_to_json(self, name: str) -> dict[str, Any]:
         """Return the topics of one sensor as JSON."""
         own = {key[1:]: topic for key, topic in self.names.items() if len(key) == 3 and key[0] == name}
-        companions = list(dict.fromkeys(beside for _, beside in own if beside))
+        companions = list(dict.fromkeys(companion for _, companion in own if companion))
         return {
-            "topics": {part: topic for (part, beside), topic in own.items() if not beside},
+            "topics": {part: topic for (part, companion), topic in own.items() if not companion},
             "companions": [
-                {"name": one, **{part: topic for (part, beside), topic in own.items() if beside == one}}
+                {"name": one, **{part: topic for (part, companion), topic in own.items() if companion == one}}
                 for one in companions
             ],
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the topics that are of no sensor as JSON."""
+        """Return the topics without a sensor as JSON."""
         links = dict.fromkeys(key[0] for key in self.names if len(key) == 2)
         truth = {link: {POSE: self.truth(link)[0], ACCELERATION: self.truth(link)[1]} for link in links}
         return {**{key[0]: topic for key, topic in self.names.items() if len(key) == 1}, "truth": truth}
 
 
 def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]) -> TopicNames:
-    """Return the topics in a world's JSON. Raises `DamagedError` for a topic that is no text."""
+    """Return the topics in the JSON of a world. Raises `DamagedError` for a topic that is not a text."""
     names: dict[Key, str] = {}
     for sensor in sensors:
         name = sensor["name"]
@@ -96,34 +96,34 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
     names |= {(link, what): topic for link, own in others["truth"].items() for what, topic in own.items()}
     names |= {(what,): topic for what, topic in others.items() if isinstance(topic, str)}
     if not all(isinstance(one, str) for key, topic in names.items() for one in (*key, topic)):
-        raise DamagedError("a topic is no text")
+        raise DamagedError("a topic is not a text")
     return TopicNames(names)
 
 
 def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bool = True) -> TopicNames:
-    """Return a topic for everything that a recording of a world holds, no two the same.
+    """Return a unique topic for each series in a recording of a world.
 
-    `stored` are topics that the recording already has; they stay. `truth` false leaves out what no instrument gives. A
-    topic that is taken gets `_` behind it. The sensors' own topics come first, in order.
+    `stored` are the topics that the recording already has; they do not change. `truth` false leaves out the ground
+    truth. A topic that is in use gets the suffix `_`. The readings of the sensors come first, in order.
     """
     known = stored.names if stored else {}
-    taken = {*FIXED.values(), *known.values()}
+    used = {*FIXED.values(), *known.values()}
     names: dict[Key, str] = {(what,): known.get((what,), topic) for what, topic in FIXED.items()}
-    for key, topic in _wanted(world, names, taken):
+    for key, topic in _wanted(world, names, used):
         free = known.get(key, topic)
-        while key not in known and free in taken:
+        while key not in known and free in used:
             free += "_"
-        taken.add(free)
+        used.add(free)
         names[key] = free
-    hidden = {CURRENT, LAYERS, POSE, ACCELERATION, FAULT, *TRUTH_SERIES}
-    return TopicNames({key: topic for key, topic in names.items() if truth or key[:2][-1] not in hidden})
+    truth_keys = {CURRENT, LAYERS, POSE, ACCELERATION, FAULT, *TRUTH_SERIES}
+    return TopicNames({key: topic for key, topic in names.items() if truth or key[:2][-1] not in truth_keys})
 
 
-def _wanted(world: World, names: Mapping[Key, str], taken: set[str]) -> Iterator[tuple[Key, str]]:
-    """Yield each key and the topic that it gets if the topic is free; `names` holds the topics of the keys before."""
+def _wanted(world: World, names: Mapping[Key, str], used: set[str]) -> Iterator[tuple[Key, str]]:
+    """Yield each key and its preferred topic; `names` has the topics of the keys before."""
     for sensor in world.sensors:
         topic = "/" + sensor.topic.strip("/")
-        own = topic == "/" or topic in taken
+        own = topic == "/" or topic in used
         yield (sensor.name, "reading", ""), "/" + format_topic_name(sensor.name) if own else topic
     shown = world.current_topic
     if world.environment.current:
@@ -131,12 +131,15 @@ def _wanted(world: World, names: Mapping[Key, str], taken: set[str]) -> Iterator
     if shown.layers:
         yield (LAYERS,), "/" + shown.layers.topic.strip("/")
     for sensor in world.sensors:
-        for beside in list_companion_topics(sensor)[1:]:
-            yield (sensor.name, "reading", beside), format_companion_topic(names[sensor.name, "reading", ""], beside)
+        for companion in list_companion_topics(sensor)[1:]:
+            yield (
+                (sensor.name, "reading", companion),
+                format_companion_topic(names[sensor.name, "reading", ""], companion),
+            )
     for sensor in world.sensors:
         for part in TRUTH_SERIES:
-            for beside in list_companion_topics(sensor, part):
-                yield (sensor.name, part, beside), f"{names[sensor.name, 'reading', beside]}/{part}"
+            for companion in list_companion_topics(sensor, part):
+                yield (sensor.name, part, companion), f"{names[sensor.name, 'reading', companion]}/{part}"
     for sensor in world.sensors:
         if sensor.faults.has_faults:
             yield (sensor.name, FAULT, ""), f"{names[sensor.name, 'reading', '']}/{FAULT}"
@@ -151,5 +154,5 @@ def _wanted(world: World, names: Mapping[Key, str], taken: set[str]) -> Iterator
 
 
 def format_topic_name(name: str) -> str:
-    """Return a full name as a topic has it."""
+    """Return a full name in the form of a topic."""
     return name.replace("::", "/")

@@ -1,8 +1,8 @@
-"""The world of a recording that does not say it: sensors by the types of their topics, links by the static transforms.
+"""Inference of the world of a recording without one: sensors from message types, links from static transforms.
 
-A sensor is called by its frame where that is a full name (`rov::base::imu`) and no other's, else by its topic; its link
-is the parent of its frame in `/tf_static`. It has had faults where `<topic>/fault` is there. What its sheet is told of
-is what its first message holds: covariances, limits, beams. Rates are those between its first two messages.
+The name of a sensor is its frame if that is a unique full name (`rov::base::imu`), else its topic. Its link is the
+parent of its frame in `/tf_static`. It had faults if there is a topic `<topic>/fault`. Its specification comes from its
+first message (covariances, limits, beams), its rate from its first two messages.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from navsense.typing import AnyArray
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
 
 TRUTH_PREFIX = "/truth/"
-"""What the topics of a link's truth begin with in recordings of navsense."""
+"""Prefix of the topics of a link's truth in recordings of navsense."""
 
 DEFAULT_MODEL = "robot"
-"""The model of a sensor whose link belongs to no model that is known."""
+"""Model of sensors on a link without a known model."""
 
 TF_STATIC = "/tf_static"
 
@@ -136,7 +136,7 @@ SPEC_FACTORIES: Mapping[str, Callable[[FirstMessage], Sensor]] = {
     dvl.DS_TYPE: _dvl_factory(MessageDialect.DSROS),
     dvl.UUV_TYPE: _make_uuv_dvl,
 }
-"""Message type -> what makes a sheet of the first message of a sensor."""
+"""Message type -> factory of a specification from the first message of a sensor."""
 
 DEFAULT_SPECS: Mapping[str, Callable[[], Sensor]] = {
     imu.TYPE: Imu,
@@ -149,7 +149,7 @@ DEFAULT_SPECS: Mapping[str, Callable[[], Sensor]] = {
     dvl.DS_TYPE: lambda: Dvl(dialect=MessageDialect.DSROS),
     dvl.UUV_TYPE: lambda: Dvl(dialect=MessageDialect.UUV),
 }
-"""Message type -> the sheet of a sensor whose first message tells of none."""
+"""Message type -> factory of a specification if the first message has no valid one."""
 
 COMPANION_TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
     air_pressure.TYPE: (("_depth", depth.DEPTH_TYPE),),
@@ -158,53 +158,55 @@ COMPANION_TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
     dvl.DS_TYPE: (dvl.PING_MESSAGE,),
     dvl.UUV_TYPE: (dvl.PING_MESSAGE,),
 }
-"""Message type -> what stands behind the topics of the messages beside it, and their types."""
+"""Message type -> suffixes of the topics of its companion messages, and their types."""
 
 
 @dataclass(eq=False)
 class WorldInference:
-    """What the first messages of a recording tell of its world."""
+    """Infers a world from the first messages of a recording."""
 
     reader: MessageReader
     first_messages: dict[str, FirstMessage] = field(default_factory=dict)
     transforms: dict[str, tuple[str, Pose]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Tell which topics are sensors'."""
+        """Select the topics of sensors."""
         self.channels = select_channels(self.reader.channels)
         self.topics = normalize_topics(self.channels)
         self.companion_topics = {
-            line.topic + behind
-            for line in self.channels.values()
-            for behind, kind in COMPANION_TYPES.get(line.type, ())
-            if self._topic_type(line.topic + behind) == kind
+            channel.topic + suffix
+            for channel in self.channels.values()
+            for suffix, kind in COMPANION_TYPES.get(channel.type, ())
+            if self._topic_type(channel.topic + suffix) == kind
         }
-        self.sensor_channels = [line for line in self.channels.values() if self._is_sensor(line)]
+        self.sensor_channels = [channel for channel in self.channels.values() if self._is_sensor(channel)]
 
     def _topic_type(self, topic: str) -> str:
-        """Return the type of a topic, empty where there is none."""
+        """Return the type of a topic, "" for a missing one."""
         return self.channels[topic].type if topic in self.channels else ""
 
     def _is_sensor(self, channel: MessageChannel) -> bool:
-        """Tell whether a topic is what a sensor says."""
+        """Return True for the main topic of a sensor."""
         base, _, part = channel.topic.rpartition("/")
-        hidden = part in ("ideal", "bias") and base in self.channels
+        is_truth = part in ("ideal", "bias") and base in self.channels
         return (
             _is_instrument(channel)
-            and not hidden
+            and not is_truth
             and channel.topic not in self.companion_topics
             and is_readable(channel)
         )
 
     def read(self) -> None:
         """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""
-        wanted = {line.topic for line in self.sensor_channels} | {
-            line.topic
-            for line in self.channels.values()
-            if line.type == truth.ODOMETRY_TYPE and line.topic.startswith(TRUTH_PREFIX)
+        wanted = {channel.topic for channel in self.sensor_channels} | {
+            channel.topic
+            for channel in self.channels.values()
+            if channel.type == truth.ODOMETRY_TYPE and channel.topic.startswith(TRUTH_PREFIX)
         }
         read = (self.channels[topic] for topic in (*wanted, TF_STATIC) if topic in self.channels)
-        decoders = {line.topic: MessageDecoder(line) for line in read if line.is_ros and is_readable(line)}
+        decoders = {
+            channel.topic: MessageDecoder(channel) for channel in read if channel.is_ros and is_readable(channel)
+        }
         waiting = set(decoders)
         for item in self.reader.read_messages():
             topic = item.channel.topic
@@ -220,19 +222,19 @@ class WorldInference:
                 return
 
     def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log: int, waiting: set[str]) -> None:
-        """Note the first message of a topic, or the time to its second."""
+        """Store the first message of a topic, or the time to its second one."""
         time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log
         if topic in self.first_messages:
             self.first_messages[topic].period = (time - self.first_messages[topic].time) * 1e-9
             waiting.discard(topic)
         else:
-            behind = frozenset(
+            companions = frozenset(
                 b for b, _ in COMPANION_TYPES.get(self._topic_type(topic), ()) if topic + b in self.companion_topics
             )
-            self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=behind)
+            self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
 
     def _add_transforms(self, shape: MessageShape, rows: AnyArray) -> None:
-        """Note the transforms of one message."""
+        """Store the transforms of one message."""
         for i in range(shape.lengths.get("transforms", 0)):
             path = f"transforms.{i}"
             child = shape.strings[f"{path}.child_frame_id"].lstrip("/")
@@ -254,7 +256,11 @@ class WorldInference:
         }
         models = {link: topic.removeprefix(TRUTH_PREFIX).replace("/", "::") for link, topic in links.items() if link}
         sensors = _make_names_unique(
-            [self._make_sensor(line, models) for line in self.sensor_channels if line.topic in self.first_messages]
+            [
+                self._make_sensor(channel, models)
+                for channel in self.sensor_channels
+                if channel.topic in self.first_messages
+            ]
         )
         canonical = {name: link for link, name in models.items()}
         for sensor in sensors:
@@ -276,25 +282,27 @@ class WorldInference:
         return World(name, tuple(made), sensors, environment=still, current_topic=CurrentTopic(flow))
 
     def _find_current_topic(self) -> str | None:
-        """Return the topic of the water's velocity in a recording of navsense: the one twist that is no sensor's."""
+        """Return the topic of the water's velocity in a recording of navsense: its only twist without a sensor."""
         twists = [
-            line.topic for line in self.reader.channels if line.type == current.TYPE and self._is_standalone(line.topic)
+            channel.topic
+            for channel in self.reader.channels
+            if channel.type == current.TYPE and self._is_standalone(channel.topic)
         ]
         return twists[0] if len(twists) == 1 and self.reader.is_navsense else None
 
     def _is_standalone(self, topic: str) -> bool:
-        """Tell whether a topic is neither beside a sensor's nor one of its hidden ones."""
+        """Return True if a topic is neither a companion nor the ideal values or biases of a sensor."""
         base, _, part = topic.rpartition("/")
         return topic not in self.companion_topics and not (part in ("ideal", "bias") and base in self.channels)
 
     def _is_link(self, frame: str, sensors: tuple[MountedSensor, ...]) -> bool:
-        """Tell whether a frame is no sensor's."""
+        """Return True if a frame belongs to no sensor."""
         return all(
             frame not in (sensor.name, sensor.frame) and not frame.startswith(f"{sensor.frame}/") for sensor in sensors
         )
 
     def _link_pose(self, link: str, parent_link: str) -> Pose:
-        """Return the pose of a link in the one that carries it, as far as transforms say."""
+        """Return the pose of a link in its parent link, the identity without a transform."""
         parent, pose = self.transforms.get(link, ("", IDENTITY))
         return pose if parent == parent_link else IDENTITY
 
@@ -322,7 +330,7 @@ class WorldInference:
         )
 
     def _make_spec(self, channel: MessageChannel, first: FirstMessage) -> Sensor:
-        """Return what a sensor's first message tells of its sheet; its type alone where that is none."""
+        """Return the specification in the first message of a sensor, the default one if that is invalid."""
         if channel.type.startswith(OWN_TYPE_PREFIX):
             return _make_generic_spec(channel, first.shape.lengths)
         try:
@@ -332,41 +340,41 @@ class WorldInference:
 
 
 def _is_instrument(channel: MessageChannel) -> bool:
-    """Tell whether a topic is of a type that sensors have."""
+    """Return True for a message type of sensors."""
     return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(OWN_TYPE_PREFIX))
 
 
 def select_channels(channels: Sequence[MessageChannel]) -> dict[str, MessageChannel]:
-    """Return what is read of each topic: of one that has several types the first that a sensor has, else that is read.
+    """Return the channel of each topic that is read.
 
-    The rest of such a topic is not read.
+    Of several types on a topic this is the first sensor type, else the first readable one. The others are ignored.
     """
     found: dict[str, list[MessageChannel]] = {}
-    for line in channels:
-        found.setdefault(line.topic, []).append(line)
+    for channel in channels:
+        found.setdefault(channel.topic, []).append(channel)
     out = {topic: several[0] for topic, several in found.items()}
     for topic, several in found.items():
         if len(several) > 1:
-            usable = [line for line in several if line.is_ros and is_readable(line)] or several
-            out[topic] = next((line for line in usable if _is_instrument(line)), usable[0])
+            usable = [channel for channel in several if channel.is_ros and is_readable(channel)] or several
+            out[topic] = next((channel for channel in usable if _is_instrument(channel)), usable[0])
     return out
 
 
 def normalize_topics(topics: Iterable[str]) -> dict[str, str]:
-    """Return each topic with a slash before it and none behind; where two become one, the later gets `_` behind it."""
+    """Return each topic with one leading and no trailing slash, and the suffix `_` if another topic has that name."""
     found: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for topic in sorted(topics, key=lambda one: one != "/" + one.strip("/")):
         name = "/" + (topic.strip("/") or "topic")
-        while name in taken:
+        while name in used:
             name += "_"
-        taken.add(name)
+        used.add(name)
         found[topic] = name
     return found
 
 
 def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor, ...]:
-    """Return sensors no two of which have one name."""
+    """Return the sensors with unique names."""
     found: dict[str, MountedSensor] = {}
     for sensor in sensors:
         name = sensor.name
@@ -377,17 +385,17 @@ def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor,
 
 
 def _make_generic_spec(channel: MessageChannel, lengths: Mapping[str, int]) -> Sensor:
-    """Return a sensor of a type that is made of its outputs; `lengths` of the arrays in its first message."""
+    """Return the specification for a generic message type; `lengths` are those of the arrays in the first message."""
     short = channel.type.removeprefix(OWN_TYPE_PREFIX)
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
     parts = channel.parse_type().definitions[channel.type][1:]
-    # The arrays of a sensor that has messages of other kinds are read, and written, as those of one of our own.
+    # Arrays of a sensor type with its own messages are read and written as those of a generic type.
     kind = f"{kind}_arrays" if kind in messages.LAYOUT_MAKERS else kind
     return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
 
 
 def infer_world(reader: MessageReader) -> World:
-    """Return the world of a recording of messages that does not say it. Raises `RecordingError`."""
-    guess = WorldInference(reader)
-    guess.read()
-    return guess.build_world()
+    """Return the inferred world of a recording without one. Raises `RecordingError`."""
+    inference = WorldInference(reader)
+    inference.read()
+    return inference.build_world()

@@ -1,10 +1,10 @@
-"""Messages as LZ4 that is written as they are made: nothing is searched for, and nothing is copied.
+"""LZ4 compression of messages while they are encoded: without a search for matches and without a copy.
 
-All messages of a channel are one size, and differ only in the numbers that their encoder writes. So a block of n rows
-of w bytes is one block of LZ4: the first row, then of each row its numbers as literals, and all that lies between them
-as matches at the distance w, then the last row (LZ4 Block Format Description, 2022; LZ4 Frame Format 1.6.2). What the
-matches say is the same for every row: a row of LZ4 has its numbers at known places, as a message has, and an encoder
-writes them there.
+All messages of a channel have one size and differ only in the numbers that their encoder writes. So n rows of w bytes
+are one LZ4 block: the first row, then for each row its numbers as literals and the bytes between them as matches at the
+distance w, then the last row (LZ4 Block Format Description, 2022; LZ4 Frame Format 1.6.2). The matches are the same in
+every row. So a row of LZ4 has its numbers at known offsets, as a message has, and an encoder writes them there. Each
+block has an XXH32 checksum (xxHash fast digest algorithm, version 0.1.1, seed 0).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D
 """The five primes of the algorithm."""
 
 LANES = 4
-"""Words that are taken in at once, each into a sum of its own."""
+"""Words that are processed together, each with an accumulator of its own."""
 
 
 @kernel
@@ -36,13 +36,13 @@ def multiply(value: int, prime: int) -> int:
 
 @kernel
 def rotate_left(value: int, bits: int) -> int:
-    """Return 32 bits turned to the left."""
+    """Return 32 bits rotated to the left."""
     return ((value << bits) | (value >> (32 - bits))) & MASK
 
 
 @kernel
 def digest(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> int:
-    """Return the checksum of words of four bytes and of what is left, fewer than four bytes."""
+    """Return the checksum of words of four bytes and of the remaining bytes, fewer than four."""
     count, at, state = len(words), 0, PRIME_5
     if count >= LANES:
         one, two, three, four = (PRIME_1 + PRIME_2) & MASK, PRIME_2, 0, -PRIME_1 & MASK
@@ -66,39 +66,40 @@ def digest(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> i
 
 def xxh32(data: ByteArray) -> int:
     """Return the checksum of bytes (n,)."""
-    whole = data.size - data.size % 4
-    words, rest = data[:whole].view("<i4"), data[whole:].view(np.int8)
-    # The interpreter goes through lists faster than through arrays.
+    size = data.size - data.size % 4
+    words, rest = data[:size].view("<i4"), data[size:].view(np.int8)
+    # Without compilation, lists are faster than arrays.
     return digest(words.tolist(), rest.tolist()) if INTERPRETED else digest(words, rest)
 
 
 FRAME_HEADER = b"\x04\x22\x4d\x18\x70\x70\x72"
-"""Magic; version 1, blocks independent, each with its checksum; blocks of at most 4 MiB; checksum of these two."""
+"""Magic; version 1 with independent blocks and block checksums; blocks up to 4 MiB; checksum of these two bytes."""
 
 FRAME_END = b"\0\0\0\0"
 
 MAX_BLOCK_SIZE = 1 << 22
-"""Bytes of one block before packing."""
+"""Uncompressed bytes of one block."""
 
 UNCOMPRESSED_FLAG = 1 << 31
-"""Flag in a block's size: it is not packed."""
+"""Flag in the size of an uncompressed block."""
 
 MAX_MATCH_DISTANCE = 65535
-"""Largest distance of a match."""
+"""Largest distance of a match in bytes."""
 
 MIN_MATCH_LENGTH = 8
-"""Bytes between two numbers from which on they are a match; fewer are literals."""
+"""Bytes between two numbers from which on they become a match; fewer become literals."""
 
 MIN_ROWS = 3
-"""Rows of a packed block: those between the first and the last."""
+"""Smallest number of rows of a compressed block."""
 
 COPY_ROWS = 32
-"""Rows that are copied at once, where there are many such lots."""
+"""Rows that are copied at once."""
 
 MIN_COPIES = 16
+"""Smallest number of such copies; fewer rows are filled one by one."""
 
 UINT32 = struct.Struct("<I")
-"""A block's size before it, and its checksum behind it."""
+"""Size before a block, checksum after it."""
 
 BLOCK_OVERHEAD = 2 * UINT32.size
 
@@ -106,22 +107,22 @@ RowFiller = Callable[[AnyArray], None]
 
 
 def encode_length(value: int) -> bytes:
-    """Return what is behind a token that says 15 or more."""
+    """Return the length bytes after a token whose field is 15."""
     return b"" if value < 15 else b"\xff" * ((value - 15) // 255) + bytes([(value - 15) % 255])
 
 
 def encode_token(literals: int, match_length: int) -> bytes:
-    """Return what stands before literals, behind which is a match of so many bytes, or none (0)."""
+    """Return the token before literals and a match of `match_length` bytes, 0 without a match."""
     return bytes([min(literals, 15) << 4 | min(max(match_length - 4, 0), 15)]) + encode_length(literals)
 
 
 def max_compressed_size(width: int, count: int) -> int:
-    """Return the bytes that so many rows take at most."""
+    """Return the largest compressed size of `count` rows of `width` bytes."""
     return count * width + 3 * (width + width // 255) + (BLOCK_OVERHEAD + 64) * (1 + count * width // MAX_BLOCK_SIZE)
 
 
 def find_number_spans(fields: Mapping[str, FieldOffset]) -> list[tuple[int, int]]:
-    """Return where numbers lie in a row, [first, stop), those that are close to one another as one."""
+    """Return the spans [first, stop) of the numbers in a row; spans that are close to each other are joined."""
     spans: list[tuple[int, int]] = []
     for place in sorted(fields.values(), key=lambda place: place.offset):
         stop = place.offset + np.dtype(place.dtype).itemsize * max(place.count, 1)
@@ -134,11 +135,11 @@ def find_number_spans(fields: Mapping[str, FieldOffset]) -> list[tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class RowCompressor:
-    """How rows are packed: `template` (w,) and `dtype` of a row, `packed` (l,) and `lz4_dtype` of a row of LZ4.
+    """Compressor of rows.
 
-    `opening` is the first row and what of the second is literal with it, `ending` the last, both with what stands
-    before them. Of the bytes that hold numbers (b,) `places` says where they are in a row of LZ4, `first` where in the
-    opening, and `last` where in the ending.
+    template (w,), dtype: a row. lz4_row (l,), lz4_dtype: a row of LZ4. opening: the first row and the first literals of
+    the second, with their token. ending: the last row, with its token. number_offsets, opening_offsets, ending_offsets
+    (b,): the offsets of the bytes of numbers in a row of LZ4, in the opening and in the ending.
     """
 
     template: ByteArray
@@ -153,11 +154,11 @@ class RowCompressor:
 
     @property
     def can_compress(self) -> bool:
-        """Tell whether LZ4 can say it so, and shorter."""
+        """True if such rows fit into LZ4 matches and become shorter."""
         return self.template.size <= MAX_MATCH_DISTANCE and self.lz4_row.size <= self.template.size
 
     def compress_into(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
-        """Write rows that hold the template, and what `fill` writes into them, from `at` on; return where they end."""
+        """Write rows of the template with the numbers that `fill` writes, at `offset`; return their end."""
         if self.can_compress and count >= MIN_ROWS and count * self.template.size <= MAX_BLOCK_SIZE:
             return self._compress_block(out, offset, count, fill)
         rows = np.empty((count, self.template.size), dtype=np.uint8)
@@ -166,9 +167,9 @@ class RowCompressor:
         return write_uncompressed(out, offset, rows.reshape(-1))
 
     def _compress_block(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
-        """Write one packed block. Its rows are made where they stay; the first and the last are then written out."""
+        """Write one compressed block. Rows are encoded in place; the first and the last row are written in full."""
         size, begin = self.lz4_row.size, offset + 4
-        # The opening's literals end with the second row's first numbers: that row's own token is not wanted.
+        # The literals of the opening end with the first numbers of the second row, so that row needs no token.
         own = begin + self.opening.size - int(self.number_offsets[0]) - size
         rows = out[own : own + count * size].reshape(count, size)
         fill_rows(rows, self.lz4_row)
@@ -184,18 +185,18 @@ class RowCompressor:
 
 
 def fill_rows(rows: ByteArray, row: ByteArray) -> None:
-    """Fill rows (n, w) with one row (w,): first a lot of them, then many of that lot at once, which is quicker."""
-    lots = len(rows) // COPY_ROWS
-    if lots < MIN_COPIES:
+    """Fill rows (n, w) with one row (w,): first `COPY_ROWS` rows, then copies of these, which is faster."""
+    copies = len(rows) // COPY_ROWS
+    if copies < MIN_COPIES:
         rows[:] = row
         return
     rows[:COPY_ROWS] = row
-    rows[COPY_ROWS : lots * COPY_ROWS].reshape(lots - 1, -1)[:] = rows[:COPY_ROWS].reshape(-1)
-    rows[lots * COPY_ROWS :] = row
+    rows[COPY_ROWS : copies * COPY_ROWS].reshape(copies - 1, -1)[:] = rows[:COPY_ROWS].reshape(-1)
+    rows[copies * COPY_ROWS :] = row
 
 
 def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: set[str]) -> RowCompressor:
-    """Return how rows like `template` are packed, in which the places `names` are written."""
+    """Return the compressor of rows like `template` in which the fields `names` are written."""
     written = {name: place for name, place in fields.items() if name in names}
     spans, row, starts = find_number_spans(written), b"", list[int]()
     follows = [*(a for a, _ in spans[1:]), len(template) + spans[0][0]]
@@ -229,23 +230,23 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
 
 
 def close_block(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
-    """Write the size and the checksum of a block whose bytes lie behind its size; return where it ends."""
+    """Write the size and the checksum of a block around its bytes; return its end."""
     UINT32.pack_into(out.data, start, end - start - 4 | flag)
     UINT32.pack_into(out.data, end, xxh32(out[start + 4 : end]))
     return end + 4
 
 
 def write_uncompressed(out: ByteArray, offset: int, data: ByteArray) -> int:
-    """Write bytes as they are, in blocks of the largest size; return where they end."""
+    """Write bytes as uncompressed blocks of the largest size; return their end."""
     for first in range(0, data.size, MAX_BLOCK_SIZE):
-        piece = data[first : first + MAX_BLOCK_SIZE]
-        out[offset + 4 : offset + 4 + piece.size] = piece
-        offset = close_block(out, offset, offset + 4 + piece.size, UNCOMPRESSED_FLAG)
+        part = data[first : first + MAX_BLOCK_SIZE]
+        out[offset + 4 : offset + 4 + part.size] = part
+        offset = close_block(out, offset, offset + 4 + part.size, UNCOMPRESSED_FLAG)
     return offset
 
 
 class AccessRecorder:
-    """Rows that note which of their numbers are written."""
+    """Rows that record which of their fields are written."""
 
     def __init__(self, rows: AnyArray) -> None:
         """Take the rows."""
@@ -253,11 +254,11 @@ class AccessRecorder:
         self.names: set[str] = set()
 
     def __getitem__(self, name: str) -> AnyArray:
-        """Return the numbers at a place, which may be written into."""
+        """Return the numbers of a field, which the caller may write."""
         self.names.add(name)
         return self._rows[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        """Write numbers at a place."""
+        """Write the numbers of a field."""
         self.names.add(name)
         self._rows[name] = value

@@ -1,7 +1,7 @@
-"""The pieces of an MCAP file in the order of their messages' arrival: chunks, and runs of messages outside of them.
+"""Reader of MCAP files: the messages of a file in order of log time, by columns.
 
-A file may have its messages in any order. Pieces that follow one another in time are read one by one; where they
-overlap, what arrived before the next one begins is handed on, and the rest is held.
+A segment of a file is a chunk, or a run of messages outside chunks. Segments that follow one another in time are read
+one by one. Where segments overlap, the messages before the start of the next segment are yielded, and the others wait.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ HEAD_DTYPE = np.dtype(
         "itemsize": MESSAGE_HEAD.size,
     }
 )
-"""What stands before a message's data, without what is the same for all."""
+"""Fields of the header of a message record that differ between messages."""
 
 INITIAL_CAPACITY = 1 << 16
-"""Records of a piece that are looked through once; of larger ones they are counted first."""
+"""Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
 
 MIN_RUN_LENGTH = 16
-"""Records of one size that follow one another are read at a stride where so many do on average."""
+"""Average length of a run of records of one size from which on runs are read with a stride."""
 
 
 @kernel
 def scan_offsets(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
-    """Return how many whole records follow one another, and where the last ends; `out` takes where each begins."""
+    """Return the number of complete records and the end of the last one; `out` receives the offset of each."""
     count, at, size = 0, 0, len(data)
     while at + 9 <= size:
         length = int(data[at + 1]) | int(data[at + 2]) << 8 | int(data[at + 3]) << 16 | int(data[at + 4]) << 24
@@ -73,19 +73,19 @@ def scan_offsets(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class RecordIndex:
-    """The whole records of a piece: its bytes, and where each record begins and the last ends (n + 1,)."""
+    """The complete records of a segment: its bytes, the offset of each record and the end of the last one (n + 1,)."""
 
     data: ByteArray
     offsets: IntArray
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether the piece ends where a record does."""
+        """True if the segment ends at the end of a record."""
         return bool(self.offsets[-1] == self.data.size)
 
     @cached_property
     def kinds(self) -> ByteArray:
-        """Return the kinds of the records (n,)."""
+        """Opcodes of the records (n,)."""
         return self.data[self.offsets[:-1]]
 
     def body(self, place: int) -> bytes:
@@ -93,7 +93,7 @@ class RecordIndex:
         return self.data[self.offsets[place] + PREFIX.size : self.offsets[place + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
-        """Return the records that are messages. Raises `DamagedError` where one has not even its head."""
+        """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
         own = np.flatnonzero(self.kinds == MESSAGE)
         chosen = as_slice(own)
         starts, stops = self.offsets[:-1][chosen], self.offsets[1:][chosen]
@@ -104,9 +104,10 @@ class RecordIndex:
 
 @dataclass(frozen=True, eq=False)
 class ScannedMessages:
-    """The messages of a piece: which records they are, where their data begins and stops in it, and their heads (n,).
+    """The messages of a segment.
 
-    `log` and `time` (ns) are when each arrived and the instant that it is about.
+    record_places (n,) are their numbers among the records; starts, stops (n,) the offsets of their data; channel (n,)
+    the channel ids; log_time, publish_time (n,) ns.
     """
 
     data: ByteArray
@@ -118,7 +119,7 @@ class ScannedMessages:
     publish_time: WordArray
 
     def group_by_size(self, selection: IntArray | slice) -> list[SizeGroup]:
-        """Return the data of some of the messages, by size."""
+        """Return the data of the selected messages, grouped by size."""
         starts, sizes = self.starts[selection], self.stops[selection] - self.starts[selection]
         if (sizes == sizes[:1]).all():
             return [(np.arange(sizes.size), gather_rows(self.data, starts, int(sizes[0])))] if sizes.size else []
@@ -130,9 +131,9 @@ class ScannedMessages:
 
 
 def scan_records(data: bytes) -> RecordIndex:
-    """Return the records of a piece, as far as they are whole."""
+    """Return the records of a segment up to the first incomplete one."""
     view = np.frombuffer(data, dtype=np.uint8)
-    # The interpreter goes through bytes faster than through arrays.
+    # Without compilation, bytes are faster than arrays.
     walk = data if INTERPRETED else view
     edges = np.empty(INITIAL_CAPACITY + 1, dtype=np.int64)
     count, end = scan_offsets(walk, edges[:-1])
@@ -144,27 +145,27 @@ def scan_records(data: bytes) -> RecordIndex:
 
 
 def as_slice(places: IntArray) -> IntArray | slice:
-    """Return ascending places (n,) as a slice where they follow one another, which costs nothing to take."""
+    """Return ascending indices (n,) as a slice if they are consecutive: a slice makes views, not copies."""
     if places.size and int(places[-1]) - int(places[0]) == places.size - 1:
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
 
 
 def group_places(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slice]]:
-    """Return for each of `count` kinds (n,) that there is the places of its own: a slice where they lie together."""
+    """Return (kind, indices) for each kind in `kinds` (n,), all below `count`; a slice if consecutive."""
     cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
     edges = [0, *cuts.tolist(), kinds.size]
     firsts = kinds[edges[:-1]].tolist() if kinds.size else []
     if len(set(firsts)) == len(firsts):
         return [(one, slice(a, b)) for one, a, b in zip(firsts, edges[:-1], edges[1:], strict=False)]
-    # Numbers of 16 bits are sorted in time that goes with their count.
+    # NumPy sorts integers of 16 bits in linear time.
     order = np.argsort(kinds.astype(np.uint16) if count <= 1 << 16 else kinds, kind="stable")
     ends = np.searchsorted(kinds, np.arange(count + 1), sorter=order).tolist()
     return [(one, order[a:b]) for one, (a, b) in enumerate(pairwise(ends)) if b > a]
 
 
 def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
-    """Return channel, log time and instant (n,) of messages that begin and end there."""
+    """Return channel, log time and publish time (n,) of the message records between these offsets."""
     names, count = ("channel", "log", "time"), starts.size
     found = [np.empty(count, dtype=HEAD_DTYPE[name]) for name in names]
     if not count:
@@ -183,12 +184,12 @@ def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyA
 
 
 def view_every_byte(data: ByteArray, kind: np.dtype[np.void]) -> AnyArray:
-    """Return what every place of some bytes would be as the first byte of a value; nothing is copied."""
+    """Return a view with one value per byte: the value that starts there. Nothing is copied."""
     return np.ndarray((data.size - kind.itemsize + 1,), kind, data, strides=(1,))
 
 
 def gather_rows(data: ByteArray, starts: IntArray, size: int) -> ByteArray:
-    """Return the `size` bytes from each start (n,) on, (n, size): in place where they are evenly far apart."""
+    """Return the `size` bytes from each start (n,), (n, size): a view if the starts are evenly spaced."""
     if not size:
         return np.zeros((starts.size, 0), dtype=np.uint8)
     step = int(starts[1] - starts[0]) if starts.size > 1 else size
@@ -199,20 +200,20 @@ def gather_rows(data: ByteArray, starts: IntArray, size: int) -> ByteArray:
 
 
 MAX_HELD_BYTES = 1 << 29
-"""Pieces that overlap are held up to as many bytes."""
+"""Limit on the bytes of overlapping segments in memory."""
 
 SEGMENT_BYTES = 4_000_000
-"""A run of messages outside of chunks is cut when there are as many bytes of it."""
+"""Bytes at which a run of messages outside chunks is split."""
 
 HEAD_SIZE = records.PREFIX.size + max(records.CHUNK_HEAD.size, records.MESSAGE_HEAD.size)
-"""Bytes of a record that tell what it is and when."""
+"""Bytes at the start of a record that hold its opcode and its times."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Where a piece of a file lies, and when (ns) its first and last message arrived; a run has one where it has any.
+    """A chunk, or a run of messages outside chunks: its offsets and the log times (ns) of its first and last message.
 
-    Of a chunk these are the times that it says.
+    For a chunk these are the times in its header.
     """
 
     start: int
@@ -223,14 +224,14 @@ class Segment:
 
 
 class SegmentMessages(NamedTuple):
-    """Messages of a piece, the line of each by its place, and which of them are meant, in the order of the file."""
+    """Messages of a segment, the number of the channel of each, and the selected ones, in the order of the file."""
 
     messages: ScannedMessages
     channels: IntArray
     selection: IntArray | slice = slice(None)
 
     def split(self, time: int | None) -> tuple[SegmentMessages | None, SegmentMessages | None]:
-        """Return the messages that arrived before a time (ns), all for None, and the others; None for none."""
+        """Return the messages before `time` (ns), all for None, and the others; None instead of an empty part."""
         log = self.messages.log_time[self.selection]
         early = None if time is None else log < np.uint64(time)
         if early is None or early.all():
@@ -242,7 +243,7 @@ class SegmentMessages(NamedTuple):
 
 
 def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
-    """Return the pieces between two offsets, in the order of the file; of chunks only the heads are read."""
+    """Return the segments between two offsets, in the order of the file. Only the headers of chunks are read."""
     found: list[Segment] = []
     run: list[int] = []
     begun = size = 0
@@ -254,14 +255,14 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
         after = offset + records.PREFIX.size + length
         if kind == 0 or after > end:
             break
-        is_loose = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
-        if is_loose:
+        is_unchunked = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
+        if is_unchunked:
             begun = begun if size else offset
             size += after - offset
             if kind == records.MESSAGE and after - offset >= records.MESSAGE_HEAD.size:
                 run.append(records.MESSAGE_HEAD.unpack_from(head)[4])
         if size and (size >= SEGMENT_BYTES or kind in (records.CHUNK, records.DATA_END)):
-            stop = after if is_loose else offset
+            stop = after if is_unchunked else offset
             found.append(Segment(begun, stop, min(run, default=0), max(run, default=0), is_chunk=False))
             run, size = [], 0
         if kind == records.CHUNK:
@@ -278,7 +279,7 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
 
 
 def read_segment(file: BinaryIO, segment: Segment) -> bytes:
-    """Return the records of messages of a piece, and their definitions."""
+    """Return the messages of a segment and their definitions, as records."""
     own = records.read_records(file, segment.start, segment.stop)
     if segment.is_chunk:
         return records.decompress(records.parse_chunk(next(own).body))
@@ -289,18 +290,18 @@ def read_segment(file: BinaryIO, segment: Segment) -> bytes:
 def read_windows(
     segments: Sequence[Segment], load: Callable[[Segment], tuple[ScannedMessages, IntArray]], where: Where
 ) -> Iterator[list[SegmentMessages]]:
-    """Yield messages window by window in order of arrival, those of each in parts, which are in no order of time.
+    """Yield the messages window by window in order of log time; the parts of a window are not ordered.
 
-    Raises `RecordingError` for too much disorder.
+    Raises `RecordingError` if segments overlap by more than `MAX_HELD_BYTES`.
     """
     if all(after.first >= before.last for before, after in pairwise(segments)):
-        for piece in segments:
-            yield [SegmentMessages(*load(piece))]
+        for segment in segments:
+            yield [SegmentMessages(*load(segment))]
         return
-    planned = sorted(segments, key=lambda piece: piece.first)
+    planned = sorted(segments, key=lambda segment: segment.first)
     held: list[tuple[int, SegmentMessages]] = []
-    for piece, after in zip(planned, [*planned[1:], None], strict=True):
-        held.append((piece.start, SegmentMessages(*load(piece))))
+    for segment, after in zip(planned, [*planned[1:], None], strict=True):
+        held.append((segment.start, SegmentMessages(*load(segment))))
         held.sort(key=lambda one: one[0])
         if sum(part.messages.data.size for _, part in held) > MAX_HELD_BYTES:
             what = f"its messages are in no order of time over more than {MAX_HELD_BYTES >> 20} MiB"
@@ -316,14 +317,14 @@ def read_windows(
 
 
 MIN_BATCH_BYTES = 1_000_000
-"""Smaller chunks than this are handed on with others; joining them takes time."""
+"""Bytes of a window of batches; smaller chunks are joined."""
 
 NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""What to say of a NumPy archive or a Parquet table that is not whole."""
+"""Remedy for a truncated NumPy archive or Parquet table."""
 
 
 def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
-    """Return an MCAP file's profile and the offset behind its head. Raise `RecordingError` where it is no MCAP file."""
+    """Return the profile of an MCAP file and the offset after its header. Raises `RecordingError` for another file."""
     where = Where(str(path))
     file.seek(0)
     magic = file.read(len(records.MAGIC))
@@ -332,16 +333,16 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
         raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
     head = next(records.read_records(file, len(records.MAGIC), end), None)
     if head is None or head.kind != records.HEADER:
-        raise RecordingError("the file ends inside its head; it holds nothing", where=where)
+        raise RecordingError("the file ends inside its header; it contains no messages", where=where)
     try:
         name = records.FieldReader(head.body).read_string()
     except records.DamagedError as error:
-        raise RecordingError(f"the file's head is damaged: {error}", where=where) from error
+        raise RecordingError(f"the file's header is damaged: {error}", where=where) from error
     return name, head.offset + records.PREFIX.size + len(head.body)
 
 
 def truncated_error(path: Path) -> RecordingError:
-    """Return the error of an MCAP file without its end: a live process writes to it, or it was cut off."""
+    """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.reader_error(path)
     return RecordingError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
@@ -349,7 +350,7 @@ def truncated_error(path: Path) -> RecordingError:
 
 @dataclass(eq=False)
 class McapReader:
-    """An MCAP file."""
+    """Reader of one MCAP file."""
 
     path: Path
     file: BinaryIO
@@ -365,7 +366,7 @@ class McapReader:
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
-        """Read what the file says of its contents. Raises `RecordingError` where it is none, or was cut off."""
+        """Read the summary, else all definitions. Raises `RecordingError` for another or a truncated file."""
         self.where = Where(str(self.path))
         size = self.file.seek(0, os.SEEK_END)
         self.profile, start = read_profile(self.file, self.path, size)
@@ -408,7 +409,7 @@ class McapReader:
         return MessageCounts(counts, min(times, default=None), max(times, default=None))
 
     def _read_summary(self, summary: int) -> bool:
-        """Note what the summary says; tell whether it has all channels of the file's messages, and their schemas."""
+        """Read the summary. Return True if it has all channels of the messages in the file, and their schemas."""
         used: set[int] = set()
         found = list(self._read_summary_records(summary))
         for raw in sorted(found, key=lambda one: one.kind != records.SCHEMA):
@@ -419,7 +420,7 @@ class McapReader:
         return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
 
     def _read_summary_records(self, summary: int) -> Iterator[records.RawRecord]:
-        """Yield the records of the summary, and the metadata that it points to."""
+        """Yield the records of the summary, and the metadata records in its index."""
         for raw in records.read_records(self.file, summary, self._span[1]):
             if raw.kind == records.METADATA_INDEX:
                 at, length = struct.unpack_from("<QQ", raw.body)
@@ -430,7 +431,7 @@ class McapReader:
                 yield raw
 
     def _read_data_records(self) -> Iterator[records.RawRecord]:
-        """Yield all records but those of the summary, those in chunks too."""
+        """Yield all records before the summary, also those in chunks."""
         end = self._span[0]
         for raw in records.read_records(self.file, *self._span):
             end = raw.offset + records.PREFIX.size + len(raw.body)
@@ -445,7 +446,7 @@ class McapReader:
             raise records.DamagedError("a record ends outside the file")
 
     def _add_definition(self, kind: int, body: bytes) -> None:
-        """Note a schema, a channel or our own metadata."""
+        """Add a schema, a channel, or metadata of navsense."""
         reader = records.FieldReader(body)
         if kind == records.SCHEMA:
             number, name, form = reader.read_int(2), reader.read_string(), reader.read_string()
@@ -456,11 +457,11 @@ class McapReader:
             name, form, text = self._schemas.get(schema, ("", "", b""))
             quality = values.get(QOS_KEY, "")
             latched = any(value in quality for value in LATCHED_DURABILITIES) or values.get("latching") == "1"
-            line = MessageChannel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
-            if self._channels.get(number) != line:
-                self._channels[number] = line
+            channel = MessageChannel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
+            if self._channels.get(number) != channel:
+                self._channels[number] = channel
                 self._channel_places[number] = len(self._all_channels)
-                self._all_channels.append(line)
+                self._all_channels.append(channel)
         elif kind == records.METADATA:
             name = reader.read_string()
             if name == "navsense":
@@ -475,52 +476,52 @@ class McapReader:
             data = [part.messages.data.tobytes() for part in parts]
             every = [
                 (
-                    np.full(lines.size, i)[own],
-                    lines[own],
+                    np.full(channel_numbers.size, i)[own],
+                    channel_numbers[own],
                     *(one[own] for one in (f.log_time, f.publish_time, f.starts, f.stops)),
                 )
-                for i, (f, lines, own) in enumerate(parts)
+                for i, (f, channel_numbers, own) in enumerate(parts)
             ]
             columns = [np.concatenate(column) for column in zip(*every, strict=True)]
             order = np.argsort(columns[2], kind="stable")
-            for i, line, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
-                yield RawMessage(known[line], log, time, data[i][start:stop])
+            for i, number, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
+                yield RawMessage(known[number], log, time, data[i][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-        """Yield the messages of some topics in the order of `items`, in batches of bounded size."""
+        """Yield the messages of some topics in order of arrival, in batches of bounded size."""
         waiting: dict[ChannelKey, list[MessageBatch]] = {}
         size = 0
         for parts in self._read_windows():
             window: dict[ChannelKey, list[MessageBatch]] = {}
             for part in parts:
                 size += int((part.messages.stops[part.selection] - part.messages.starts[part.selection]).sum())
-                for lot in self._split_by_channel(part, topics):
-                    window.setdefault(lot.channel.key, []).append(lot)
-            for kind, lots in window.items():
-                waiting.setdefault(kind, []).extend(sort_batches(lots))
+                for batch in self._split_by_channel(part, topics):
+                    window.setdefault(batch.channel.key, []).append(batch)
+            for kind, batches in window.items():
+                waiting.setdefault(kind, []).extend(sort_batches(batches))
             if size >= MIN_BATCH_BYTES:
-                yield [lot for lots in waiting.values() for lot in join_small_batches(lots)]
+                yield [batch for batches in waiting.values() for batch in join_small_batches(batches)]
                 waiting, size = {}, 0
-        yield [lot for lots in waiting.values() for lot in join_small_batches(lots)]
+        yield [batch for batches in waiting.values() for batch in join_small_batches(batches)]
 
     def _split_by_channel(self, part: SegmentMessages, topics: Collection[str]) -> Iterator[MessageBatch]:
-        """Yield the messages of a part by what kind they are of."""
-        found, lines, chosen = part
+        """Yield the messages of a part by channel key."""
+        found, channel_numbers, chosen = part
         log_time, time = found.log_time.view(np.int64), found.publish_time.view(np.int64)
         if (log_time < 0).any() or (time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        places = np.arange(lines.size)[chosen]
+        places = np.arange(channel_numbers.size)[chosen]
         names, numbers = self._channel_keys()
-        for number, own in group_places(numbers[lines[chosen]], len(names)):
+        for number, own in group_places(numbers[channel_numbers[chosen]], len(names)):
             if names[number].topic in topics:
                 which = as_slice(places[own])
-                line = self._all_channels[lines[places[own][0]]]
-                yield MessageBatch(line, log_time[which], time[which], found.group_by_size(which))
+                channel = self._all_channels[channel_numbers[places[own][0]]]
+                yield MessageBatch(channel, log_time[which], time[which], found.group_by_size(which))
 
     def _channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
-        """Return the kinds of the lines, and the place of each line's among them."""
+        """Return the channel keys, and the number of the key of each channel."""
         if len(self._key_cache[1]) != len(self._all_channels):
-            kinds = [line.key for line in self._all_channels]
+            kinds = [channel.key for channel in self._all_channels]
             names = list(dict.fromkeys(kinds))
             places = {name: place for place, name in enumerate(names)}
             self._key_cache = names, np.array([places[one] for one in kinds], dtype=np.int64)
@@ -531,29 +532,29 @@ class McapReader:
         return read_windows(list_segments(self.file, self._span), self._load_segment, self.where)
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
-        """Return the messages of a piece in the order of its records, with the place of each one's line."""
-        piece = scan_records(read_segment(self.file, segment))
-        found = piece.messages()
-        lines, first, kinds = np.empty(found.log_time.size, dtype=np.int64), 0, piece.kinds
+        """Return the messages of a segment in the order of the file, with the number of the channel of each."""
+        scanned = scan_records(read_segment(self.file, segment))
+        found = scanned.messages()
+        channel_numbers, first, kinds = np.empty(found.log_time.size, dtype=np.int64), 0, scanned.kinds
         for place in np.flatnonzero(kinds != records.MESSAGE).tolist():
             stop = int(np.searchsorted(found.record_places, place))
-            lines[first:stop] = self._find_channels(found.channel[first:stop])
+            channel_numbers[first:stop] = self._find_channels(found.channel[first:stop])
             first = stop
-            self._add_definition(int(kinds[place]), piece.body(place))
-        lines[first:] = self._find_channels(found.channel[first:])
-        if not piece.is_complete:
+            self._add_definition(int(kinds[place]), scanned.body(place))
+        channel_numbers[first:] = self._find_channels(found.channel[first:])
+        if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        return found, lines
+        return found, channel_numbers
 
     def _find_channels(self, channels: AnyArray) -> IntArray:
-        """Return the places of the lines of some channels."""
+        """Return the numbers of the channels with these ids."""
         found: IntArray = self._channel_places[channels]
         if (found < 0).any():
-            raise records.DamagedError("a message of a channel that is not known")
+            raise records.DamagedError("a message of an unknown channel")
         return found
 
 
 def _full_type_name(name: str, encoding: str) -> str:
-    """Return the name of a type of ROS as ROS 2 has it."""
+    """Return a ROS message type in the spelling of ROS 2."""
     package, _, short = name.rpartition("/")
     return f"{package}/msg/{short}" if encoding == ROS1 and package and "/" not in package else name

@@ -1,7 +1,6 @@
-"""The records of an MCAP file as bytes: packing them, and walking through them where the file may end anywhere.
+"""Records of MCAP files (MCAP specification, version 0): encoding, parsing, and reading files that may be truncated.
 
-A file is a magic, records of one byte of kind, eight of length and a body, and the magic again; little-endian
-throughout (the MCAP specification, version 0).
+A file is a magic, records (1 byte opcode, 8 bytes length, body) and the magic again; little-endian.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ CHUNK_HEAD = struct.Struct("<QQQI")
 """First and last log time (ns), uncompressed size and CRC."""
 
 MAX_CHUNK_SIZE = 1 << 30
-"""Bytes that a chunk may unpack to: larger ones are taken for damage."""
+"""Largest uncompressed size (bytes) of a chunk; a larger one counts as damage."""
 
 
 class DamagedError(Exception):
-    """A record that does not hold what it says."""
+    """A record with invalid content."""
 
 
 def is_truncated(file: BinaryIO) -> bool:
@@ -81,7 +80,7 @@ def encode_map(values: Mapping[str, str]) -> bytes:
 
 
 def encode_schema(number: int, name: str, definition: bytes, encoding: str = "ros2msg") -> bytes:
-    """Return a Schema record of a definition: a `ros2msg` text unless it is another encoding's."""
+    """Return a Schema record of a definition."""
     return encode_record(
         SCHEMA, struct.pack("<H", number), encode_text(name), encode_text(encoding), encode_bytes(definition)
     )
@@ -101,7 +100,7 @@ def encode_channel(
 
 
 class FieldReader:
-    """Takes values from a body one after the other; raises `DamagedError` where it ends too early."""
+    """Reads the fields of a record in order. Raises `DamagedError` if the record ends too early."""
 
     def __init__(self, body: bytes | memoryview) -> None:
         """Start at the first byte."""
@@ -138,7 +137,7 @@ class FieldReader:
 
 @dataclass(frozen=True)
 class RawRecord:
-    """One record of a file: kind, where it starts, its body."""
+    """One record of a file: opcode, offset, body."""
 
     kind: int
     offset: int
@@ -146,7 +145,7 @@ class RawRecord:
 
 
 def list_channels(raw: RawRecord) -> set[int]:
-    """Return the channels that an index or the statistics say have messages."""
+    """Return the channel ids with messages in a ChunkIndex or Statistics record."""
     reader = FieldReader(raw.body)
     if raw.kind == CHUNK_INDEX:
         reader.read(32)
@@ -159,7 +158,7 @@ def list_channels(raw: RawRecord) -> set[int]:
 
 
 def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:
-    """Yield the records that lie whole between two offsets; stop at the first that does not."""
+    """Yield the records between two offsets up to the first incomplete one."""
     offset = start
     while offset + PREFIX.size <= end:
         file.seek(offset)
@@ -175,7 +174,7 @@ def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk as it lies in a file: times in ns, sizes in bytes, `data` compressed."""
+    """One chunk of a file: log times in ns, uncompressed size in bytes, `data` compressed."""
 
     start: int
     end: int
@@ -194,23 +193,23 @@ def parse_chunk(body: bytes) -> Chunk:
 
 
 def decompress(chunk: Chunk) -> bytes:
-    """Return a chunk's records uncompressed. Raise `DamagedError` where they are not what they were."""
+    """Return the uncompressed records of a chunk. Raises `DamagedError` for a wrong size or checksum."""
     if chunk.size > MAX_CHUNK_SIZE:
-        raise DamagedError(f"a chunk says that it unpacks to {chunk.size} bytes")
+        raise DamagedError(f"a chunk has the uncompressed size {chunk.size} bytes")
     problem = expansion_problem(chunk.size, len(chunk.data), UNCHECKED_CHUNK_SIZE)
     if problem:
         raise DamagedError(f"a chunk {problem}")
     try:
         data = _decompress(chunk)
     except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:
-        raise DamagedError(f"a chunk does not unpack: {error}") from error
+        raise DamagedError(f"a chunk cannot be decompressed: {error}") from error
     if len(data) != chunk.size or (chunk.crc and zlib.crc32(data) != chunk.crc):
         raise DamagedError("a chunk does not have its checksum")
     return data
 
 
 def _decompress(chunk: Chunk) -> bytes:
-    """Return the bytes of a chunk, at most as many as it says and one more."""
+    """Return the bytes of a chunk, at most one more than its declared size."""
     if chunk.compression == "":
         return bytes(chunk.data)
     if chunk.compression == "zstd":
@@ -220,16 +219,16 @@ def _decompress(chunk: Chunk) -> bytes:
         import lz4.frame
 
         decoder = lz4.frame.LZ4FrameDecompressor()
-        whole = bytes(decoder.decompress(chunk.data, max_length=chunk.size + 1))
+        data = bytes(decoder.decompress(chunk.data, max_length=chunk.size + 1))
         if decoder.eof and not decoder.unused_data:
-            return whole
+            return data
         with lz4.frame.LZ4FrameFile(io.BytesIO(chunk.data)) as stream:
             return bytes(stream.read(chunk.size + 1))
-    raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not known")
+    raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not supported")
 
 
 def parse_records(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Yield kind, offset and body of each record in a chunk's bytes. Raise `DamagedError` at a broken one."""
+    """Yield opcode, offset and body of each record in a chunk. Raises `DamagedError` for an incomplete one."""
     view = memoryview(data)
     offset = 0
     while offset < len(view):

@@ -1,4 +1,4 @@
-"""What can be saved of an MCAP file whose writing was cut off: all whole chunks, in a new whole file."""
+"""Recovery of truncated MCAP files: all complete chunks, in a new file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
 from navsense.recordings.world_json import notes_about
 
-LOOSE_BYTES = 2_000_000
-"""Messages that stand outside chunks are gathered into chunks of about this size."""
+UNCHUNKED_BYTES = 2_000_000
+"""Size of the new chunks with the messages that are outside chunks."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,20 @@ class RecoveryResult:
 
 
 class _McapRecovery:
-    """The walk through the old file, writing the new one."""
+    """Copies records from the truncated file to the new one."""
 
     def __init__(self, out: McapFileWriter) -> None:
-        """Start with nothing."""
+        """Take the file to write."""
         self.out = out
         self.topics: dict[int, str] = {}
         self.world = ""
         self.chunks = 0
         self.damaged = 0
         self.complete = False
-        self._loose = bytearray()
+        self._unchunked = bytearray()
 
     def copy_records(self, file: BinaryIO, start: int, end: int) -> None:
-        """Copy all whole records between two offsets."""
+        """Copy all complete records between two offsets."""
         for raw in records.read_records(file, start, end):
             try:
                 if raw.kind == records.DATA_END:
@@ -91,8 +91,8 @@ class _McapRecovery:
             self.out.write_compressed_chunk([chunk.data], chunk.compression, chunk.size, chunk.crc, entries)
             self.chunks += 1
         elif raw.kind in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
-            self._loose += records.encode_record(raw.kind, raw.body)
-            if len(self._loose) >= LOOSE_BYTES:
+            self._unchunked += records.encode_record(raw.kind, raw.body)
+            if len(self._unchunked) >= UNCHUNKED_BYTES:
                 self._flush()
         elif raw.kind == records.METADATA:
             reader = records.FieldReader(raw.body)
@@ -106,11 +106,11 @@ class _McapRecovery:
             self.out.add_attachment(raw.body)
 
     def _flush(self) -> None:
-        """Write the messages that stood outside chunks; damage among them is no damage of what comes next."""
-        if not self._loose:
+        """Write the messages that were outside chunks. If one of them is damaged, all of them are dropped."""
+        if not self._unchunked:
             return
-        data = bytes(self._loose)
-        self._loose.clear()
+        data = bytes(self._unchunked)
+        self._unchunked.clear()
         try:
             entries = self._index_records(data)
         except (records.DamagedError, struct.error):
@@ -136,13 +136,13 @@ class _McapRecovery:
             elif kind == records.CHANNEL:
                 number, schema = reader.read_int(2), reader.read_int(2)
                 if schema and schema not in self.out.schemas and schema not in schemas:
-                    raise records.DamagedError("a channel of a schema that is not known")
+                    raise records.DamagedError("a channel with an unknown schema")
                 channels[number] = (reader.read_string(), records.encode_record(kind, body))
                 defined_at.setdefault(number, place)
         numbers, first = np.unique(messages.channel, return_index=True)
         for number, place in zip(numbers.tolist(), messages.record_places[first].tolist(), strict=True):
             if defined_at.get(number, place) >= place:
-                raise records.DamagedError("a message of a channel that is not known")
+                raise records.DamagedError("a message of an unknown channel")
         self.out.schemas.update(schemas)
         for number, (topic, record) in channels.items():
             self.topics[number] = topic
@@ -156,7 +156,7 @@ class _McapRecovery:
 
 
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
-    """Write all whole chunks of the MCAP file `path` to `out`, which appears only when it is whole.
+    """Write all complete chunks of the MCAP file `path` to `out`, which appears when it is complete.
 
     Raise `RecordingError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or
     is
@@ -201,7 +201,7 @@ def _check_output(out: Path) -> None:
 
 
 def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
-    """Return the walk through a span of the old file, its result at `out`; nothing stays of one that fails."""
+    """Copy a span of the old file to `out`; after an error no file is left."""
     try:
         work = HiddenFolder(out)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Recordings as MCAP, ROS 2 profile: CDR messages in chunks, packed as they are made, block by block.
+"""Writers of MCAP files: recordings of runs in the ROS 2 profile, compressed block by block, and single messages.
 
-log_time is the true time of arrival, publish_time the true time of the sample, header.stamp what the sensor's clock
-showed. A chunk holds one span of time of all channels, at most 12 MB before it is packed, which leaves a third of it.
+log_time is the true time of arrival, publish_time the true time of the sample, header.stamp the time of the sensor's
+clock. A chunk has the messages of all channels in one span of time, at most 12 MB before compression.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ from navsense.kernels import kernel
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
 from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
-from navsense.recordings.channels import CDR, QOS_KEY, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.channels import (
+    CDR,
+    QOS_KEY,
+    ROS1,
+    MessageChannel,
+    MessageReader,
+    RawMessage,
+    complete_metadata,
+)
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, format_runs, get_version, requested_duration
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.lz4_rows import (
@@ -48,10 +56,10 @@ from navsense.series import TimeSlice
 from navsense.typing import AnyArray, ByteArray, WordArray
 
 CHUNK_BYTES = 12_000_000
-"""A chunk is at most this before it is packed, unless one instant alone is larger."""
+"""Largest uncompressed size of a chunk, unless the messages of one instant are larger."""
 
 WRITE_BYTES = 500_000
-"""Packed messages are handed to the system once they are as many."""
+"""Bytes of compressed messages that are written to the file at once."""
 
 LATCHED_QOS_PROFILE = (
     "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1\n"
@@ -60,17 +68,17 @@ LATCHED_QOS_PROFILE = (
     "  liveliness: 1\n  liveliness_lease_duration:\n    sec: 9223372036\n    nsec: 854775807\n"
     "  avoid_ros_namespace_conventions: false"
 )
-"""Quality of service of `/tf_static` as rosbag2 notes it: reliable, and handed to those who come late."""
+"""QoS profile of `/tf_static` as rosbag2 writes it: reliable and transient local."""
 
 RECORD_FIELDS: Mapping[str, FieldOffset] = {
     "record.sequence": FieldOffset("<u4", 0, 11),
     "record.log_time": FieldOffset("<u8", 0, 15),
     "record.publish_time": FieldOffset("<u8", 0, 23),
 }
-"""The fields of a message record that change from message to message."""
+"""Fields of the header of a message record that differ between messages."""
 
 ZSTD_LEVEL = -1
-"""Level of zstd: on sensor data 1.4 times as fast as level 1, for files that are 3 % larger."""
+"""Level of zstd. On sensor data it is 1.4 times as fast as level 1; files are 3 % larger."""
 
 INDEX_ENTRY_SIZE = 16
 """Bytes of a log time and an offset in a MessageIndex record."""
@@ -80,7 +88,7 @@ Buffer: TypeAlias = bytes | memoryview
 
 @dataclass(frozen=True, eq=False)
 class MessageIndex:
-    """The messages of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
+    """Message index of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
 
     channel: int
     log_time: WordArray
@@ -88,7 +96,7 @@ class MessageIndex:
 
 
 def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[MessageIndex]:
-    """Return messages of one chunk by channel, in order; `places` are their log times (ns) and offsets as they came."""
+    """Return the message indexes of a chunk; `messages` are log times (ns) and offsets by channel."""
     return [
         build_message_index(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
         for channel, (logs, offsets) in messages.items()
@@ -96,7 +104,7 @@ def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[i
 
 
 def build_message_index(channel: int, log_time: WordArray, offset: WordArray) -> MessageIndex:
-    """Return messages of one channel in order, which a fault of what they are about, or others, may have mixed up."""
+    """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
     if not (log_time[1:] < log_time[:-1]).any():
         return MessageIndex(channel, log_time, offset)
     order = np.argsort(log_time, kind="stable")
@@ -104,13 +112,13 @@ def build_message_index(channel: int, log_time: WordArray, offset: WordArray) ->
 
 
 class McapFileWriter:
-    """Writes one MCAP file. After a failure it is cut back to its last whole chunk, so that it can be recovered."""
+    """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered."""
 
     def __init__(self, path: Path, profile: str = "ros2", final_path: Path | None = None) -> None:
-        """Open `path` for writing and write its head. Raise `RecordingError` where that cannot be.
+        """Open `path` for writing and write its header. Raises `RecordingError` if that fails.
 
-        `final` is the name that the caller will give the file when it is whole: then `path` must be new, errors speak
-        of `final`, and what is left after one is nobody's.
+        `final_path` is the name that the caller gives the complete file. With it `path` must be new, errors name
+        `final_path`, and a file is not kept after an error.
         """
         check_target(path)
         self.path = path
@@ -128,7 +136,7 @@ class McapFileWriter:
         self._failed = False
         keep = None if is_recovered(path) else records.is_truncated
         try:
-            # Unbuffered: what was written is with the system at once, and survives the death of this process.
+            # Unbuffered: written bytes survive a crash of this process.
             self._file = atomic.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final_path or path, error) from error
@@ -148,13 +156,13 @@ class McapFileWriter:
         return self._size
 
     def _append(self, *parts: Buffer) -> None:
-        """Write all parts, or none of them."""
+        """Append all parts or none."""
         with self._all_or_nothing():
             size = self._write_at(self._size, parts)
         self._size += size
 
     def _write_at(self, offset: int, parts: Iterable[Buffer]) -> int:
-        """Write parts from an offset on; return how many bytes they are."""
+        """Write parts at an offset; return their size."""
         self._file.seek(offset)
         size = 0
         for part in parts:
@@ -164,13 +172,13 @@ class McapFileWriter:
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """See to it that all is written that is written inside, or nothing of it."""
+        """Undo the writes inside this context if one fails."""
         if self._failed:
             raise RecordingError("the recording has already failed", where=Where(str(self._final or self.path)))
         try:
             yield
         except RecordingError:
-            # What was to be written could not be made; the file is as good as before.
+            # The messages could not be encoded; the file is unchanged.
             self._truncate()
             raise
         except BaseException as error:
@@ -181,23 +189,23 @@ class McapFileWriter:
             raise
 
     def _write_error(self, error: OSError) -> RecordingError:
-        """Return the error of a write that failed, with what can still be done."""
+        """Return the error of a failed write, with its remedy."""
         if self._final is not None:
             return os_error(self._final, error)
         failure = os_error(self.path, error)
         if not self._chunk_indexes:
             return failure
-        failure.rescue = f"what was written stays readable by: navsense recover {self.path}"
+        failure.rescue = f"recover the written part with: navsense recover {self.path}"
         return failure
 
     def _truncate(self) -> None:
-        """Take the file back to the last whole chunk."""
+        """Truncate the file to the last complete chunk."""
         with contextlib.suppress(OSError):
             self._file.truncate(self._size)
             self._file.seek(0, os.SEEK_END)
 
     def add_metadata(self, record: bytes, name: str) -> None:
-        """Write one whole Metadata record."""
+        """Write one Metadata record."""
         at = self._size
         self._append(record)
         self._metadata_indexes.append(
@@ -226,16 +234,16 @@ class McapFileWriter:
         )
 
     def write_chunks(self, chunks: Iterable[tuple[Buffer, Sequence[MessageIndex]]]) -> None:
-        """Write chunks, each whole records and the index of its messages; all are with the system on return."""
+        """Write chunks: the records of each, and their message indexes. All are written when this returns."""
         for data, entries in chunks:
             self.write_compressed_chunk([self._compressor.compress(data)], "zstd", len(data), zlib.crc32(data), entries)
 
     def write_compressed_chunk(
         self, parts: Iterable[Buffer], compression: str, size: int, crc: int, message_indexes: Sequence[MessageIndex]
     ) -> None:
-        """Write one chunk that is already compressed: `size` bytes and their `crc` when unpacked.
+        """Write one compressed chunk; `size` and `crc` are those of the uncompressed bytes.
 
-        Its parts are written as they come; where one fails to come, nothing of the chunk is left.
+        Parts are written one by one. If one of them fails, the chunk is removed.
         """
         filled = [part for part in message_indexes if part.log_time.size]
         start = min((int(part.log_time[0]) for part in filled), default=0)
@@ -244,13 +252,13 @@ class McapFileWriter:
         before = records.CHUNK_HEAD.size + len(name) + 8
         indexes, starts = _encode_message_indexes(filled)
         with self._all_or_nothing():
-            # How long the data are is known behind them; until then zeros stand for the head, where a walk ends.
+            # The length is known after the data. Until then the header is zeros, where a reader of the file stops.
             length = self._write_at(at + records.PREFIX.size + before, parts)
             chunk_size = records.PREFIX.size + before + length
             self._write_at(at + chunk_size, [indexes])
             times = records.CHUNK_HEAD.pack(start, end, size, crc)
             prefix = records.PREFIX.pack(records.CHUNK, before + length)
-            # At once: half a head would be a chunk of another size.
+            # In one write: half a header would be a chunk of another size.
             self._write_at(at, [prefix + times + name + struct.pack("<Q", length)])
             self._file.seek(0, os.SEEK_END)
         self._size = at + chunk_size + len(indexes)
@@ -274,26 +282,26 @@ class McapFileWriter:
     def finish(self) -> None:
         """Write the summary and close the file."""
         try:
-            # Zero: no checksum of the whole, for each chunk has its own.
+            # Zero: no checksum of the data section, because each chunk has one.
             self._append(records.encode_record(records.DATA_END, struct.pack("<I", 0)))
             self._append(self._encode_summary(), records.MAGIC)
         finally:
             self.release()
 
     def release(self) -> None:
-        """Close the file as it stands; never raises."""
+        """Close the file without a summary; never raises."""
         self._failed = True
         with contextlib.suppress(OSError):
             self._file.close()
 
     def discard(self) -> None:
-        """Close the file and take it away; never raises."""
+        """Close and remove the file; never raises."""
         self.release()
         with contextlib.suppress(OSError):
             self.path.unlink()
 
     def _encode_summary(self) -> bytes:
-        """Return all from the summary's first byte to the footer's last."""
+        """Return the summary section and the footer."""
         groups: Iterable[tuple[int, Iterable[bytes]]] = (
             (records.SCHEMA, self.schemas.values()),
             (records.CHANNEL, self.channels.values()),
@@ -312,8 +320,8 @@ class McapFileWriter:
                 offsets += records.encode_record(records.SUMMARY_OFFSET, place)
         footer = records.PREFIX.pack(records.FOOTER, records.FOOTER_BODY.size)
         footer += struct.pack("<QQ", self._size, self._size + len(summary))
-        whole = bytes(summary + offsets) + footer
-        return whole + struct.pack("<I", zlib.crc32(whole))
+        summary_section = bytes(summary + offsets) + footer
+        return summary_section + struct.pack("<I", zlib.crc32(summary_section))
 
     def _encode_statistics(self) -> bytes:
         """Return the Statistics record."""
@@ -329,7 +337,7 @@ class McapFileWriter:
 
 
 def _encode_message_indexes(parts: Sequence[MessageIndex]) -> tuple[memoryview, list[tuple[MessageIndex, int]]]:
-    """Return the MessageIndex records of one chunk, one a channel, and where among them each begins."""
+    """Return the MessageIndex records of one chunk, one per channel, and the offset of each."""
     head = records.MESSAGE_INDEX_HEAD
     out = np.empty(sum(head.size + INDEX_ENTRY_SIZE * part.log_time.size for part in parts), dtype=np.uint8)
     starts, at = [], 0
@@ -344,12 +352,12 @@ def _encode_message_indexes(parts: Sequence[MessageIndex]) -> tuple[memoryview, 
 
 
 class McapWriterBase(WriterBase):
-    """What writers of one MCAP file have in common: how they end."""
+    """Base of writers of one MCAP file: how they end."""
 
     _file: McapFileWriter
 
     def close(self) -> None:
-        """Write the summary; the file is then whole."""
+        """Write the summary; the file is then complete."""
         self._file.finish()
 
     def salvage(self) -> None:
@@ -357,7 +365,7 @@ class McapWriterBase(WriterBase):
         self.abort()
 
     def abort(self) -> None:
-        """Write the summary if it can be written; what is there is readable, or can be recovered."""
+        """Write the summary if possible. The file is then readable, or can be recovered."""
         try:
             self._file.finish()
         except RecordingError:
@@ -366,7 +374,7 @@ class McapWriterBase(WriterBase):
 
 @dataclass(frozen=True)
 class MessageRecord:
-    """One message: its channel and number, when it arrived and the instant that it is about (ns), its bytes."""
+    """One message record: channel id, sequence number, log time and publish time (ns), bytes."""
 
     channel: int
     sequence: int
@@ -400,7 +408,7 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
 
 @dataclass(eq=False)
 class ChannelWriter:
-    """One channel: how its messages are made, a whole record as a template for them, and how such are packed."""
+    """One channel: the layout of its messages, a record as their template, and the compressor of such records."""
 
     number: int
     message_layout: MessageLayout
@@ -410,7 +418,7 @@ class ChannelWriter:
     compressor: RowCompressor | None = None
 
     def fill(self, rows: AnyArray, block: MessageBlock) -> None:
-        """Write the numbers of a block's records into rows."""
+        """Write the values of the records of a block into rows."""
         places = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
         )
@@ -418,20 +426,20 @@ class ChannelWriter:
         self.message_layout.fill(rows, block.stamp, block.arrays)
 
     def _make_compressor(self, block: MessageBlock) -> RowCompressor:
-        """Return how such blocks are packed: what the encoder writes into the first row shows it."""
+        """Return the compressor of such blocks. Encoding the first row shows which fields are written."""
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
         noted = AccessRecorder(row)
         self.fill(cast("AnyArray", noted), block.slice_rows(0, 1))
         return build_compressor(self.template, self.fields, noted.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
-        """Write the records of a block from `at` on; return where they end."""
+        """Write the records of a block at an offset; return their end."""
         count = block.publish_time.size
         self.compressor = self.compressor or self._make_compressor(block)
         try:
             end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
         except ValueError:
-            # An encoder that writes more than it did at first; whatever else is wrong is wrong again.
+            # The encoder writes more fields than for its first block. Another error is raised again.
             self.compressor = self._make_compressor(block)
             end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
         self.sequence += count
@@ -447,7 +455,7 @@ def _fill_record_headers(
     log_time: AnyArray,
     publish_time: AnyArray,
 ) -> None:
-    """Write the numbers of records from `first` on, and their times (n,) ns."""
+    """Write the sequence numbers of records from `first` on, and their times (n,) ns."""
     for i in range(arrival_time.size):
         sequence[i] = (first + i) & 0xFFFFFFFF
         log_time[i] = arrival_time[i]
@@ -455,7 +463,7 @@ def _fill_record_headers(
 
 
 def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP file") -> None:
-    """Raise `RecordingError` where the format, which is called `what`, cannot hold the recording."""
+    """Raise `RecordingError` if the format, named `what` in the error, cannot hold the recording."""
     where = Where(str(path))
     if len(recording.runs) != 1:
         raise RecordingError(
@@ -464,7 +472,7 @@ def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP fi
             where=where,
             remedy="write many runs to .npz or .parquet",
         )
-    # A live run has no end of its own; its stamps are checked as they come.
+    # A live run has no duration; its stamps are checked when they are written.
     last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
     if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
         raise RecordingError(
@@ -477,7 +485,7 @@ def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP fi
 
 
 def run_metadata(recording: RecordingHeader) -> dict[str, str]:
-    """Return what a recording says of itself."""
+    """Return the metadata of a recording."""
     values = {
         "world": recording.world.name,
         "seed": str(recording.seed),
@@ -496,7 +504,7 @@ def run_metadata(recording: RecordingHeader) -> dict[str, str]:
 
 
 def encode_run_metadata(recording: RecordingHeader) -> bytes:
-    """Return the record of what the recording is of."""
+    """Return the Metadata record of a recording."""
     return records.encode_record(
         records.METADATA, records.encode_text("navsense"), records.encode_map(run_metadata(recording))
     )
@@ -508,17 +516,17 @@ def format_world(recording: RecordingHeader) -> str:
 
 
 def encode_world_metadata(recording: RecordingHeader) -> bytes:
-    """Return the record of what is on which topic, and how sensors are mounted and made."""
+    """Return the Metadata record of the world: topics, mountings and specifications of the sensors."""
     return records.encode_record(
         records.METADATA, records.encode_text(WORLD_METADATA), records.encode_map({WORLD_KEY: format_world(recording)})
     )
 
 
 class McapWriter(McapWriterBase):
-    """Writes slabs to one MCAP file."""
+    """Writes time slices to one MCAP file."""
 
     def __init__(self, path: Path, recording: RecordingHeader) -> None:
-        """Open the file and write its head and `/tf_static`. Raise `RecordingError` where that cannot be."""
+        """Open the file and write its header and `/tf_static`. Raises `RecordingError` if that fails."""
         check_header(path, recording)
         self._builder = MessageBuilder(recording)
         self._file = McapFileWriter(path)
@@ -535,7 +543,7 @@ class McapWriter(McapWriterBase):
             raise
 
     def _write_static(self) -> None:
-        """Make the sensors' channels and write the transforms that never change."""
+        """Make the channels of the sensors and write the static transforms."""
         for source in self._builder.list_reading_channels():
             self._get_writer(source)
         fixed = self._builder.build_static_transforms()
@@ -545,7 +553,7 @@ class McapWriter(McapWriterBase):
             self._write_chunk(fixed)
 
     def _get_writer(self, channel: OutputChannel) -> ChannelWriter:
-        """Return the channel of a source, made at its first use."""
+        """Return the writer of a channel, made at its first use."""
         if channel in self._writers:
             return self._writers[channel]
         message = channel.message_layout
@@ -570,7 +578,7 @@ class McapWriter(McapWriterBase):
         return writer
 
     def write(self, time_slice: TimeSlice) -> None:
-        """Write all messages of a slab, as chunks that follow one another in time."""
+        """Write the messages of a time slice, as chunks in order of time."""
         with add_path_to_errors(self._file.path):
             blocks = self._builder.build_blocks(time_slice)
             for block in blocks:
@@ -579,11 +587,11 @@ class McapWriter(McapWriterBase):
                 self._write_chunk(span)
 
     def _block_size(self, block: MessageBlock) -> int:
-        """Return how many bytes the records of a block take."""
+        """Return the size (bytes) of the records of a block."""
         return int(block.publish_time.size * len(self._writers[block.channel].template))
 
     def _split_by_size(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
-        """Yield the blocks in spans of time, each of a chunk's size."""
+        """Yield the blocks in spans of time, each at most as large as a chunk."""
         if not blocks:
             return
         largest = max(blocks, key=self._block_size)
@@ -600,7 +608,7 @@ class McapWriter(McapWriterBase):
         yield from self._split_by_size([late for _, late in halves if late.publish_time.size])
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
-        """Write one chunk: definitions that are new, then each channel's messages."""
+        """Write one chunk: new definitions, then the messages of each channel."""
         definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
         entries, size = list[MessageIndex](), definitions.size
         for block in blocks:
@@ -609,12 +617,12 @@ class McapWriter(McapWriterBase):
             offsets = np.arange(size, size + width * count, width, dtype=np.uint64)
             entries.append(build_message_index(channel.number, block.log_time, offsets))
             size += width * count
-        # No CRC of what is unpacked: each block has its checksum.
+        # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
         self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, entries)
         self._pending.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
-        """Yield one frame of LZ4 piece by piece, each in the same few bytes, which so stay near the processor."""
+        """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
         channels = [self._writers[block.channel] for block in blocks]
         counts = [block.publish_time.size for block in blocks]
         room = max(map(max_compressed_size, (len(channel.template) for channel in channels), counts), default=0)
@@ -639,22 +647,23 @@ class McapWriter(McapWriterBase):
 
 
 class McapTarget:
-    """An MCAP file, profile of ROS 2."""
+    """An MCAP file, ROS 2 profile, that messages of another recording are copied to."""
 
     encoding = CDR
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
-        """Make the file in the hidden folder, by the name that it will have."""
+        """Create the file in the hidden folder, with the name of the target."""
         self.output = folder / target.name
         self.file = McapFileWriter(self.output, final_path=target)
         self._numbers: dict[MessageChannel, int] = {}
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
         self._pending: list[bytes] = []
-        about = {key: value for key, value in reader.metadata.items() if key != WORLD_KEY}
+        metadata = complete_metadata(reader)
+        values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
         named = [
-            ("navsense", about),
-            (WORLD_METADATA, {key: v for key, v in reader.metadata.items() if key == WORLD_KEY}),
+            ("navsense", values),
+            (WORLD_METADATA, {key: v for key, v in metadata.items() if key == WORLD_KEY}),
         ]
         for name, values in named:
             if values:
@@ -684,13 +693,13 @@ class McapTarget:
         self._pending.append(record)
 
     def write(self, batch: Sequence[RawMessage]) -> None:
-        """Write messages in chunks, definitions that are new before them."""
+        """Write messages in chunks, new definitions first."""
         if self._pending:
             self.file.write_chunks([(b"".join(self._pending), [])])
             self._pending.clear()
         found = []
-        for line, log, time, data in batch:
-            number = self._numbers[line]
+        for channel, log, time, data in batch:
+            number = self._numbers[channel]
             found.append(MessageRecord(number, self._counts[number], log, time, data))
             self._counts[number] += 1
         self.file.write_chunks(chunk_messages(found))
@@ -701,5 +710,5 @@ class McapTarget:
         self.file.finish()
 
     def abort(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.file.release()

@@ -1,4 +1,4 @@
-"""Definitions of messages as recordings carry them: parsed by rosbags, as both ROS write them, and as messages need."""
+"""Message definitions in recordings: parsed by rosbags, as ROS 1 and ROS 2 write them, and as `messages` needs them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from navsense.messages.schemas import (
 )
 
 SEQ_FIELD = "seq"
-"""The field that a header has in ROS 1 alone."""
+"""Field that the header has only in ROS 1."""
 
 DEFINITION_SEPARATOR = "=" * 80 + "\n"
-"""What stands between two definitions in one text."""
+"""Separator of the definitions in one text."""
 
 
 @dataclass(frozen=True, eq=False)
 class TypeDefinition:
-    """A type of messages: its definition as ROS 1 and as ROS 2 write it, their sums, and its fields.
+    """A message type: its definitions and hashes in ROS 1 and in ROS 2, and its fields.
 
-    `later` is the count of bytes at the end of a message that ROS 1 does not have.
+    `ros2_only_bytes` is the size of the fields at the end of a message that ROS 1 does not have.
     """
 
     type: str
@@ -44,9 +44,9 @@ class TypeDefinition:
 
 @cache
 def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
-    """Return a type by its definition, `form` "msg" or "idl"; of an empty one by what ROS itself says of the type.
+    """Return a type by its definition in the language "msg" or "idl", or by that of ROS if the language is "none".
 
-    Raises `ValueError` where the text defines no such type, or ROS knows none.
+    Raises `ValueError` if neither the text nor ROS defines the type.
     """
     found = _parse_types(kind, text, language)
     if kind not in found:
@@ -92,7 +92,7 @@ def _noetic_text(kind: str, md5: str) -> str:
 
 
 def _make_typestore(types: Mapping[str, Any]) -> Any:
-    """Return rosbags' store of these types alone."""
+    """Return a type store of rosbags with these types."""
     from rosbags.typesys import Stores, get_typestore
 
     store = get_typestore(Stores.EMPTY)
@@ -101,7 +101,7 @@ def _make_typestore(types: Mapping[str, Any]) -> Any:
 
 
 def _parse_types(kind: str, text: str, language: str) -> dict[str, Any]:
-    """Return constants and fields of a type and of all that its definition has beside, as rosbags gives them."""
+    """Return constants and fields of a type and of the types in its definition, as rosbags returns them."""
     from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
     known = dict(get_typestore(Stores.EMPTY).fielddefs)
@@ -119,7 +119,7 @@ def _parse_types(kind: str, text: str, language: str) -> dict[str, Any]:
 
 
 def _make_header_type(types: Mapping[str, Any], *, with_seq: bool) -> dict[str, Any]:
-    """Return the header, if there is one, with or without its number."""
+    """Return the header type, if there is one, with or without `seq`."""
     if HEADER_TYPE not in types:
         return {}
     from rosbags.interfaces import Nodetype
@@ -131,7 +131,7 @@ def _make_header_type(types: Mapping[str, Any], *, with_seq: bool) -> dict[str, 
 
 
 def _make_field(name: str, description: Any) -> MessageField:
-    """Return a field as messages have it."""
+    """Return a field as `messages` represents it."""
     node, inner = description
     if node.name == "BASE":
         return MessageField(name, inner[0])

@@ -1,4 +1,4 @@
-"""Limits on what rosbags unpacks: a small bag that unpacks to a large one must not fill memory or disk."""
+"""Limits on decompression in rosbags: a small bag with large content must not fill memory or disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _users = 0
 
 @contextmanager
 def limit_rosbags() -> Iterator[None]:
-    """Make rosbags refuse, inside this context, data that unpack further than `inputs.expansion_problem` allows.
+    """Limit the decompression in rosbags, inside this context, as `inputs.expansion_problem` does.
 
-    rosbags offers no limit, so its decompressors are replaced in its modules: bags of other threads get the limit too.
-    What unpacks too far raises `ValueError`.
+    rosbags has no limit, so its decompressors are replaced in its modules, also for other threads. Data that exceed the
+    limit raise `ValueError`.
     """
     global _users  # noqa: PLW0603 (contexts of several threads share one replacement)
     with _LOCK:
@@ -39,7 +39,7 @@ def limit_rosbags() -> Iterator[None]:
 
 
 def _install_limits() -> None:
-    """Replace the decompressors of rosbags, and note how to put them back."""
+    """Replace the decompressors of rosbags, and store how to restore them."""
     import bz2
 
     import lz4.frame
@@ -66,12 +66,12 @@ def _install_limits() -> None:
 
 
 def _make_restorer(table: dict[Any, Any], originals: dict[Any, Any]) -> Callable[[], None]:
-    """Return what puts the entries of a table back."""
+    """Return a function that restores the entries of a table."""
     return lambda: table.update(originals)
 
 
 def _limit_decompressor(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
-    """Return a function that unpacks data, frame by frame, and stops at the limit."""
+    """Return a function that decompresses data frame by frame and stops at the limit."""
 
     def decompress(data: bytes) -> bytes:
         most = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * len(data))
@@ -91,10 +91,10 @@ def _limit_decompressor(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
 
 
 class _LimitedFile:
-    """A compressed file that is read up to the limit."""
+    """A compressed file that can be read up to the limit."""
 
     def __init__(self, unpacked: BinaryIO, packed: BinaryIO) -> None:
-        """Take the file as zstd unpacks it, and as it is."""
+        """Take the decompressed and the compressed file."""
         self._unpacked, self._size, self._count = unpacked, os.fstat(packed.fileno()).st_size, 0
 
     def __enter__(self) -> Self:

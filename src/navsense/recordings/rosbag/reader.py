@@ -1,4 +1,4 @@
-"""ROS bags as rosbags reads them: bags of ROS 1 and of ROS 2; of MCAP files in a ROS 2 bag the own reader."""
+"""Readers of ROS bags, by rosbags: ROS 1 and ROS 2. The MCAP files of a ROS 2 bag are read by `mcap.reader`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from navsense import atomic, inputs
 from navsense.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
-    DEFAULT_WORLD_NAME,
     ROS1,
     CompleteReader,
     MessageBatch,
@@ -86,14 +85,15 @@ class RosbagsReader:
         self.where = Where(str(self.folder))
         connections = list(self.reader.connections)
         self.metadata = {} if self.is_ros1 else _read_custom_data(self.reader)
+        self.is_navsense = bool(self.metadata)
         if self.is_ros1 and {one.ext.callerid for one in connections} == {CALLER_ID}:
             with map_bag_errors(self.folder):
-                self.metadata = read_ros1_metadata(self.reader) or {"world": DEFAULT_WORLD_NAME}
+                self.metadata = read_ros1_metadata(self.reader)
+            self.is_navsense = True
             connections = [one for one in connections if not is_metadata(one)]
         self._connections = connections
         self._channels = {connection.id: self._make_channel(connection) for connection in connections}
         self.channels = list(dict.fromkeys(self._channels.values()))
-        self.is_navsense = bool(self.metadata)
 
     def _make_channel(self, connection: Any) -> MessageChannel:
         """Return the channel of a connection."""
@@ -138,7 +138,7 @@ class RosbagsReader:
 
 
 def _format_qos(profiles: list[Any]) -> str:
-    """Return qualities of service as ROS 2 notes them."""
+    """Return QoS profiles as ROS 2 writes them."""
     from rosbags.rosbag2.metadata import dump_qos_v8
 
     return str(dump_qos_v8(profiles)) if profiles else ""
@@ -146,7 +146,7 @@ def _format_qos(profiles: list[Any]) -> str:
 
 @dataclass(eq=False)
 class SplitBagReader:
-    """The MCAP files of one bag of ROS 2, one after the other."""
+    """Reader of a ROS 2 bag of several MCAP files, one after the other."""
 
     path: Path
     readers: list[McapReader]
@@ -175,7 +175,7 @@ class SplitBagReader:
 
 @contextmanager
 def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
-    """Make whatever rosbags says of a damaged bag a `RecordingError`."""
+    """Raise errors of rosbags about a damaged bag as `RecordingError`."""
     try:
         yield
     except NavsenseError:
@@ -187,7 +187,7 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:
-    """Return the MCAP files of a bag of ROS 2 that are as they were written; none where it has others."""
+    """Return the MCAP files of an uncompressed ROS 2 bag; empty for another storage."""
     from rosbags.rosbag2.reader import DirectoryReader
 
     if not isinstance(reader.storage, DirectoryReader) or reader.storage.metadata.compression_mode:
@@ -198,7 +198,7 @@ def _list_mcap_files(reader: Any) -> list[Path]:
 
 
 def ros2_bag_folder(path: Path) -> Path:
-    """Return the folder of a bag of ROS 2 that may be named by a file; the path itself where there is none."""
+    """Return the folder of a ROS 2 bag that may be named by its file; the path itself for other recordings."""
     if path.suffix.lower() == ".db3":
         if path.stem == path.absolute().parent.name and (path.parent / BAG_METADATA_FILE).is_file():
             return path.parent

@@ -25,7 +25,7 @@ from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
-from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, check_header, format_world, run_metadata
@@ -263,7 +263,7 @@ class Ros2Bag:
 
 
 def bag_database(path: Path) -> Path:
-    """Return the file of messages of a recording `NAME.db3`: NAME/NAME.db3."""
+    """Return the database of a recording `NAME.db3`: NAME/NAME.db3."""
     folder = storage_path(path)
     return folder / f"{folder.name}.db3"
 
@@ -480,7 +480,7 @@ class BagTarget:
         self._is_ros1, self._target = is_ros1, target
         self._connections: dict[MessageChannel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
-        metadata = reader.metadata
+        metadata = complete_metadata(reader)
         if is_ros1 and ROS_KEY in metadata:
             metadata = {**metadata, ROS_KEY: HUMBLE}
         caller_id = CALLER_ID if reader.is_navsense else None
@@ -525,14 +525,14 @@ class BagTarget:
 
     def _check_stamp(self, message: RawMessage) -> None:
         """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
-        line, log, _, data = message
+        channel, log, _, data = message
         if log < 0:
             raise negative_stamp_error(self._target, GLOBAL_TIME, log)
-        parts = line.parse_type().definitions[line.type]
-        if line.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
+        parts = channel.parse_type().definitions[channel.type]
+        if channel.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
             raise negative_stamp_error(
                 self._target,
-                f"of {line.topic}",
+                f"of {channel.topic}",
                 int.from_bytes(data[4:8], "little", signed=True) * NANOSECONDS_PER_SECOND,
             )
 
@@ -549,12 +549,12 @@ class BagTarget:
 
 
 class McapBagTarget:
-    """A folder that is a bag of ROS 2, its messages in one MCAP file, as `ros2 bag record -o NAME` makes it."""
+    """A ROS 2 bag with one MCAP file, as `ros2 bag record -o NAME` writes it."""
 
     encoding = CDR
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
-        """Make the folder in the hidden one."""
+        """Create the folder in the hidden folder."""
         self.output, self._target = folder / target.name, target
         self.output.mkdir()
         self._file = bag_mcap_path(target).name
@@ -572,7 +572,7 @@ class McapBagTarget:
         self._counts.setdefault(channel, 0)
 
     def write(self, batch: Sequence[RawMessage]) -> None:
-        """Write messages, and note how many and from when to when."""
+        """Write messages, and update their counts and times."""
         for one in batch:
             check_time(self._target, one)
             self._counts[one.channel] += 1
@@ -581,7 +581,7 @@ class McapBagTarget:
         self._mcap.write(batch)
 
     def close(self) -> None:
-        """Write the metadata."""
+        """Finish the file and write the metadata."""
         self._mcap.close()
         first, last = self._span or (0, 0)
         text = format_bag_metadata(self._file, self._counts, first, last)
@@ -589,12 +589,12 @@ class McapBagTarget:
         check_mcap_folder(self._target)
 
     def abort(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._mcap.abort()
 
 
 def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) -> None:
-    """Raise `RecordingError` for a message of a time (ns) that a bag does not take: from `last` on."""
+    """Raise `RecordingError` for a log time (ns) that a bag cannot hold: `limit` or later."""
     if message.log_time >= limit:
         whose = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
         seconds, rest = divmod(limit, NANOSECONDS_PER_SECOND)
@@ -604,12 +604,12 @@ def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) 
 
 
 def bag_mcap_path(folder: Path) -> Path:
-    """Return the file of messages of a bag of ROS 2 of MCAP."""
+    """Return the MCAP file of a ROS 2 bag."""
     return folder / f"{folder.name}_0.mcap"
 
 
 def check_mcap_folder(path: Path) -> None:
-    """Raise `RecordingError` where a folder cannot be made or replaced: something else is there."""
+    """Raise `RecordingError` if a folder cannot be created or replaced: something else is there."""
     try:
         ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
         if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
@@ -620,19 +620,19 @@ def check_mcap_folder(path: Path) -> None:
 
 
 def format_bag_metadata(file: str, counts: dict[MessageChannel, int], first: int, last: int) -> str:
-    """Return the metadata of a bag of one MCAP file: topics with their counts, from when to when (ns)."""
+    """Return the metadata file of a bag with one MCAP file: topics, counts, first and last log time (ns)."""
     topics = [
         {
             "topic_metadata": {
-                "name": line.topic,
-                "type": line.type,
+                "name": channel.topic,
+                "type": channel.type,
                 "serialization_format": CDR,
-                "offered_qos_profiles": line.qos_profiles or (LATCHED_QOS_PROFILE if line.latched else ""),
-                "type_description_hash": line.parse_type().rihs01,
+                "offered_qos_profiles": channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else ""),
+                "type_description_hash": channel.parse_type().rihs01,
             },
             "message_count": count,
         }
-        for line, count in counts.items()
+        for channel, count in counts.items()
     ]
     span = {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
     total = sum(counts.values())
@@ -649,5 +649,5 @@ def format_bag_metadata(file: str, counts: dict[MessageChannel, int], first: int
         "custom_data": None,
         "ros_distro": "navsense",
     }
-    # JSON is YAML; a reader of one reads it.
+    # JSON is valid YAML.
     return json.dumps({"rosbag2_bagfile_information": found}, indent=1) + "\n"
