@@ -119,7 +119,7 @@ def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path
     assert (made.count, made.unit) == (int(reading.emitted.sum()), "readings")
     assert len(nmea.decode(made.path.read_bytes())[0]["altitude"]) == made.count
     assert made.losses == [
-        f"{DVL}: all that NMEA 0183 has no field for, ideal values, hidden errors",
+        f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",
         f"{ADCP}: all of it",
         f"{IMU}: all of it",
         f"{DVL}: 1 row that had no output" if gone == 1 else f"{DVL}: {gone} rows that had no output",
