@@ -131,7 +131,7 @@ def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path:
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
     loaded = ns.open(folder / name)
     lost = ConversionLosses(recordings.FORMATS[0], loaded.make_header(), tmp_path / "c.mcap")
-    bare = {one: dataclasses.replace(loaded[one], bias={}) for one in (DVL, MAG)}
+    bare = {one: dataclasses.replace(loaded[one], bias={}, fault={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent
     assert f"{DVL}: {count} rows that were dropped or had no output" in lost.format_lines(), "nothing says which"

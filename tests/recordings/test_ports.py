@@ -18,7 +18,7 @@ import navsense as ns
 from navsense import cli, recordings
 from navsense.errors import RecordingError
 from navsense.recordings.device_writers import DevicePortWriter, format_url
-from navsense.recordings.mcap import McapWriter
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.sensors import Dvl
 from navsense.testing import example_world
 
