@@ -479,7 +479,7 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             continue
         name = ast.unparse(node.func)
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in OPENING_METHODS
-        if name.endswith(("_writer.open", "_storage.open")) or name in (
+        if name.endswith(("_writer.open", "_bag.open")) or name in (
             "recordings.open",
             "recordings.open_writer",
             "inputs.read_bytes",

@@ -37,7 +37,9 @@ from navsense.typing import ByteArray
 if TYPE_CHECKING:
     import sqlite3
 
-    from rosbags.interfaces import Connection
+    from rosbags.interfaces import Connection, Qos
+    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.rosbag2 import Writer as Writer2
 
 BAG_METADATA_FILE = "metadata.yaml"
 """File that makes a folder a ROS 2 bag."""
@@ -131,6 +133,40 @@ class BagFile(Protocol):
         ...
 
 
+def _make_ros1_writer(path: Path) -> Writer1:
+    from rosbags.rosbag1 import Writer
+
+    return Writer(path)
+
+
+def _make_ros2_writer(path: Path) -> Writer2:
+    import sqlite3
+
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
+
+    class ClosingSqlite3Writer(Sqlite3Writer):
+        """Closes the database if its tables cannot be made; the base class leaves it open."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            try:
+                super().__init__(*args, **kwargs)
+            except sqlite3.Error:
+                with contextlib.suppress(AttributeError):
+                    self.conn.close()
+                raise
+
+    writer = Writer(path, version=BAG_VERSION, storage_plugin=StoragePlugin.SQLITE3)
+    writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosingSqlite3Writer}
+    return writer
+
+
+def _parse_qos(profiles: str) -> Sequence[Qos]:
+    from rosbags.rosbag2.metadata import parse_qos
+
+    return parse_qos(profiles)
+
+
 class Ros1Bag:
     """A ROS 1 bag, format 2.0. `start` (ns) is the time of the metadata in a bag without messages."""
 
@@ -138,11 +174,9 @@ class Ros1Bag:
         self, path: Path, metadata: Mapping[str, str], *, start: int, caller_id: str | None = CALLER_ID
     ) -> None:
         """Plan the bag."""
-        from rosbags.rosbag1 import Writer
-
         self.path = path
         self._metadata, self._start, self._caller_id = metadata, start, caller_id
-        self._writer = Writer(path)
+        self._writer = _make_ros1_writer(path)
         self._first_open_chunk = 0
 
     def open(self) -> None:
@@ -191,25 +225,8 @@ class Ros2Bag:
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, is_recoverable: bool = False) -> None:
         """Plan the bag."""
-        import sqlite3
-
-        from rosbags.rosbag2 import StoragePlugin, Writer
-        from rosbags.rosbag2.storage_sqlite3 import Sqlite3Writer
-
-        class ClosingSqlite3Writer(Sqlite3Writer):
-            """Closes the database if its tables cannot be made; the base class leaves it open."""
-
-            def __init__(self, *args: Any, **kwargs: Any) -> None:
-                try:
-                    super().__init__(*args, **kwargs)
-                except sqlite3.Error:
-                    with contextlib.suppress(AttributeError):
-                        self.conn.close()
-                    raise
-
         self.path, self._is_recoverable = path, is_recoverable
-        self._writer = Writer(path, version=BAG_VERSION, storage_plugin=StoragePlugin.SQLITE3)
-        self._writer.STORAGE_PLUGINS = {StoragePlugin.SQLITE3: ClosingSqlite3Writer}
+        self._writer = _make_ros2_writer(path)
         for key, value in metadata.items():
             self._writer.set_custom_data(key, value)
 
@@ -232,8 +249,6 @@ class Ros2Bag:
         self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
     ) -> Connection:
         """Return a new connection; without `qos_profiles` those of a latched topic if `latched`."""
-        from rosbags.rosbag2.metadata import parse_qos
-
         profiles = qos_profiles or (LATCHED_QOS_PROFILE if latched else "")
         with map_sqlite_errors():
             return self._writer.add_connection(
@@ -241,7 +256,7 @@ class Ros2Bag:
                 message_type,
                 msgdef=definition,
                 rihs01=type_hash,
-                offered_qos_profiles=parse_qos(profiles) if profiles else (),
+                offered_qos_profiles=_parse_qos(profiles) if profiles else (),
             )
 
     def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
