@@ -21,7 +21,7 @@ from scipy.optimize import least_squares  # noqa: TID253 - the peer
 
 from navsense.analysis.bench import best_time
 from navsense.calibration import EllipsoidCalibrator, ellipsoid, known_attitude
-from navsense.typing import FloatArray, Quaternions, Vectors
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 MILLION = 1_000_000
 SLOW = 100_000

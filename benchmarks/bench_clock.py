@@ -27,8 +27,8 @@ from navsense.analysis.bench import best_time, standard
 from navsense.clock import Clock, Discipline, Stamps, get_oscillator
 from navsense.clock._nodes import NODE_RATE
 from navsense.clock.oscillator import list_processes
+from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.noise.channel import Noise
-from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor, World
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from navsense.analysis.bench import best_time
+from navsense.core.geodesy import Origin
 from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -33,7 +34,6 @@ from navsense.environment.current import (
     UuvGaussMarkovProcess,
     realise,
 )
-from navsense.geodesy import Origin
 
 GOAL = 100.0
 COUNT, BLOCK = 1_000_000, 4096

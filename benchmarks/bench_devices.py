@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
+from navsense.core.series import Reading, Truth
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.devices.encoders import FORMATS
 from navsense.devices.measurement import DopplerInstrument
-from navsense.series import Reading, Truth
-from navsense.session import LONGEST_WINDOW
+from navsense.simulation.session import LONGEST_WINDOW
 from navsense.world import MountedSensor, World
 
 WORLD = Path(__file__).resolve().parents[1] / "examples" / "auv_survey.sdf"

@@ -20,6 +20,10 @@ from dataclasses import replace
 import numpy as np
 
 import navsense as ns
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray
 from navsense.environment.base import Environment
 from navsense.environment.current import StratifiedCurrent
 from navsense.environment.terrain.base import Shape
@@ -30,15 +34,11 @@ from navsense.environment.water import Water
 from navsense.motion.base import Motion
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
-from navsense.random_streams import Draws
 from navsense.sensors import DopplerTrack, Dvl, EchoStrength, Fan, LongTermFilter, Sound
 from navsense.sensors.doppler import Beams, BeamWeighting, WaterMassLayer, make_janus_beams
 from navsense.sensors.doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed
 from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
 from navsense.sensors.dvl import TrackMode
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray
 from navsense.world import Link, Model, MountedSensor, World
 
 GOAL, AT_ONCE = 50_000.0, 100.0

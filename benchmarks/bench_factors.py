@@ -19,8 +19,8 @@ import gtsam  # noqa: TID253 - the peer
 import numpy as np
 
 from navsense.analysis.bench import best_time
+from navsense.core.typing import FloatArray
 from navsense.factors import ReducedMagFactor3, blocks
-from navsense.typing import FloatArray
 
 MILLION = 1_000_000
 SHARED = 100_000

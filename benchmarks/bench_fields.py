@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from navsense.analysis.bench import best_time
+from navsense.core.geodesy import Origin
+from navsense.core.typing import Times, Vectors
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel, field_ned
 from navsense.environment.signal import Signal
-from navsense.geodesy import Origin
-from navsense.typing import Times, Vectors
 
 HERE = Origin(0.826, 0.148, 430.0, 0.6)
 DATE = 2027.0

@@ -18,10 +18,10 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from navsense.core.typing import AnyArray
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.typing import AnyArray
 
 SPAN, RELIEF, ABOVE = 200.0, 10.0, 30.0
 SIZES = (512, 2048, 8192)

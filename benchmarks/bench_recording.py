@@ -18,7 +18,7 @@ from pathlib import Path
 
 import navsense as ns
 from navsense.recordings.summary import read_summary
-from navsense.session import prepare
+from navsense.simulation.session import prepare
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SURVEY = EXAMPLES / "auv_survey.sdf"

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
+from navsense.core.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
 from navsense.recordings import RecordingHeader, open_writer
 from navsense.report import write
 from navsense.report.report_data import read_report_data
-from navsense.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
 from navsense.world import World
 
 ROOT = Path(__file__).resolve().parents[1]

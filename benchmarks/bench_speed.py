@@ -25,7 +25,7 @@ import numpy as np
 import navsense as ns
 from navsense.analysis.bench import CLOCKS, STANDARD, best_time, sensor_row, standard
 from navsense.clock import Clock
-from navsense.random_streams import Draws
+from navsense.core.random_streams import Draws
 from navsense.sensors import Imu, Magnetometer
 from navsense.sensors.base import Sensor
 from navsense.world import Link, Model, MountedSensor, World

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
+from navsense.core.typing import FloatArray
 from navsense.factors import local_field
-from navsense.typing import FloatArray
 
 GYRO, ACCELEROMETER, COMPASS = 5e-3, 0.05, 3e-7
 """White noise of one sample: rad/s, m/s^2, T."""

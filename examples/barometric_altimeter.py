@@ -27,14 +27,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 import navsense as ns
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.ticks import Ticks
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.kernels import kernel
 from navsense.motion.base import Motion
 from navsense.noise.channel import make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.noise import parse_child_noise
@@ -42,7 +43,6 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors import Measurement, Output
 from navsense.sensors.base import TEMPERATURE, evaluate_signals
 from navsense.testing import check_sensor
-from navsense.ticks import Ticks
 
 NO_ERRORS = ns.Noise()
 STANDARD_PRESSURE, STANDARD_TEMPERATURE = 101325.0, 288.15

@@ -22,7 +22,7 @@ import numpy as np
 
 import navsense as ns
 from navsense.calibration import Calibration
-from navsense.typing import FloatArray
+from navsense.core.typing import FloatArray
 
 NOISE = 2e-7
 """White noise of one sample (T)."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import navsense as ns
-from navsense.live_run import LiveRun
-from navsense.pose import from_rpy
+from navsense.core.pose import from_rpy
+from navsense.simulation.live_run import LiveRun
 
 WORLD = Path(__file__).resolve().parent / "quadrotor.sdf"
 

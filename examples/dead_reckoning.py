@@ -29,9 +29,9 @@ from gtsam.symbol_shorthand import B, F, V, X
 from survey_factors import Compass, Flicker, Mounted, depth_factor, field_factor, imu_factor, velocity_factor
 
 import navsense as ns
-from navsense.geodesy import compute_earth_rate_w
+from navsense.core.geodesy import compute_earth_rate_w
+from navsense.core.typing import FloatArray
 from navsense.noise.terms import make_components
-from navsense.typing import FloatArray
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
 

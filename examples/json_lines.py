@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
-from navsense import inputs
-from navsense.atomic import HiddenFolder
-from navsense.errors import RecordingError
+from navsense.core import inputs
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading, TimeSlice
 from navsense.recordings import Capability, Dataset, Format, RecordingHeader, RecordingWriter, metadata
 from navsense.recordings.base import AtomicWriter
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
-from navsense.series import Reading, TimeSlice
 
 FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8")
 

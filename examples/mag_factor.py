@@ -16,8 +16,8 @@ import math
 import numpy as np
 
 import navsense as ns
+from navsense.core.typing import FloatArray
 from navsense.factors import direction
-from navsense.typing import FloatArray
 
 KEY = 8214565720323784704
 """gtsam.symbol("r", 0), as a number."""

@@ -24,8 +24,8 @@ import gtsam
 import numpy as np
 from gtsam.symbol_shorthand import B, C, D, F, M, S, T, V, X
 
+from navsense.core.typing import FloatArray
 from navsense.factors import MagPoseFactorPose3
-from navsense.typing import FloatArray
 
 STEP = 1e-4
 """Of the differences, in the units of the variables."""

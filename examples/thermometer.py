@@ -15,17 +15,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 import navsense as ns
+from navsense.core.random_streams import RandomProcess
+from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.noise import parse_child_noise
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Measurement, Output
 from navsense.testing import check_sensor
-from navsense.ticks import Ticks
 
 NO_ERRORS = ns.Noise()
 

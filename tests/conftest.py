@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from navsense.kernels import INTERPRETED
+from navsense.core.kernels import INTERPRETED
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = pytest.StashKey[frozenset[str]]()

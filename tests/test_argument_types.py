@@ -11,8 +11,8 @@ import pytest
 
 from navsense.clock import Clock, Discipline, Latency, Oscillator
 from navsense.clock.base import ClockStep
-from navsense.errors import ClockError, SensorError
-from navsense.pose import Pose, ensure_unit
+from navsense.core.errors import ClockError, SensorError
+from navsense.core.pose import Pose, ensure_unit
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor
 
@@ -90,7 +90,7 @@ def test_a_pose_has_tuples_of_floats(kind: Any) -> None:
         (
             (0.0, 0.0, 0.0),
             (0.0, 0.0, 0.0, 0.0),
-            "length of the quaternion of a pose: 0.0; must be 1; use navsense.pose",
+            "length of the quaternion of a pose: 0.0; must be 1; use navsense.core.pose",
         ),
         ((0.0, 0.0, 0.0), (2, 0, 0, 0), "length of the quaternion of a pose: 2.0; must be 1"),
         ((0.0, 0.0, 0.0), (1.0 + 1.01e-9, 0.0, 0.0, 0.0), "length of the quaternion of a pose: 1.00000000101"),

@@ -17,7 +17,7 @@ import pytest
 
 from navsense import cli
 from navsense.cli.run import interrupt_between_steps
-from navsense.kernels import INTERPRETED
+from navsense.core.kernels import INTERPRETED
 from navsense.recordings.mcap.writer import McapFileWriter
 from navsense.recordings.summary import read_summary
 
@@ -287,7 +287,7 @@ def test_a_signal_during_compilation_stops_before_the_next_kernel(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     module = tmp_path / f"kernels_of_a_test_{number.name}.py"
     module.write_text(
-        "from navsense.kernels import kernel\n\n"
+        "from navsense.core.kernels import kernel\n\n"
         "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
         "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
         encoding="utf-8",

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from navsense.clock import Clock, ClockRealisation, Discipline, Stamps, compute_error
-from navsense.errors import ClockError
+from navsense.core.errors import ClockError
+from navsense.core.random_streams import make_generator
+from navsense.core.typing import FloatArray
 from navsense.noise.channel import Noise
-from navsense.random_streams import make_generator
+from navsense.runner.run import simulate
 from navsense.sensors import Imu, Magnetometer
-from navsense.simulation import simulate
 from navsense.testing import example_world
-from navsense.typing import FloatArray
 from navsense.world import World
 
 Z = 4.892

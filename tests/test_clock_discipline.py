@@ -13,12 +13,12 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import chi2
 
 from navsense.clock import Clock, Discipline, Oscillator, Stamps, compute_error, discipline, stamps
-from navsense.errors import ClockError
-from navsense.kernels import INTERPRETED
+from navsense.core.errors import ClockError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import make_generator
+from navsense.core.series import to_nanoseconds
+from navsense.core.typing import FloatArray
 from navsense.noise.channel import Noise
-from navsense.random_streams import make_generator
-from navsense.series import to_nanoseconds
-from navsense.typing import FloatArray
 
 LOOP = Discipline(interval=0.05, step_threshold=math.inf, slew_rate=1.0, proportional=0.6, integral=0.15)
 

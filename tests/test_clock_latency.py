@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import kstest, lognorm
 
 from navsense.clock import ArrivalQueue, Latency, latency
-from navsense.errors import ClockError
-from navsense.kernels import INTERPRETED
-from navsense.random_streams import make_generator
-from navsense.typing import BoolArray, Times
+from navsense.core.errors import ClockError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import make_generator
+from navsense.core.typing import BoolArray, Times
 
 WIRE = Latency(fixed=0.002, mean=0.004, stddev=0.002)
 """Mean and deviation as measured on the TCP output of a Water Linked DVL."""

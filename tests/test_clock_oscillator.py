@@ -27,16 +27,16 @@ from navsense.clock import (
 )
 from navsense.clock import _nodes as nodes
 from navsense.clock import oscillator as phase
+from navsense.core.errors import ClockError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import make_generator
+from navsense.core.typing import FloatArray
 from navsense.environment.signal import Signal
-from navsense.errors import ClockError
-from navsense.kernels import INTERPRETED
-from navsense.live_run import live
 from navsense.noise.channel import Noise
-from navsense.random_streams import make_generator
+from navsense.runner.live import live
+from navsense.runner.run import simulate
 from navsense.sensors import Imu
-from navsense.simulation import simulate
 from navsense.testing import example_world
-from navsense.typing import FloatArray
 
 DAY = 86400.0
 FULL = Oscillator(

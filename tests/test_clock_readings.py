@@ -16,15 +16,15 @@ import navsense as ns
 from navsense.clock import Clock, Discipline, Oscillator, get_oscillator
 from navsense.clock.base import ClockStep
 from navsense.clock.readings import REALISATION_MEMORY
+from navsense.core.errors import ClockError, SimulationError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import draw_normals, seed_state
+from navsense.core.typing import FloatArray
 from navsense.environment.signal import Signal
-from navsense.errors import ClockError, SimulationError
-from navsense.kernels import INTERPRETED
-from navsense.live_run import LiveRun
 from navsense.noise.channel import Noise
-from navsense.random_streams import draw_normals, seed_state
 from navsense.sensors import Imu, Magnetometer
+from navsense.simulation.live_run import LiveRun
 from navsense.testing import example_world
-from navsense.typing import FloatArray
 from navsense.world import World
 
 IMU, MAG, CLOCK = "robot::arm::imu", "robot::arm::mag", "robot::base::clock"

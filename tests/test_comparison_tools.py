@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from navsense.typing import AnyArray
+from navsense.core.typing import AnyArray
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tools"

@@ -14,7 +14,7 @@ import pytest
 from numba import njit
 from numba.core.registry import CPUDispatcher as Dispatcher
 
-from navsense.kernels import Kernel
+from navsense.core.kernels import Kernel
 from navsense.noise import channels, kernels
 from navsense.sensors import Imu
 

@@ -13,6 +13,7 @@ from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
+from navsense.core.errors import FieldError, SimulationError
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     CurrentReplay,
@@ -21,7 +22,6 @@ from navsense.environment.current import (
     StratifiedCurrent,
     realise,
 )
-from navsense.errors import FieldError, SimulationError
 from navsense.recordings import summary
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, World
 

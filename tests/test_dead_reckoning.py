@@ -29,7 +29,7 @@ from navsense.noise.channel import Noise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from navsense.typing import FloatArray
+    from navsense.core.typing import FloatArray
 
 pytestmark = pytest.mark.compiled
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from navsense.core.geodesy import Origin
+from navsense.core.typing import Quaternion, Times, Vectors
 from navsense.description import describe
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
-from navsense.geodesy import Origin
 from navsense.sensors import SENSORS
 from navsense.testing import example_world
-from navsense.typing import Quaternion, Times, Vectors
 from navsense.world import World
 
 HERE = Origin(0.8, 0.3, 120.0, 0.5)

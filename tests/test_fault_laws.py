@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from navsense import simulate
-from navsense.live_run import concatenate_readings
-from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import (
+from navsense.core.series import FAULT_BITS, Reading
+from navsense.core.ticks import Ticks
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import (
     ADDITIVE_KINDS,
     ScheduledFault,
     UsesBottomEchoes,
     check_fault,
     list_source_arrays,
 )
-from navsense.sensor_run import SensorRun, compute_ideal
+from navsense.messages.world_topics import pack_fault_bits
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags
-from navsense.series import FAULT_BITS, Reading
+from navsense.simulation.live_run import concatenate_readings
+from navsense.simulation.sensor_run import SensorRun, compute_ideal
 from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live, select_run
-from navsense.ticks import Ticks
 from navsense.world import World
 
 NAME, OTHER = "robot::arm::one", "robot::arm::other"

@@ -12,11 +12,11 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
-from navsense.faults import describe_inactive_faults, list_faults, with_faults
+from navsense.core.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
+from navsense.core.series import FAULT_BITS
+from navsense.fault_file import describe_inactive_faults, list_faults, with_faults
+from navsense.faults.schedule import ScheduledFault, apply_offsets, check_fault
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.scheduled_faults import ScheduledFault, apply_offsets, check_fault
-from navsense.series import FAULT_BITS
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
 

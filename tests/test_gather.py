@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
-from navsense import buffering
-from navsense.buffering import buffer_slices
+from navsense.core.series import TimeSlice
 from navsense.sensors import Imu
-from navsense.series import TimeSlice
-from navsense.session import Session, prepare
+from navsense.simulation import buffering
+from navsense.simulation.buffering import buffer_slices
+from navsense.simulation.session import Session, prepare
 from navsense.testing import example_world
 
 

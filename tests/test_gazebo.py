@@ -11,14 +11,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.ticks import Ticks
+from navsense.core.typing import Times
 from navsense.environment.base import Environment, UniformField
 from navsense.motion.base import MotionBlock
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import AirPressure, Altimeter, Imu
-from navsense.ticks import Ticks
-from navsense.typing import Times
 from navsense.world import World
 
 NAMED = {

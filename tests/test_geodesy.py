@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import geodesy, pose
-from navsense.errors import FieldError
-from navsense.geodesy import EARTH_RATE, SEMI_MINOR, Origin, compute_earth_rate_w, ecef_to_geodetic, geodetic_to_ecef
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray
+from navsense.core import geodesy, pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import (
+    EARTH_RATE,
+    SEMI_MINOR,
+    Origin,
+    compute_earth_rate_w,
+    ecef_to_geodetic,
+    geodetic_to_ecef,
+)
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray
 
 HALF = math.pi / 2.0
 latitudes = st.one_of(st.floats(-HALF, HALF), st.sampled_from([HALF, -HALF, 0.0, HALF - 1e-12, 1e-300, -1e-9]))

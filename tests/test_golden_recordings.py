@@ -17,8 +17,8 @@ import pytest
 
 import navsense as ns
 from navsense.clock import Clock, Latency
+from navsense.faults.injection import Faults
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary

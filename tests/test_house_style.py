@@ -32,24 +32,21 @@ LONG_BODIES: dict[str, str] = {}
 """Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "text", "typing"),
-    ("_ziggurat", "field_metadata", "kernels", "validation", "inputs", "kernel_cache", "names", "atomic", "figures"),
-    ("geodesy", "pose", "rotation"),
-    ("series", "random_streams", "ticks"),
+    ("core",),
+    ("figures",),
     ("noise",),
+    ("faults",),
     ("clock",),
     ("environment",),
     ("motion",),
     ("sensors",),
     ("world",),
-    ("faults", "fidelity", "messages", "sensor_run"),
+    ("fault_file", "simulation"),
+    ("messages",),
     ("devices",),
     ("recordings",),
     ("sdf",),
-    ("buffering", "real_time", "session"),
-    ("run_arrays",),
-    ("simulation",),
-    ("live_run",),
+    ("runner",),
     ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),
     ("",),  # the package itself: the public doors
     ("__main__", "cli"),
@@ -98,12 +95,12 @@ OPENERS: dict[tuple[str, str], str] = {
     ("environment.magnetic", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
     ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
     ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
-    ("inputs", "open"): "the one function that opens a user's file",
-    ("inputs", "os.open"): "that function, without waiting",
-    ("inputs", "json.loads"): "the one function that parses JSON",
-    ("inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
-    ("inputs", "tomllib.loads"): "the one function that parses TOML",
-    ("kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
+    ("core.inputs", "open"): "the one function that opens a user's file",
+    ("core.inputs", "os.open"): "that function, without waiting",
+    ("core.inputs", "json.loads"): "the one function that parses JSON",
+    ("core.inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
+    ("core.inputs", "tomllib.loads"): "the one function that parses TOML",
+    ("core.kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
     ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
@@ -114,7 +111,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("sdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf_xacro", "json.loads"): "the answer of that program",
     ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
-    ("atomic", "os.open"): "files to lock and to write",
+    ("core.atomic", "os.open"): "files to lock and to write",
     ("recordings.npz", "np.load"): "reads an open file of `recordings.base.open_for_reading`",
     ("recordings.npz", "np.memmap"): "a temporary file of navsense",
     ("recordings.npz", "self.path.open"): "a temporary file of navsense",
@@ -129,7 +126,7 @@ OPENERS: dict[tuple[str, str], str] = {
         "recordings.rosbag.recovery",
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
-    ("run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
+    ("simulation.run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
     ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
@@ -329,7 +326,7 @@ def report(problems: list[str]) -> str:
 
 
 def test_the_sources_are_found() -> None:
-    assert {"", "errors", "pose"} <= {module.name for module in modules()}
+    assert {"", "core.errors", "core.pose"} <= {module.name for module in modules()}
 
 
 def test_no_file_is_too_long() -> None:
@@ -431,7 +428,7 @@ def test_reproducible_layers_call_nothing_unrepeatable() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "core.text",
     [
         "import numpy as np\nnp.exp(x)",
         "import numpy\nnumpy.linalg.inv(x)",
@@ -503,7 +500,7 @@ def test_files_of_users_are_opened_in_one_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "core.text",
     ["open(name)", "path.open('rb')", "path.read_text()", "tomllib.loads(text)", "np.load(name)"]
     + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
 )

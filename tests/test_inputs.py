@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from navsense import inputs
 from navsense.calibration.load import read as read_samples
 from navsense.calibration.result import Calibration
-from navsense.environment.current import CurrentReplay
-from navsense.environment.signal import Signal
-from navsense.errors import (
+from navsense.core import inputs
+from navsense.core.errors import (
     CalibrationError,
     FieldError,
     MotionError,
@@ -23,7 +21,9 @@ from navsense.errors import (
     SensorError,
     SimulationError,
 )
-from navsense.faults import with_faults
+from navsense.environment.current import CurrentReplay
+from navsense.environment.signal import Signal
+from navsense.fault_file import with_faults
 from navsense.motion import load as load_log
 from navsense.recordings.convert import convert
 from navsense.recordings.leftovers import recover

@@ -20,9 +20,10 @@ import pytest
 from numba.core import config
 
 import navsense
-from navsense import cli, kernel_cache, recordings
-from navsense.errors import RecordingError, Where
-from navsense.kernels import Kernel
+from navsense import cli, recordings
+from navsense.core import kernel_cache
+from navsense.core.errors import RecordingError, Where
+from navsense.core.kernels import Kernel
 from navsense.report import write
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
@@ -187,7 +188,7 @@ def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: 
 
 @pytest.mark.compiled
 def test_a_processor_that_llvm_knows_is_allowed() -> None:
-    script = "from navsense.kernels import load_numba; load_numba()"
+    script = "from navsense.core.kernels import load_numba; load_numba()"
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=110)
 

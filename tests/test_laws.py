@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from navsense.analysis.bench import NOISES
-from navsense.kernels import INTERPRETED
+from navsense.core.kernels import INTERPRETED
+from navsense.core.ticks import Ticks
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, Adcp, Dvl, Imu, Magnetometer
 from navsense.sensors.base import Measurement, Sensor
@@ -25,7 +26,6 @@ from navsense.testing import (
     check_sensor,
     iter_variants,
 )
-from navsense.ticks import Ticks
 
 SLOW = ("check_batch", "check_equivariance", "check_independence", "check_parameters", "check_current")
 """Laws of runs, turns, streams and fields, many runs each: they say nothing of how the arithmetic is run."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
-from navsense.errors import UnknownNameError
-from navsense.names import NameDict, resolve_name
+from navsense.core.errors import UnknownNameError
+from navsense.core.names import NameDict, resolve_name
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import example_world
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 import navsense as ns
-from navsense import real_time
 from navsense.cli import cli
-from navsense.errors import SimulationError
-from navsense.real_time import RealTimeLimiter
+from navsense.core.errors import SimulationError
 from navsense.sensors import Imu
+from navsense.simulation import real_time
+from navsense.simulation.real_time import RealTimeLimiter
 from navsense.testing import example_world
 
 
@@ -59,7 +59,7 @@ def test_a_speed_that_is_none_is_refused(speed: object, tmp_path: Path) -> None:
 
 def test_what_is_recorded_does_not_depend_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("navsense.simulation.RealTimeLimiter", lambda speed: RealTimeLimiter(speed, sleep=slept.append))
+    monkeypatch.setattr("navsense.runner.run.RealTimeLimiter", lambda speed: RealTimeLimiter(speed, sleep=slept.append))
     world = example_world(("imu", Imu()))
     whole = ns.record(world, tmp_path / "whole.npz", 1.0, seed=3)
     held = ns.record(world, tmp_path / "held.npz", 1.0, seed=3, speed=2.0)

@@ -22,11 +22,13 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import sdf
+from navsense.core.errors import FieldError, MotionError, RecordingError, SdfError, SimulationError
+from navsense.core.pose import Pose
+from navsense.core.typing import FloatArray
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.errors import FieldError, MotionError, RecordingError, SdfError, SimulationError
 from navsense.figures import SUFFIXES, length_scale
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
@@ -35,8 +37,6 @@ from navsense.picture.chart import WorldChart, make_chart
 from navsense.picture.draw import format_clearance, height_limits, round_down, shade_relief, shorten_name, time_scale
 from navsense.picture.ground import MAX_RATIO, Relief, bounding_box, find_view, ground_below, ground_top
 from navsense.picture.tracks import Track
-from navsense.pose import Pose
-from navsense.typing import FloatArray
 from navsense.world import World
 
 pytestmark = pytest.mark.requirement("SDF-1")

@@ -12,14 +12,14 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 
 import navsense as ns
-from navsense import run_arrays
 from navsense.clock import Latency
-from navsense.errors import MotionError, RecordingError, SdfError, SimulationError, UnknownNameError
+from navsense.core.errors import MotionError, RecordingError, SdfError, SimulationError, UnknownNameError
+from navsense.core.pose import Pose, from_rpy
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
+from navsense.runner.run import Run, record, simulate
 from navsense.sensors import Imu, Magnetometer
-from navsense.simulation import Run, record, simulate
+from navsense.simulation import run_arrays
 from navsense.testing import example_world, is_identical
 from navsense.world import Link, Model, World
 

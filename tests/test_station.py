@@ -10,19 +10,19 @@ import pytest
 from mcap.reader import make_reader
 
 import navsense as ns
-from navsense import live_run
 from navsense.clock import Latency
+from navsense.core.errors import FieldError, SdfError, SensorError, SimulationError, Where
+from navsense.core.pose import Pose
+from navsense.core.series import Reading
 from navsense.description import describe
 from navsense.environment.base import Environment
-from navsense.errors import FieldError, SdfError, SensorError, SimulationError, Where
-from navsense.live_run import concatenate_readings
+from navsense.faults.injection import Faults
 from navsense.motion.trajectory import waypoints
-from navsense.noise.faults import Faults
-from navsense.pose import Pose
-from navsense.sensor_run import OUT_OF_REACH
 from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
-from navsense.series import Reading
+from navsense.simulation import live_run
+from navsense.simulation.live_run import concatenate_readings
+from navsense.simulation.sensor_run import OUT_OF_REACH
 from navsense.testing import check_same_reading, example_world, select_run
 from navsense.world import World
 

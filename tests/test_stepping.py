@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense import live_run
-from navsense.errors import MotionError, SimulationError, UnknownNameError
+from navsense.core.errors import MotionError, SimulationError, UnknownNameError
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Altimeter, Imu, Magnetometer
+from navsense.simulation import live_run
 from navsense.testing import example_world
-from navsense.typing import Times
 from navsense.world import Link, World
 
 IMU, MAG = "robot::arm::imu", "robot::arm::mag"

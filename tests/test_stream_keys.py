@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from navsense.random_streams import Draws, RandomProcess
+from navsense.core.random_streams import Draws, RandomProcess
 from navsense.sensors import SENSORS
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import random_streams
-from navsense.errors import SimulationError
-from navsense.kernels import INTERPRETED
-from navsense.random_streams import Draws, RandomProcess, check_seed, make_generator, make_spawn_key, seed_state
+from navsense.core import random_streams
+from navsense.core.errors import SimulationError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import Draws, RandomProcess, check_seed, make_generator, make_spawn_key, seed_state
 
 COUNT = 20_000 if INTERPRETED else 1_000_000
 PROCESSES = (

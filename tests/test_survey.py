@@ -24,7 +24,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.typing import AnyArray, FloatArray
+from navsense.core.typing import AnyArray, FloatArray
 
 pytestmark = pytest.mark.compiled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from navsense.text import format_count, format_size
+from navsense.core.text import format_count, format_size
 
 
 def test_a_noun_agrees_with_its_count() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.errors import SimulationError
-from navsense.ticks import check_rate, count_samples, find_first_tick, make_ticks, step_to_rate
+from navsense.core.errors import SimulationError
+from navsense.core.ticks import check_rate, count_samples, find_first_tick, make_ticks, step_to_rate
 
 
 @pytest.mark.parametrize(

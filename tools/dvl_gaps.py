@@ -23,13 +23,13 @@ import numpy as np
 from svg_charts import Line, Panel, chart, steps
 
 import navsense as ns
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
+from navsense.runner.run import Run
 from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
 from navsense.sensors.dvl import Dvl
-from navsense.series import Reading
-from navsense.simulation import Run
-from navsense.typing import AnyArray
 from navsense.world import World
 
 ROOT = Path(__file__).resolve().parent.parent

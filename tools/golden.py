@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
+from navsense.core.typing import AnyArray
 from navsense.sensors import SENSORS, Adcp, CoordinateSystem
 from navsense.sensors.base import Sensor
 from navsense.testing import RATE, example_world
-from navsense.typing import AnyArray
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
 SEED, RUN = 20260101, 3

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
+from navsense.core.series import ARRAY_GROUPS
+from navsense.core.typing import AnyArray
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.world_json import world_to_json
-from navsense.series import ARRAY_GROUPS
-from navsense.typing import AnyArray
 
 WORLD = Path(__file__).resolve().parent.parent / "tests" / "golden" / "recordings" / "world.sdf"
 SEED, DURATION, EPOCH, TRUTH_RATE = 20261122, 1.0, 1_800_000_000, 20.0

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from navsense import sdf
+from navsense.core.errors import NavsenseError, SdfError
 from navsense.description import describe
-from navsense.errors import NavsenseError, SdfError
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "sdf.json"

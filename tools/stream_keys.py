@@ -22,12 +22,12 @@ from comparison_worlds import write_worlds
 from golden import FIDELITIES, golden_spec
 
 import navsense as ns
-from navsense import random_streams
+from navsense.core import random_streams
+from navsense.core.ticks import Ticks
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.sensors.user_arrays import apply
 from navsense.testing import EXAMPLE_ENVIRONMENT, RATE, example_motion, example_world
-from navsense.ticks import Ticks
 from navsense.world import World
 
 ROOT = Path(__file__).resolve().parent.parent

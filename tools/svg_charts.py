@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from navsense.typing import FloatArray
+from navsense.core.typing import FloatArray
 
 Numbers = Sequence[float] | FloatArray
 

@@ -15,31 +15,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from navsense import calibration, factors, recordings, sensors, testing
-    from navsense.errors import NavsenseError
-    from navsense.faults import with_faults
-    from navsense.live_run import live
+    from navsense.core.errors import NavsenseError
+    from navsense.core.pose import Pose
+    from navsense.fault_file import with_faults
     from navsense.motion.driven import State
     from navsense.noise.channel import Noise
-    from navsense.pose import Pose
     from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
+    from navsense.runner.live import live
+    from navsense.runner.run import record, simulate
     from navsense.sdf import load
-    from navsense.simulation import record, simulate
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "NavsenseError": "navsense.errors",
+    "NavsenseError": "navsense.core.errors",
     "Noise": "navsense.noise.channel",
-    "Pose": "navsense.pose",
-    "Reading": "navsense.series",
+    "Pose": "navsense.core.pose",
+    "Reading": "navsense.core.series",
     "State": "navsense.motion.driven",
-    "Truth": "navsense.series",
-    "live": "navsense.live_run",
+    "Truth": "navsense.core.series",
+    "live": "navsense.runner.live",
     "load": "navsense.sdf",
     "open": "navsense.recordings",
-    "record": "navsense.simulation",
-    "simulate": "navsense.simulation",
-    "with_faults": "navsense.faults",
+    "record": "navsense.runner.run",
+    "simulate": "navsense.runner.run",
+    "with_faults": "navsense.fault_file",
 }
 
 _MODULES = ("calibration", "factors", "recordings", "sensors", "testing")

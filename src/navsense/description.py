@@ -8,8 +8,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from navsense import atomic
 from navsense.clock import Clock, Latency, Oscillator
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.core.text import format_count
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
@@ -30,17 +32,15 @@ from navsense.environment.current import (
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
-from navsense.errors import RecordingError, SimulationError, Where
+from navsense.faults.injection import Faults
 from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.noise.faults import Faults
-from navsense.sensor_run import replace_motions
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
-from navsense.text import format_count
+from navsense.simulation.sensor_run import replace_motions
 from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"

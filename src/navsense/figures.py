@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from navsense import atomic
-from navsense.errors import NavsenseError, Where
+from navsense.core import atomic
+from navsense.core.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """Formats of pictures."""

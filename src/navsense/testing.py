@@ -19,30 +19,31 @@ from typing import Any
 
 import numpy as np
 
-from navsense import pose as poses
 from navsense.clock import Clock
+from navsense.core import pose as poses
+from navsense.core.errors import NavsenseError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.random_streams import Draws
+from navsense.core.series import ARRAY_GROUPS, Reading
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Quaternion, Times
 from navsense.environment.base import Environment
 from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, StratifiedCurrent
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.primitives import Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError
-from navsense.geodesy import Origin
-from navsense.live_run import concatenate_readings, live
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
 from navsense.noise.terms import make_components
-from navsense.pose import Pose, from_rpy
-from navsense.random_streams import Draws
+from navsense.runner.live import live
+from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import ARRAY_GROUPS, Reading
-from navsense.simulation import simulate
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Quaternion, Times
+from navsense.simulation.live_run import concatenate_readings
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0

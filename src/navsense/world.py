@@ -13,16 +13,16 @@ from functools import cached_property
 import numpy as np
 
 from navsense.clock import Clock, Latency
+from navsense.core.errors import SimulationError, Where
+from navsense.core.pose import Pose
+from navsense.core.ticks import MAX_RATE, MIN_RATE, check_rate
+from navsense.core.typing import Quaternion, Vector
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
-from navsense.errors import SimulationError, Where
+from navsense.faults.injection import Faults
 from navsense.motion.base import Motion
-from navsense.noise.faults import Faults
-from navsense.pose import Pose
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
-from navsense.ticks import MAX_RATE, MIN_RATE, check_rate
-from navsense.typing import Quaternion, Vector
-from navsense.validation import validate_types
 
 
 @dataclass(frozen=True)

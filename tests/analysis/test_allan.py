@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from navsense.analysis import allan, theory
-from navsense.errors import AnalysisError, SimulationError
-from navsense.kernels import INTERPRETED
-from navsense.typing import FloatArray
+from navsense.core.errors import AnalysisError, SimulationError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import FloatArray
 
 ORACLE = Path(__file__).resolve().parent.parent / "oracles" / "nist"
 

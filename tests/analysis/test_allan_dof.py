@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from navsense.analysis import allan, allan_dof, theory
-from navsense.typing import FloatArray
+from navsense.core.typing import FloatArray
 
 TERMS = {
     "white": (theory.White(0.7),),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from navsense.analysis import densities
-from navsense.errors import AnalysisError
-from navsense.typing import FloatArray
+from navsense.core.errors import AnalysisError
+from navsense.core.typing import FloatArray
 
 
 def by_definition(values: FloatArray, rate: float, length: int, overlap: int, window: FloatArray) -> FloatArray:

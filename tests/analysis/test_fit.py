@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from navsense.analysis import allan, fit, theory
-from navsense.errors import AnalysisError
+from navsense.core.errors import AnalysisError
+from navsense.core.typing import FloatArray
 from navsense.noise.channel import Noise
 from navsense.testing import apply_noise
-from navsense.typing import FloatArray
 
 STANDARD = ("noise_density", "bias_instability", "random_walk")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from navsense.analysis import theory
+from navsense.core.typing import FloatArray
 from navsense.noise.terms import stationary_stddev
-from navsense.typing import FloatArray
 
 RATE = 5.0
 FACTORS = [1, 2, 3, 7, 60]

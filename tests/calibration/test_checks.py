@@ -18,8 +18,8 @@ from navsense.calibration.checks import (
     validate_field,
     validate_rotation,
 )
-from navsense.errors import CalibrationError
-from navsense.typing import Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import Vectors
 
 
 def turning(count: int = 4000, noise: float = 0.0, seed: int = 1) -> Vectors:

@@ -17,12 +17,12 @@ from scipy.stats import binom, chi2
 
 import navsense as ns
 from navsense.calibration import Calibration
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 from navsense.environment.base import Environment, UniformField
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Magnetometer
-from navsense.typing import FloatArray, Quaternions, Vectors
 from navsense.world import Link, Model, MountedSensor, World
 
 pytestmark = pytest.mark.compiled

@@ -14,8 +14,8 @@ from scipy.stats import chi2, norm
 from navsense.calibration import Calibration, EllipsoidCalibrator, _ellipsoid_fit, ellipsoid
 from navsense.calibration._ellipsoid_fit import ELLIPSOIDS, EllipsoidFitter, theta_from_matrix, theta_to_matrix
 from navsense.calibration.verdict import REFUSE_ABOVE, WARN_ABOVE
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray, Vectors
 
 pytestmark = [pytest.mark.requirement("FAC-6")]
 

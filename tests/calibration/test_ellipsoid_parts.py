@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from navsense.calibration import _ellipsoid_distance, _power_sums
 from navsense.calibration._ellipsoid_distance import PARAMETERS, ROW_SIZE
 from navsense.calibration._ellipsoid_fit import PAIRS, estimate_variance, theta_from_matrix, theta_to_matrix
-from navsense.typing import FloatArray
+from navsense.core.typing import FloatArray
 
 pytestmark = [pytest.mark.requirement("FAC-6")]
 

@@ -11,8 +11,8 @@ from scipy.stats import chi2
 from navsense.calibration import _ellipsoid_diagnosis, _ellipsoid_distance, _ellipsoid_fit, ellipsoid
 from navsense.calibration._ellipsoid_fit import EllipsoidFitter, theta_to_matrix
 from navsense.calibration._power_sums import compute_spread
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray, Vectors
 
 pytestmark = [pytest.mark.requirement("FAC-6")]
 

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation, Slerp
 import navsense as ns
 from navsense.calibration import _attitude
 from navsense.calibration.load import FUSED_NOTE, Samples, parse_strength, read
-from navsense.errors import CalibrationError, NavsenseError
+from navsense.core.errors import CalibrationError, NavsenseError
 
 pytestmark = pytest.mark.requirement("FAC-6")
 

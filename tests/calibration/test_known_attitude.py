@@ -16,8 +16,8 @@ from navsense.calibration import Calibration, KnownAttitudeCalibrator, _gram_sum
 from navsense.calibration._attitude_diagnosis import MotionExcitation, assess_excitation
 from navsense.calibration._attitude_fit import PRIOR_READINGS, SecondMoments, initial_fit, tangent_plane
 from navsense.calibration._gram_sums import GramSums
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Quaternions, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 DOWN = np.array([0.42, 0.03, -0.907])
 DOWN /= np.linalg.norm(DOWN)

@@ -15,8 +15,8 @@ import pytest
 from navsense.calibration import Calibration, draw, ellipsoid, known_attitude
 from navsense.calibration.picture import BINS, MAX_POINTS, compute_residuals, draw_readings
 from navsense.calibration.verdict import Verdict
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray
 
 pytestmark = pytest.mark.requirement("FAC-7")
 

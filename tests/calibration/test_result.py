@@ -16,7 +16,7 @@ import pytest
 
 from navsense.calibration import Calibration
 from navsense.calibration.verdict import Verdict, Whiteness
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
 
 IRON = np.array([[1.1, 0.05, -0.03], [0.04, 0.95, 0.02], [-0.06, 0.07, 0.9]])
 IRON /= np.cbrt(np.linalg.det(IRON))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.calibration.units import check_scale, format_unit, plausible_units, validate_strength, validate_unit
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
 from navsense.factors.arguments import UNITS
 
 

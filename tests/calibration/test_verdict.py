@@ -25,7 +25,7 @@ from navsense.calibration.verdict import (
     stddev_reasons,
     zero_reading_reasons,
 )
-from navsense.typing import FloatArray, Vectors
+from navsense.core.typing import FloatArray, Vectors
 
 
 def judged(residuals: FloatArray) -> Whiteness:

@@ -17,6 +17,9 @@ import pytest
 from scipy.stats import binom, norm
 
 import navsense as ns
+from navsense.core.errors import RecordingError
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.typing import Quaternion
 from navsense.devices import pd0
 from navsense.devices.encoders import round_heading
 from navsense.devices.measurement import DopplerInstrument
@@ -24,12 +27,9 @@ from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import RecordingError
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose, from_rpy
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.sensors import Accuracy, Adcp, BinMapping, DepthCells, Sound
-from navsense.typing import Quaternion
 from navsense.world import Link, Model, MountedSensor, World
 
 FLOW = (0.3, -0.2, 0.0)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from navsense.core.errors import RecordingError
+from navsense.core.typing import FloatArray
 from navsense.devices import rdi_frames
-from navsense.errors import RecordingError
-from navsense.typing import FloatArray
 
 RDI = Path(__file__).resolve().parents[1] / "oracles" / "rdi" / "janus.csv"
 

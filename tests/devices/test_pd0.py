@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from navsense.core.errors import RecordingError
 from navsense.devices import pd0, rdi_frames
-from navsense.errors import RecordingError
 
 OOI = Path(__file__).resolve().parents[1] / "oracles" / "ooi" / "velocities.csv"
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from navsense.core.errors import RecordingError
 from navsense.devices import nmea, pd6, waterlinked
-from navsense.errors import RecordingError
 
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 

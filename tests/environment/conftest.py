@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from navsense.typing import AnyArray
+from navsense.core.typing import AnyArray
 
 ORACLES = Path(__file__).resolve().parent.parent / "oracles"
 Oracle = Callable[[str], dict[str, AnyArray]]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray
 from navsense.environment import atmosphere
 from navsense.environment.atmosphere import EARTH_RADIUS, LAYER_BASES, MAX_ALTITUDE, MIN_ALTITUDE, Atmosphere
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray
 
 STANDARD = Atmosphere()
 HOT = Atmosphere(temperature=303.15, pressure=99000.0, temperature_gradient=-0.0098)

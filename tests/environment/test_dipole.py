@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray, Vector
 from navsense.environment import magnetic
 from navsense.environment.base import FieldSum, UniformField
 from navsense.environment.magnetic import Dipole
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray, Vector
 
 WRECK = Dipole((3.0, -2.0, 1.0), (20.0, -35.0, 50.0), 0.5)
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin
 from navsense.environment.base import Environment
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import WorldMagneticModel
 from navsense.environment.signal import Signal
-from navsense.errors import FieldError
-from navsense.geodesy import Origin
 
 HERE = Origin(0.8, 0.2, 300.0, 0.5)
 ON_EARTH = Environment(NormalGravity(HERE), WorldMagneticModel(HERE, 2026.0), HERE)

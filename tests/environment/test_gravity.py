@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import EARTH_RATE, Origin
+from navsense.core.kernels import INTERPRETED
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Vector
 from navsense.environment import gravity
 from navsense.environment.base import Environment
 from navsense.environment.gravity import NormalGravity
-from navsense.errors import FieldError
-from navsense.geodesy import EARTH_RATE, Origin
-from navsense.kernels import INTERPRETED
 from navsense.motion.stationary import Stationary
 from navsense.sensors import Imu
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Vector
 
 
 def origin(latitude: float, elevation: float = 0.0, heading: float = 0.0) -> Origin:

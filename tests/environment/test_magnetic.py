@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin
+from navsense.core.kernels import INTERPRETED
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray
 from navsense.environment import magnetic
 from navsense.environment.base import Environment
 from navsense.environment.magnetic import (
@@ -25,13 +30,8 @@ from navsense.environment.magnetic import (
     compute_elements,
     field_ned,
 )
-from navsense.errors import FieldError
-from navsense.geodesy import Origin
-from navsense.kernels import INTERPRETED
 from navsense.motion.stationary import Stationary
 from navsense.sensors import Magnetometer
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray
 
 DATE = 2027.3
 ROUNDED_AXIS = 2e-6

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
 from navsense.environment import signal
 from navsense.environment.signal import Signal
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
 
 RAMP = Signal((0.0, 10.0, 10.0, 20.0, 24.0), (1.0, 3.0, -2.0, -2.0, 6.0))
 

@@ -15,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray
 from navsense.environment import seawater, water
 from navsense.environment.base import Environment
 from navsense.environment.seawater import (
@@ -27,9 +30,6 @@ from navsense.environment.seawater import (
     Unesco,
 )
 from navsense.environment.water import Water
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray
 
 Oracle = Callable[[str], dict[str, AnyArray]]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.typing import FloatArray
 from navsense.factors import MagFactor, MagFactor1, MagFactor2, MagFactor3, MagPoseFactorPose2, MagPoseFactorPose3
-from navsense.typing import FloatArray
 
 gtsam = pytest.importorskip("gtsam")
 
@@ -222,7 +222,7 @@ def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
 
 @pytest.mark.requirement("FAC-2:arrays")
 def test_arrays_are_what_gtsams_objects_are() -> None:
-    from navsense.pose import Pose
+    from navsense.core.pose import Pose
 
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
     q = attitude.toQuaternion()

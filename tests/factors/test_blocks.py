@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray
 from navsense.factors import MagFactor1, MagFactor3, blocks
 from navsense.factors.arguments import FactorWarning
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("FAC-6:blocks")
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
 from navsense.factors import (
     Factor,
     FactorWarning,
@@ -432,7 +432,7 @@ WITHOUT = """
     assert "gtsam" not in sys.modules, "imported before it is asked for"
     assert "numba" not in sys.modules, "a single factor needs no compiler"
     sys.modules["gtsam"] = None  # from here on it cannot be imported
-    from navsense.errors import FactorError
+    from navsense.core.errors import FactorError
     known = ([20.0, 6.0, 40.0], 49.0, [22.0, -2.0, 44.0], [1.0, -2.0, 3.0])
     flat = ([20.0, 6.0], 22.0, [22.0, -2.0], [1.0, -2.0])
     r0, q = ord("r") << 56, [1.0, 0.0, 0.0, 0.0]

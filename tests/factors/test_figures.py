@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.typing import FloatArray
 from navsense.factors import MagFactor, MagFactor1, MagFactor2, MagFactor3, MagPoseFactorPose2, MagPoseFactorPose3
 from navsense.factors.geometry import tangent
-from navsense.pose import Pose, from_rpy
-from navsense.typing import FloatArray
 
 FIGURES: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent.parent / "oracles" / "gtsam" / "figures.toml").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from navsense.errors import FactorError, FieldError
+from navsense.core.errors import FactorError, FieldError
 from navsense.factors import LocalField, declination_inclination, direction, local_field
 
 pytestmark = pytest.mark.requirement("FAC-5")

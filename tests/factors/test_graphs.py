@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 import pytest
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import FloatArray
 from navsense.factors import (
     Factor,
     MagFactor,
@@ -20,7 +21,6 @@ from navsense.factors import (
 )
 from navsense.factors.arguments import Numbers
 from navsense.factors.variables import double, vector_unknown
-from navsense.typing import FloatArray
 
 gtsam = pytest.importorskip("gtsam")
 nm = gtsam.noiseModel

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import AnyArray
 from navsense.factors import FactorWarning, MagFactor3, MagSoftIronFactor, MagSoftIronFactor3
 from navsense.sensors import Magnetometer
-from navsense.typing import AnyArray
 
 gtsam = pytest.importorskip("gtsam")
 numerical = pytest.importorskip("gtsam.utils.numerical_derivative")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import AnyArray
 from navsense.factors import FactorWarning, MagFactor2, MagnitudeFactor, MagnitudePrior, MagnitudeSoftIronFactor
-from navsense.typing import AnyArray
 
 gtsam = pytest.importorskip("gtsam")
 numerical = pytest.importorskip("gtsam.utils.numerical_derivative")

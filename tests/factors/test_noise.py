@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import FloatArray
 from navsense.factors import MagFactor1, MagPoseFactorPose2, MagPoseFactorPose3
 from navsense.factors.noise import Gaussian, make_noise
-from navsense.typing import FloatArray
 
 gtsam = pytest.importorskip("gtsam")
 nm = gtsam.noiseModel

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import AnyArray
 from navsense.factors import MagFactor2, MagFactor3, ReducedMagFactor2, ReducedMagFactor3
-from navsense.typing import AnyArray
 
 gtsam = pytest.importorskip("gtsam")
 numerical = pytest.importorskip("gtsam.utils.numerical_derivative")

@@ -17,12 +17,12 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import messages
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.pose import conjugate
+from navsense.core.series import Reading
 from navsense.messages import adcp
 from navsense.messages.cdr import encode
-from navsense.pose import conjugate
 from navsense.sensors import Adcp, CoordinateSystem, Depth, MessageDialect
-from navsense.series import Reading
 from navsense.testing import example_world
 from navsense.world import MountedSensor, World
 

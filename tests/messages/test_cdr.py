@@ -16,7 +16,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
 from navsense import messages
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.messages import cdr, depth, navsat, schemas, world_topics
 from navsense.messages.base import stamp_error
 from navsense.noise.channel import Noise

@@ -13,7 +13,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.messages import GZ_ENCODERS, list_companion_topics
 from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Depth

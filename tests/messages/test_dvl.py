@@ -18,10 +18,11 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import messages
-from navsense.errors import RecordingError, SensorError
+from navsense.core.errors import RecordingError, SensorError
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.series import Reading
 from navsense.messages import cdr, dvl, schemas
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import Depth
@@ -35,7 +36,6 @@ from navsense.sensors.doppler import (
     make_janus_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.series import Reading
 from navsense.testing import example_world
 from navsense.world import MountedSensor, World
 

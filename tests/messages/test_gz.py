@@ -13,14 +13,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading
 from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
 from navsense.messages import imu as imu_messages
 from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Altimeter, NavSat
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import Reading
 from navsense.world import MountedSensor
 
 Kind = descriptor_pb2.FieldDescriptorProto

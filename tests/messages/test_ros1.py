@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from navsense.core.typing import ByteArray
 from navsense.messages import generic, schemas
 from navsense.messages.cdr import CdrLayout, MessageLayout, build_layout, to_humble
 from navsense.messages.ros1 import format_definition, make_ros1_packing, split_definitions
 from navsense.sensors import Depth
 from navsense.testing import example_world
-from navsense.typing import ByteArray
 
 FIRST = 7
 """Number of the first message."""

@@ -14,7 +14,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense.cli import cli
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIONS, format_schema
 from navsense.recordings.convert import convert

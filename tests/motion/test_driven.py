@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import MotionError
+from navsense.core.errors import MotionError
+from navsense.core.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
+from navsense.core.pose import multiply as product
+from navsense.core.typing import Quaternion, Vector
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.driven import LIMITS, DrivenMotion, State
-from navsense.pose import Pose, conjugate, from_rotation_vector, from_rpy, rotate
-from navsense.pose import multiply as product
-from navsense.typing import Quaternion, Vector
 
 STEP, MEMORY, COUNT = 0.01, 0.35, 300
 

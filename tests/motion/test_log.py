@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from navsense.errors import MotionError
+from navsense.core.errors import MotionError
 from navsense.motion import Replay, from_arrays, load
 from navsense.motion._spline import BLOCK
 

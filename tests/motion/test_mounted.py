@@ -14,10 +14,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from navsense.errors import MotionError
+from navsense.core.errors import MotionError
+from navsense.core.pose import IDENTITY, Pose, from_rpy, normalize
 from navsense.motion import AttachedMotion, Motion, MotionBlock, Stationary, Trajectory, attach, waypoints
 from navsense.motion.derived import _transform_block
-from navsense.pose import IDENTITY, Pose, from_rpy, normalize
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, make_smoothing_spline
 
+from navsense.core.errors import MotionError
 from navsense.description import format_log_noise
-from navsense.errors import MotionError
 from navsense.motion import from_arrays
 from navsense.motion._spline import smooth
 from navsense.motion.replay import acceleration_noise, position_noise

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
-from navsense.errors import MotionError
+from navsense.core.errors import MotionError
+from navsense.core.pose import Pose, from_rpy
 from navsense.motion import MotionBlock, Trajectory, waypoints
 from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate, find_segment
-from navsense.pose import Pose, from_rpy
 
 Array = NDArray[np.float64]
 

@@ -11,14 +11,14 @@ import allantools
 import numpy as np
 import pytest
 
-from navsense.kernels import INTERPRETED
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import Draws, make_generator
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray
 from navsense.noise import channels, kernels
 from navsense.noise.channel import Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels
-from navsense.random_streams import Draws, make_generator
 from navsense.testing import apply_noise
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray
 
 Z = 4.892
 """Two-sided normal quantile of a false-alarm rate of 1e-6."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.errors import SensorError
-from navsense.kernels import INTERPRETED
+from navsense.core.errors import SensorError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import BoolArray
+from navsense.faults import injection as module
+from navsense.faults.injection import Faults, apply_faults, init_faults
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise import faults as module
-from navsense.noise.faults import Faults, apply_faults, init_faults
-from navsense.random_streams import Draws
-from navsense.ticks import Ticks
-from navsense.typing import BoolArray
 
 Z = 4.892
 """Two-sided normal quantile of a false-alarm rate of 1e-6."""

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.errors import SensorError
-from navsense.kernels import INTERPRETED
+from navsense.core.errors import SensorError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import make_generator
+from navsense.core.typing import FloatArray
 from navsense.noise.terms import MAX_RATIO, add_flicker, make_components, place_time_constants, write_coefficients
-from navsense.random_streams import make_generator
-from navsense.typing import FloatArray
 
 FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Allan deviation of flicker noise with B = 1: 0.6642824703 (IEEE Std 952-1997, annex C)."""

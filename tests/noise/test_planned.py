@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.errors import SensorError
+from navsense.core.errors import SensorError
+from navsense.core.series import FAULT_BITS
+from navsense.core.ticks import Ticks
+from navsense.core.typing import BoolArray
+from navsense.faults.injection import Faults, apply_faults, init_faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.faults import Faults, apply_faults, init_faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.series import FAULT_BITS
 from navsense.testing import is_identical
-from navsense.ticks import Ticks
-from navsense.typing import BoolArray
 
 EMPTY = np.empty((0, 0))
 

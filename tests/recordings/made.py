@@ -15,14 +15,14 @@ from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag1 import Writer as Writer1
 
 from navsense.clock import Clock
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.series import Reading, TimeSlice, Truth
+from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import Reading, TimeSlice, Truth
-from navsense.typing import Times
 from navsense.world import Link, Model, MountedSensor, World
 
 

@@ -19,10 +19,10 @@ from rosbags.typesys import Stores, get_typestore
 import navsense as ns
 from navsense import report
 from navsense.clock import Latency
+from navsense.core.errors import RecordingError
 from navsense.environment.base import UniformField
-from navsense.errors import RecordingError
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.recordings.summary import read_summary

@@ -27,14 +27,14 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import cli, recordings
 from navsense.calibration import load
+from navsense.core.errors import FieldError, MotionError, RecordingError, SdfError
+from navsense.core.pose import Pose
 from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
-from navsense.errors import FieldError, MotionError, RecordingError, SdfError
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose
 from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
 from navsense.recordings.euroc import format_sensor_yaml

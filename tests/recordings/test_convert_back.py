@@ -11,10 +11,10 @@ from rosbags.rosbag2 import Reader, Writer
 
 import navsense as ns
 from navsense.clock import Latency
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages import generic
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.type_tags import from_json, to_json

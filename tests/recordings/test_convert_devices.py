@@ -13,14 +13,14 @@ import pytest
 
 import navsense as ns
 from navsense import recordings
+from navsense.core.errors import NavsenseError, RecordingError
+from navsense.core.series import TimeSlice
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError, RecordingError
 from navsense.recordings.convert import convert
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.world_json import has_place, world_to_json
 from navsense.sensors.doppler import MessageDialect
-from navsense.series import TimeSlice
 from navsense.world import World
 
 EPOCH = 1767225600

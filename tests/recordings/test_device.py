@@ -17,13 +17,15 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import recordings
+from navsense.core.errors import RecordingError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.series import Reading, TimeSlice, Truth
+from navsense.core.typing import FloatArray
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
-from navsense.errors import RecordingError
-from navsense.geodesy import Origin
 from navsense.motion.trajectory import Trajectory
-from navsense.pose import Pose, from_rpy
 from navsense.recordings import tcp_server
 from navsense.recordings.device_writers import DevicePortWriter
 from navsense.recordings.header import RecordingHeader
@@ -31,8 +33,6 @@ from navsense.recordings.summary import read_summary
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import Beams, BinMapping, CoordinateSystem, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.series import Reading, TimeSlice, Truth
-from navsense.typing import FloatArray
 from navsense.world import Link, Model, MountedSensor, World
 
 EPOCH, COUNT, RATE = 1767225600, 8, 4.0

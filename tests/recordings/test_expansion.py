@@ -29,9 +29,9 @@ from rosbags.typesys import Stores, get_typestore
 import navsense as ns
 from navsense import recordings
 from navsense.calibration.load import read as read_samples
+from navsense.core.errors import NavsenseError
+from navsense.core.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
 from navsense.environment.current import CurrentReplay
-from navsense.errors import NavsenseError
-from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
 from navsense.recordings import csv_tables, euroc
 from navsense.recordings.convert import convert
 from navsense.recordings.leftovers import recover

@@ -13,9 +13,10 @@ import pytest
 
 import navsense as ns
 from navsense.clock import Latency
+from navsense.core.series import to_nanoseconds
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import channels, reading_assembler
 from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
@@ -26,7 +27,6 @@ from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Adcp, Dvl, Imu
-from navsense.series import to_nanoseconds
 from navsense.testing import example_world
 
 EPOCH = 1000

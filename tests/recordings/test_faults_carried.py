@@ -13,11 +13,12 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
+from navsense.core.series import FAULT_BITS, TimeSlice
 from navsense.environment.base import FieldSum
 from navsense.environment.magnetic import Anomaly
-from navsense.faults import list_faults
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.fault_file import list_faults
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.mcap.records import DamagedError
@@ -26,7 +27,6 @@ from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.report.report_data import read_report_data
 from navsense.sensors import Dvl, Imu, Magnetometer
-from navsense.series import FAULT_BITS, TimeSlice
 from navsense.testing import example_world
 
 EPOCH = 1000

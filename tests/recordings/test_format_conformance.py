@@ -21,20 +21,20 @@ import pytest
 import navsense as ns
 from navsense import cli, recordings
 from navsense.calibration import files as calibration_files
+from navsense.core.errors import RecordingError, UnknownNameError
+from navsense.core.series import Reading, TimeSlice
 from navsense.environment.base import UniformField
-from navsense.errors import RecordingError, UnknownNameError
-from navsense.faults import list_faults
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.fault_file import list_faults
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.recordings import Capability, Format, dataset
 from navsense.recordings import format as format_module
 from navsense.recordings.convert import ConversionResult, convert
 from navsense.recordings.leftovers import recover
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
+from navsense.runner.run import Run
 from navsense.sensors import Dvl, Imu, Magnetometer
-from navsense.series import Reading, TimeSlice
-from navsense.simulation import Run
 from navsense.testing import example_world, is_identical
 
 EPOCH, DURATION = 1000, 0.5

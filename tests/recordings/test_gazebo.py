@@ -14,12 +14,12 @@ from mcap.reader import make_reader
 
 import navsense as ns
 from navsense import messages, recordings
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import TimeSlice
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import SENSORS
-from navsense.series import TimeSlice
 from navsense.testing import example_world
 
 KINDS = [kind for kind in SENSORS if kind.type in messages.GZ_ENCODERS]

@@ -14,11 +14,11 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
+from navsense.core.typing import AnyArray
 from navsense.recordings.topic_names import allocate_topics
+from navsense.runner.run import Run
 from navsense.sensors import AirPressure, Altimeter, NavSat
-from navsense.simulation import Run
 from navsense.testing import example_world
-from navsense.typing import AnyArray
 from navsense.world import World
 
 TYPES = {

@@ -10,7 +10,7 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Imu, Magnetometer

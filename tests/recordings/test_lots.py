@@ -19,10 +19,10 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 import navsense as ns
+from navsense.core.errors import RecordingError
 from navsense.environment.base import UniformField
-from navsense.errors import RecordingError
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.schemas import format_schema
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import channels
 from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.columns import TopicBuffer

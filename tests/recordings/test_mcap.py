@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import recordings
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap import writer as mcap_writer
 from navsense.recordings.mcap.writer import McapWriter

@@ -20,13 +20,13 @@ import pytest
 
 import navsense as ns
 from navsense import recordings
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.recordings import npz
 from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.world import World
 
 

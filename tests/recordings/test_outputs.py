@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense import atomic, cli, inputs, recordings
-from navsense.errors import NavsenseError, RecordingError
+from navsense import cli, recordings
+from navsense.core import atomic, inputs
+from navsense.core.errors import NavsenseError, RecordingError
 from navsense.recordings.base import add_path_to_errors, recovered_name
 from navsense.recordings.convert import convert
 from navsense.recordings.format import format_of_name, storage_path
@@ -48,9 +49,9 @@ for second in range(10**6):
 COMPETITOR = """
 import sys
 from pathlib import Path
-from navsense import atomic
-from navsense import atomic
-from navsense.errors import RecordingError
+from navsense.core import atomic
+from navsense.core import atomic
+from navsense.core.errors import RecordingError
 path, in_place = Path(sys.argv[1]), sys.argv[2] == "in place"
 print("ready", flush=True)
 while sys.stdin.readline():
@@ -71,7 +72,7 @@ while sys.stdin.readline():
 PROBE = """
 import sys
 from pathlib import Path
-from navsense import atomic
+from navsense.core import atomic
 print("ready", flush=True)
 while True:
     atomic.is_being_written(Path(sys.argv[1]))

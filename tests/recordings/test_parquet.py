@@ -25,17 +25,17 @@ import pytest
 import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
-from navsense.errors import NavsenseError, RecordingError
+from navsense.core.errors import NavsenseError, RecordingError
+from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.faults.injection import Faults
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
 from navsense.recordings import parquet
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.parquet import run_order
 from navsense.recordings.summary import read_summary
+from navsense.runner.run import Run
 from navsense.sensors import Altimeter, Imu, Magnetometer, NavSat
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
-from navsense.simulation import Run
 from navsense.testing import example_world
 from navsense.world import World
 

@@ -16,15 +16,15 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.clock import Latency
+from navsense.core.typing import AnyArray
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
 from navsense.recordings import reading_assembler
 from navsense.recordings.convert import convert
 from navsense.sensors import Adcp, Dvl, MessageDialect, TrackMode
 from navsense.sensors.doppler import make_janus_beams
 from navsense.testing import example_world
-from navsense.typing import AnyArray
 
 EPOCH, DURATION, SEED = 1000, 0.8, 5
 DVL = "robot::arm::dvl"

@@ -17,12 +17,12 @@ import pytest
 import navsense as ns
 from navsense import cli, recordings
 from navsense.cli.application import print_library_messages
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.text import format_size
 from navsense.recordings.device_writers import DevicePortWriter, format_url
 from navsense.recordings.mcap.writer import McapWriter
 from navsense.sensors import Dvl
 from navsense.testing import example_world
-from navsense.text import format_size
 
 WORLD = """\
 <sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">

@@ -16,7 +16,8 @@ from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import ARRAY_GROUPS, Reading
 from navsense.messages.schemas import format_schema
 from navsense.recordings.channels import CDR, MessageChannel
 from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
@@ -26,7 +27,6 @@ from navsense.recordings.mcap import reader as mcap_reader
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Imu
-from navsense.series import ARRAY_GROUPS, Reading
 from navsense.testing import example_world, is_identical
 
 NAME, TOPIC, LINK = "robot::arm::imu", "/imu", "/truth/robot"

@@ -19,7 +19,7 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
-from navsense.errors import NavsenseError, RecordingError
+from navsense.core.errors import NavsenseError, RecordingError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.header import format_metadata_item, format_seconds
 from navsense.recordings.mcap import records

@@ -29,7 +29,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
 from navsense.noise.channel import Noise
 from navsense.recordings.base import os_error
 from navsense.recordings.convert import convert

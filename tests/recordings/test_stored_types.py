@@ -27,13 +27,14 @@ from navsense import recordings
 from navsense.cli import cli
 from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
+from navsense.core.errors import RecordingError
+from navsense.core.geodesy import Origin
+from navsense.core.series import ARRAY_GROUPS
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
-from navsense.errors import RecordingError
-from navsense.geodesy import Origin
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
@@ -46,7 +47,6 @@ from navsense.recordings.type_tags import StoredType, UnknownTypeError, from_jso
 from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.sensors import SENSORS, Imu
 from navsense.sensors.base import OpaqueSensor
-from navsense.series import ARRAY_GROUPS
 from navsense.testing import example_world
 from navsense.world import CurrentTopic, World
 

@@ -16,7 +16,7 @@ from rosbags.rosbag1 import Reader as Reader1
 import navsense as ns
 from navsense import recordings, report
 from navsense.cli import cli
-from navsense.errors import RecordingError, SimulationError
+from navsense.core.errors import RecordingError, SimulationError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.convert import convert
 from navsense.recordings.mcap.recovery import recover_mcap

@@ -16,6 +16,8 @@ import pytest
 from scipy import stats
 
 import navsense as ns
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray
 from navsense.report import adcp_section, doppler, png, residuals
 from navsense.report.draw import PLOT_WIDTH
 from navsense.report.labels import axis_labels
@@ -23,8 +25,6 @@ from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensors import make_figures, make_sections
 from navsense.report.warnings import find_warnings
-from navsense.series import Reading
-from navsense.typing import AnyArray
 from navsense.world import MountedSensor
 
 pytestmark = pytest.mark.requirement("REC-1")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.series import ARRAY_GROUPS
 from navsense.description import describe
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.header import format_metadata_item
 from navsense.recordings.summary import read_summary
 from navsense.report import write
 from navsense.report.report_data import read_report_data
-from navsense.series import ARRAY_GROUPS
 
 pytestmark = [pytest.mark.requirement("NOI-6", "REC-1"), pytest.mark.compiled]
 

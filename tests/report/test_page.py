@@ -17,8 +17,8 @@ import pytest
 
 import navsense as ns
 from navsense import cli
-from navsense.errors import RecordingError
-from navsense.faults import with_faults
+from navsense.core.errors import RecordingError
+from navsense.fault_file import with_faults
 from navsense.recordings.rosbag import writer as rosbag_writer
 from navsense.report import write
 from navsense.report.report_data import read_report_data

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from navsense.core.series import ARRAY_GROUPS, Reading, Truth
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import axes, clocks, doppler, downsample, png, residuals
@@ -33,8 +35,6 @@ from navsense.report.style import COLUMNS, GRID_COLUMNS
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import ARRAY_GROUPS, Reading, Truth
-from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor
 
 pytestmark = pytest.mark.requirement("REC-1")

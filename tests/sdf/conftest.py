@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.world import World
 
 WORLDS = Path(__file__).resolve().parents[1] / "worlds"

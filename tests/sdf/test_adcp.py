@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
-from navsense.pose import from_rpy, rotate
 from navsense.sdf.parse.adcp import ADCP
 from navsense.sensors import (
     Accuracy,

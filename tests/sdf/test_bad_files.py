@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import FieldError, SdfError
+from navsense.core.errors import FieldError, SdfError
+from navsense.core.typing import AnyArray
 from navsense.sdf import context, frame_graph
-from navsense.typing import AnyArray
 from navsense.world import World
 
 Load = Callable[..., World]

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 import pytest
 
 from navsense.clock import Discipline, Latency, Oscillator, get_oscillator
+from navsense.core.errors import SdfError
 from navsense.environment.signal import Signal
-from navsense.errors import SdfError
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.clock import parse_latency, parse_oscillator

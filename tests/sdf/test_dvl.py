@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
 from navsense.noise.channel import Noise
-from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone, Sound
 from navsense.sensors.doppler import (
     Beam,

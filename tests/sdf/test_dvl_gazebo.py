@@ -14,15 +14,15 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from scipy.stats import norm
 
 import navsense as ns
+from navsense.core.pose import from_rpy, rotate
+from navsense.core.typing import Times, Vector, Vectors
 from navsense.environment.current import GriddedCurrent
 from navsense.messages import dvl, gz
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.pose import from_rpy, rotate
 from navsense.sensors import Cone
 from navsense.sensors.doppler import MessageDialect, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.typing import Times, Vector, Vectors
 from navsense.world import World
 
 Load = Callable[..., World]

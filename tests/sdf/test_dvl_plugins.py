@@ -17,12 +17,12 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
+from navsense.core.pose import Pose
+from navsense.core.typing import FloatArray
 from navsense.description import describe
-from navsense.fidelity import apply_fidelity
 from navsense.messages.dvl import make_state_layout
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sdf import schema
 from navsense.sensors import Adcp, Cone, CoordinateSystem, Fan, Sound
 from navsense.sensors.doppler import (
@@ -35,7 +35,7 @@ from navsense.sensors.doppler import (
     make_dsros_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.typing import FloatArray
+from navsense.simulation.fidelity import apply_fidelity
 from navsense.world import MountedSensor, World
 
 Load = Callable[..., World]

@@ -12,9 +12,9 @@ import pytest
 
 import navsense as ns
 from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
-from navsense.fidelity import FIDELITIES, apply_fidelity
 from navsense.noise.channel import Noise
 from navsense.sensors import Depth
+from navsense.simulation.fidelity import FIDELITIES, apply_fidelity
 from navsense.world import World
 
 Load = Callable[..., World]

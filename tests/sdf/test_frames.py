@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from navsense import sdf
-from navsense.pose import Pose, rotate
+from navsense.core.pose import Pose, rotate
 from navsense.world import World
 
 Load = Callable[..., World]

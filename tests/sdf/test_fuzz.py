@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from navsense import sdf
-from navsense.errors import NavsenseError
+from navsense.core.errors import NavsenseError
 
 ROOT = Path(__file__).resolve().parents[3]
 REAL = sorted((ROOT / "shared" / "data").glob("*/*.sdf"))

@@ -9,11 +9,11 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
+from navsense.core.pose import conjugate, from_rpy, multiply
+from navsense.core.typing import Quaternion
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.pose import conjugate, from_rpy, multiply
 from navsense.sdf.parse.imu import ENU_ROTATIONS
 from navsense.sensors import Imu, Magnetometer, Vibration
-from navsense.typing import Quaternion
 from navsense.world import World
 
 Load = Callable[..., World]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from navsense import sdf
 from navsense.cli import cli
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sdf import document, include, search_path
 from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import World

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from navsense import sdf
+from navsense.core.errors import NavsenseError
+from navsense.core.pose import Pose
 from navsense.environment.base import UniformField
-from navsense.errors import NavsenseError
-from navsense.pose import Pose
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import build_model_scope, build_world_scope
 from navsense.sdf.frames import FramePoses, Scope

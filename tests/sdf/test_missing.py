@@ -11,7 +11,7 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import Note, World
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import navsense as ns
-from navsense.errors import SdfError, SensorError
+from navsense.core.errors import SdfError, SensorError
 from navsense.sdf import document
 from navsense.sensors import Imu
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sensors import AirPressure, Depth, Dvl, Imu, Magnetometer
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">

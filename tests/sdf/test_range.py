@@ -14,12 +14,12 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import sdf
+from navsense.core.errors import FieldError
+from navsense.core.pose import Pose, from_rpy
 from navsense.description import describe
 from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from navsense.errors import FieldError
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.world import World
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, NAMESPACE_URI, parse_xml, read_xml
 
 

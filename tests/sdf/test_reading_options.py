@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from navsense.cli import cli
-from navsense.errors import NavsenseError
+from navsense.core.errors import NavsenseError
 
 COMMANDS = ("check", "describe", "run")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
+from navsense.core.errors import SdfError
 from navsense.environment.base import UniformField
-from navsense.errors import SdfError
 from navsense.noise.channel import Noise
 from navsense.sensors import Imu
 

@@ -11,12 +11,12 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
+from navsense.core.geodesy import Origin
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, FieldSum, UniformField
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
-from navsense.geodesy import Origin
 from navsense.world import World
 
 Load = Callable[..., World]

@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import sdf
-from navsense.errors import SdfError
-from navsense.pose import Pose
+from navsense.core.errors import SdfError
+from navsense.core.pose import Pose
 from navsense.sdf import urdf_schema
 from navsense.sensors import Altimeter, Imu
 from navsense.world import World

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from navsense import sdf
-from navsense.pose import Pose
+from navsense.core.pose import Pose
 
 ORACLE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat"
 ROBOTS = ORACLE / "urdf"

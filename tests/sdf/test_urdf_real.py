@@ -10,8 +10,8 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
-from navsense.errors import SdfError
-from navsense.pose import Pose, from_rpy, rotate
+from navsense.core.errors import SdfError
+from navsense.core.pose import Pose, from_rpy, rotate
 from navsense.world import World
 
 LATER = "not simulated yet"

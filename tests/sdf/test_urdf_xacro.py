@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from navsense import sdf
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sdf import urdf_xacro
 from navsense.world import World
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from navsense.core.errors import SdfError
+from navsense.core.geodesy import Origin
 from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, UniformField
-from navsense.errors import SdfError
-from navsense.geodesy import Origin
 from navsense.world import World
 
 Load = Callable[..., World]

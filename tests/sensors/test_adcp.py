@@ -17,20 +17,22 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import binom, chi2, norm
 
 import navsense as ns
+from navsense.core.errors import SensorError
+from navsense.core.geodesy import Origin
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField, VectorField
 from navsense.environment.terrain.primitives import Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import SensorError
-from navsense.geodesy import Origin
-from navsense.kernels import INTERPRETED
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import waypoints
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose, from_rpy
-from navsense.random_streams import Draws
 from navsense.sensors import (
     Accuracy,
     Adcp,
@@ -45,8 +47,6 @@ from navsense.sensors import (
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import Beams, ensemble
 from navsense.sensors.doppler.ensemble import schedule_pings
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.errors import FieldError, SensorError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
-from navsense.errors import FieldError, SensorError
-from navsense.geodesy import Origin
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors import AirPressure
 from navsense.testing import example_world
-from navsense.ticks import Ticks
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 

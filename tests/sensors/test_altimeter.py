@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
+from navsense.core.errors import SensorError, SimulationError, UnknownNameError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.description import describe
 from navsense.environment.base import Environment
-from navsense.errors import SensorError, SimulationError, UnknownNameError
-from navsense.kernels import INTERPRETED
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import AttachedMotion, CachedMotion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Altimeter, Magnetometer, ZeroReference, altimeter
 from navsense.sensors.altimeter import REFERENCE
 from navsense.testing import check_cut, example_motion, example_world
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, Times
 from navsense.world import World
 
 NAME = "robot::arm::alt"

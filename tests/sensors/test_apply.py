@@ -11,7 +11,7 @@ import pytest
 
 from navsense.analysis.bench import with_noise
 from navsense.clock import Clock, compute_error
-from navsense.errors import SensorError, SimulationError
+from navsense.core.errors import SensorError, SimulationError
 from navsense.messages.kalibr import format_kalibr
 from navsense.noise.channel import Noise
 from navsense.sensors import (

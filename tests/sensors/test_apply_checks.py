@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import NavsenseError, SensorError
+from navsense.core.errors import NavsenseError, SensorError
+from navsense.core.typing import AnyArray
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
-from navsense.typing import AnyArray
 
 N = 200
 TIME = np.arange(N) / 100.0

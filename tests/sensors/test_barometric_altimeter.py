@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.errors import FieldError, SdfError, SensorError
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
-from navsense.errors import FieldError, SdfError, SensorError
-from navsense.live_run import concatenate_readings
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
-from navsense.pose import Pose
+from navsense.simulation.live_run import concatenate_readings
 from navsense.testing import example_motion
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "barometric_altimeter.py"
 NAME = "aircraft::cockpit::altimeter"

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from scipy import constants
 
-from navsense.errors import SensorError, UnknownNameError
+from navsense.core.errors import SensorError, UnknownNameError
 from navsense.sensors import catalogue
 from navsense.sensors.catalogue import DatasheetEntry
 from navsense.sensors.catalogue.units import CHANNEL_UNITS, ENTRY_NAMES, UNITS, get_si_unit

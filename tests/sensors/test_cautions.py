@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.typing import Quaternion, Times
 from navsense.description import describe
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
-from navsense.sensor_run import resolve_motions, sensor_motion
 from navsense.sensors import Adcp, DopplerTrack, Dvl, TrackMode, WaterMassLayer
-from navsense.typing import Quaternion, Times
+from navsense.simulation.sensor_run import resolve_motions, sensor_motion
 from navsense.world import Link, Model, MountedSensor, World
 
 NAME = "auv::base::one"

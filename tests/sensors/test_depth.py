@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.errors import FieldError, SensorError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.water import Water
-from navsense.errors import FieldError, SensorError
-from navsense.geodesy import Origin
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors import AirPressure, Depth
 from navsense.testing import example_world
-from navsense.ticks import Ticks
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 STANDARD_OCEAN = Water(latitude=math.radians(30.0), temperatures=(273.15,))

@@ -12,16 +12,18 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 import navsense as ns
+from navsense.core.errors import SensorError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rotation_vector, from_rpy, rotate
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Vector
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import SensorError
-from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rotation_vector, from_rpy, rotate
-from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
     DopplerTrack,
@@ -33,8 +35,6 @@ from navsense.sensors.doppler import (
 )
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
 FALSE_ALARM = 1e-6

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense import pose
 from navsense.clock import Clock
+from navsense.core import pose
+from navsense.core.errors import SensorError
+from navsense.core.ticks import Ticks
+from navsense.core.typing import Quaternion, Times
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.errors import SensorError
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl
@@ -22,8 +24,6 @@ from navsense.sensors.doppler import DopplerTrack, EchoStrength, WaterMassLayer,
 from navsense.sensors.doppler.beam_inputs import make_level_attitude
 from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Sound
-from navsense.ticks import Ticks
-from navsense.typing import Quaternion, Times
 
 COUNT = 4000
 TIME = np.arange(COUNT) * 0.25

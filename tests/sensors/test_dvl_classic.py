@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rpy, rotate
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.current import StratifiedCurrent
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy, rotate
-from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
     X_AZIMUTHS,
@@ -31,8 +33,6 @@ from navsense.sensors.doppler import (
     make_janus_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Quaternion, Vector
 
 FALSE_ALARM = 1e-6
 MANY = 500 if INTERPRETED else 5000

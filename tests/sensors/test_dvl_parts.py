@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.errors import MissingDeviationError, SdfError, SensorError
 from navsense.description import describe
-from navsense.errors import MissingDeviationError, SdfError, SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl, Imu, catalogue
 from navsense.sensors.doppler import BeamWeighting, Transducer, WaterMassLayer

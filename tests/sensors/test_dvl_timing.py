@@ -12,23 +12,23 @@ import pytest
 from scipy.stats import chi2
 
 import navsense as ns
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rpy, rotate
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray, Vector
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.kernels import INTERPRETED
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose, from_rpy, rotate
-from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import DopplerTrack, LongTermFilter, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
 FALSE_ALARM = 1e-6

@@ -12,22 +12,22 @@ import pytest
 from scipy.stats import chi2
 
 import navsense as ns
+from navsense.core.kernels import INTERPRETED
+from navsense.core.pose import Pose, from_rpy, rotate
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField, VectorField
 from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, StratifiedCurrent
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.kernels import INTERPRETED
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy, rotate
-from navsense.random_streams import Draws
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, Quaternion, Vector
 from navsense.world import Link, Model, MountedSensor, World
 
 FALSE_ALARM = 1e-6

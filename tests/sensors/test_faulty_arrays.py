@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.pose import Pose, from_rpy
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Unesco
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Altimeter, Depth, Range, ZeroReference
 from navsense.sensors.depth import STANDARD_PRESSURE
 from navsense.world import Link, Model, MountedSensor, World

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 
 import navsense as ns
+from navsense.core.pose import Pose
+from navsense.core.typing import FloatArray
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import DepthCells, DopplerTrack, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.typing import FloatArray
 from navsense.world import Link, Model, MountedSensor, World
 
 NAME, LINK = "auv::base::one", "auv::base"

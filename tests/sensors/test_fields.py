@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import navsense
+from navsense.core.errors import NavsenseError, SensorError
+from navsense.core.pose import Pose
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.errors import NavsenseError, SensorError
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose
 from navsense.sensors import (
     SENSORS,
     Adcp,

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.ticks import Ticks
+from navsense.core.typing import Times, Vector
 from navsense.environment.base import Environment, UniformField
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import attach
 from navsense.motion.stationary import Stationary
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Imu
 from navsense.testing import example_motion
-from navsense.ticks import Ticks
-from navsense.typing import Times, Vector
 
 RATE = 100.0
 TICKS = Ticks(np.arange(300), RATE)

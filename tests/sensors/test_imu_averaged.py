@@ -11,20 +11,20 @@ from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 
 import navsense as ns
+from navsense.core.errors import SensorError
+from navsense.core.geodesy import EARTH_RATE, Origin
+from navsense.core.pose import Pose, from_rpy, normalize
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
 from navsense.environment.base import Environment, UniformField, VectorField
 from navsense.environment.gravity import NormalGravity
-from navsense.errors import SensorError
-from navsense.geodesy import EARTH_RATE, Origin
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import attach
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.pose import Pose, from_rpy, normalize
 from navsense.sensors import Imu
 from navsense.testing import check_equivariance
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray, Quaternion, Times, Vectors
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0

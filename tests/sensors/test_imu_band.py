@@ -11,15 +11,15 @@ import pytest
 from scipy.integrate import quad
 from scipy.signal import lsim
 
+from navsense.core.errors import SensorError
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors import Imu, Vibration
 from navsense.sensors._low_pass import compute_coefficients, compute_stiffness, filter_rows
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray
 
 NOTHING = np.empty(0)
 

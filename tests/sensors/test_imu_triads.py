@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from navsense.core.errors import SensorError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.geodesy import Origin
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors import Imu
 from navsense.sensors.imu import resolves_earth_rate
 from navsense.sensors.user_arrays import apply
 from navsense.testing import example_motion
-from navsense.ticks import Ticks
 
 TIME = np.arange(300) / 100.0
 OMEGA, FORCE = np.random.default_rng(9).normal(0.0, 1.0, (2, 300, 3))

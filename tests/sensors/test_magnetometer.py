@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from navsense.core.errors import FieldError, SensorError
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray, Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD, Environment, UniformField
 from navsense.environment.signal import Signal
-from navsense.errors import FieldError, SensorError
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Magnetometer
 from navsense.testing import example_motion
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray, Vector
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import navsense as ns
+from navsense.core.errors import SensorError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.geodesy import Origin
 from navsense.motion.base import MotionBlock
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sensors import NavSat
 from navsense.testing import example_motion, example_world
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray
 
 NAME = "robot::arm::gps"
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)

@@ -13,21 +13,21 @@ import pytest
 from scipy.integrate import quad
 
 import navsense as ns
+from navsense.core.errors import FieldError, SensorError, Where
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.primitives import Box, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import FieldError, SensorError, Where
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import OUT_OF_RANGE
-from navsense.ticks import Ticks
 from navsense.world import Link, Model, MountedSensor, Solid, World
 
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)

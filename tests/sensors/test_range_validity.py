@@ -14,12 +14,12 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense import messages
+from navsense.core.pose import Pose
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose
 from navsense.sensors import Dvl, EchoStrength, MessageDialect, Sound
 from navsense.sensors.doppler import DopplerTrack
 from navsense.world import World

@@ -9,7 +9,7 @@ import allantools
 import numpy as np
 import pytest
 
-from navsense.errors import SensorError, UnknownNameError
+from navsense.core.errors import SensorError, UnknownNameError
 from navsense.messages.kalibr import format_kalibr
 from navsense.sensors import AirPressure, Depth, Dvl, Imu, Magnetometer, catalogue
 from navsense.sensors.catalogue.part_noise import make_noise

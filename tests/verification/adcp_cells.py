@@ -22,13 +22,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.stationary import Stationary
-from navsense.random_streams import Draws
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
 from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength, Transducer
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm
 
 FARTHEST = 1e5

@@ -22,10 +22,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from navsense.core.pose import Pose
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
-from navsense.pose import Pose
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.range import Fan, Range

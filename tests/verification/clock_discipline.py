@@ -24,8 +24,8 @@ from dataclasses import replace
 import numpy as np
 
 from navsense.clock import Clock, Discipline, Oscillator
-from navsense.errors import AnalysisError
-from navsense.typing import FloatArray, IntArray
+from navsense.core.errors import AnalysisError
+from navsense.core.typing import FloatArray, IntArray
 from tests.verification.clock_stamps import NODES, Instants, Line, Stamped
 from tests.verification.declared import FEWEST_SAMPLES, scale_count
 from tests.verification.estimates import DIGITS, Estimate, variance_z_score

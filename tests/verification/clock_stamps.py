@@ -14,8 +14,8 @@ import numpy as np
 
 from navsense.analysis import allan, allan_dof, theory
 from navsense.clock import Clock, Discipline, Oscillator
-from navsense.noise.faults import Faults
-from navsense.typing import FloatArray, IntArray, Times
+from navsense.core.typing import FloatArray, IntArray, Times
+from navsense.faults.injection import Faults
 from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, scale_count
 from tests.verification.estimates import DIGITS, Estimate
 from tests.verification.faults_latency import WITNESS as CARRIER

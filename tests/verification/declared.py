@@ -18,22 +18,22 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from navsense.core.errors import AnalysisError
+from navsense.core.geodesy import Origin
+from navsense.core.random_streams import BLOCK_SAMPLES, Draws, check_seed
+from navsense.core.ticks import Ticks, check_rate
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.primitives import Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import AnalysisError
-from navsense.geodesy import Origin
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.random_streams import BLOCK_SAMPLES, Draws, check_seed
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
-from navsense.ticks import Ticks, check_rate
-from navsense.typing import AnyArray, FloatArray
 from tests.verification import estimates, imu_mag
 from tests.verification.doppler_beams import remove_limits
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial

@@ -26,18 +26,18 @@ from typing import Any
 
 import numpy as np
 
+from navsense.core.random_streams import Draws
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.random_streams import Draws
 from navsense.sensors.base import Output, Sensor, evaluate_signals
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, EchoStrength, ping
 from navsense.sensors.doppler.beams import ONE_RAY
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Cone
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
 from tests.verification.assumed_water import under_water
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial, ones
 

@@ -24,11 +24,11 @@ from functools import partial
 import numpy as np
 
 from navsense.analysis import allan, allan_dof, densities, theory
+from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sensors.base import Sensor
-from navsense.typing import AnyArray, FloatArray, Times
 
 DIGITS = 16.0 * float(np.finfo(np.float64).eps)
 """What a value may be off by, of the largest that it was made from."""

@@ -26,12 +26,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from navsense.clock import Clock, Latency
-from navsense.noise.faults import RANDOM_KINDS, Faults
-from navsense.random_streams import BLOCK_SAMPLES, check_seed
-from navsense.sensor_run import SensorBlock, SensorRun
+from navsense.core.random_streams import BLOCK_SAMPLES, check_seed
+from navsense.core.ticks import Ticks, check_rate
+from navsense.core.typing import BoolArray, FloatArray, IntArray
+from navsense.faults.injection import RANDOM_KINDS, Faults
 from navsense.sensors.air_pressure import AirPressure
-from navsense.ticks import Ticks, check_rate
-from navsense.typing import BoolArray, FloatArray, IntArray
+from navsense.simulation.sensor_run import SensorBlock, SensorRun
 from navsense.world import MountedSensor
 from tests.verification.declared import FEWEST_RUNS, FEWEST_SAMPLES, Row, scale_count
 from tests.verification.estimates import DIGITS, Estimate

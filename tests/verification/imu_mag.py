@@ -27,18 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from navsense.geodesy import EARTH_RATE
+from navsense.core.geodesy import EARTH_RATE
+from navsense.core.pose import Pose, from_rpy
+from navsense.core.rotation import multiply_python, rotation_vector_python
+from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, from_rpy
-from navsense.rotation import multiply_python, rotation_vector_python
 from navsense.sensors import Vibration
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import NO_G_SENSITIVITY, NO_MISALIGNMENT, Imu
 from navsense.sensors.magnetometer import MOTOR_CURRENT, Magnetometer
-from navsense.typing import AnyArray, FloatArray, Times
 from tests.verification import adcp_cells, assumed_water, doppler_beams
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
 

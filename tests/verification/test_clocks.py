@@ -14,10 +14,10 @@ from scipy.stats import chi2
 
 from navsense.clock import GRADES, Clock, Discipline, Oscillator
 from navsense.clock.base import CLOCK_FIELDS
+from navsense.core.errors import AnalysisError
 from navsense.environment.signal import Signal
-from navsense.errors import AnalysisError
 from navsense.noise.channel import Noise
-from navsense.sensor_run import SensorRun
+from navsense.simulation.sensor_run import SensorRun
 from tests.verification import clock_discipline, faults_latency
 from tests.verification.clock_stamps import Line
 from tests.verification.clocks import LINES, WITNESS, table

@@ -15,16 +15,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from navsense.errors import AnalysisError
+from navsense.core.errors import AnalysisError
+from navsense.core.random_streams import RandomProcess
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
 from navsense.sensors import SENSORS, Dvl, NavSat, Range
 from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.doppler import EchoStrength, LongTermFilter
 from navsense.sensors.range import SLOWNESS, Cone, Sound
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray
 from tests.verification import doppler_beams, estimates, imu_mag
 from tests.verification.declared import LIMIT, Row, channels, table
 from tests.verification.estimates import UNITS, Estimate, Term, Trial

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense import sensor_run
 from navsense.clock import Latency
-from navsense.noise.faults import RANDOM_FIELDS, Faults, init_faults
-from navsense.sensor_run import SensorRun
+from navsense.faults.injection import RANDOM_FIELDS, Faults, init_faults
+from navsense.simulation import sensor_run
+from navsense.simulation.sensor_run import SensorRun
 from navsense.world import MountedSensor
 from tests.verification import faults_latency
 from tests.verification.declared import LIMIT, Row

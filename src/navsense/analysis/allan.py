@@ -36,10 +36,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.analysis import allan_dof
-from navsense.errors import AnalysisError
-from navsense.kernels import kernel
-from navsense.ticks import check_rate
-from navsense.typing import AnyArray, FloatArray, IntArray
+from navsense.core.errors import AnalysisError
+from navsense.core.kernels import kernel
+from navsense.core.ticks import check_rate
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 
 SPANS_PER_DECADE = 10
 """Default number of spans per decade."""

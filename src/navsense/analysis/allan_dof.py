@@ -28,7 +28,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from navsense.typing import FloatArray
+from navsense.core.typing import FloatArray
 
 Covariance = Callable[[FloatArray], FloatArray]
 """Generalised autocovariance of the phase: lags (any shape) in samples -> values."""

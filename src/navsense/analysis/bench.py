@@ -14,16 +14,16 @@ import numpy as np
 
 from navsense.analysis import allan, fit
 from navsense.clock import Clock, Stamps
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
+from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
-from navsense.geodesy import Origin
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
 from navsense.noise.channels import NoiseChannels
-from navsense.pose import Pose
-from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
-from navsense.ticks import Ticks
 
 RATE = 1000.0
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.errors import AnalysisError
-from navsense.ticks import check_rate
-from navsense.typing import FloatArray
+from navsense.core.errors import AnalysisError
+from navsense.core.ticks import check_rate
+from navsense.core.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

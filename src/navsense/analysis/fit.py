@@ -54,8 +54,8 @@ from navsense.analysis.theory import (
     allan_variance,
     phase_covariance,
 )
-from navsense.errors import AnalysisError
-from navsense.typing import FloatArray
+from navsense.core.errors import AnalysisError
+from navsense.core.typing import FloatArray
 
 DRIFT, TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 

@@ -47,9 +47,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.core.typing import FloatArray
 from navsense.noise.channels import FLICKER_BAND
 from navsense.noise.terms import make_components
-from navsense.typing import FloatArray
 
 
 class NoiseTerm(Protocol):

@@ -19,7 +19,7 @@ from navsense.calibration.load import Samples, read
 from navsense.calibration.picture import draw
 from navsense.calibration.result import Calibration
 from navsense.calibration.verdict import Verdict
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
 
 __all__ = [
     "Calibration",

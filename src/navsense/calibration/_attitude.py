@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.kernels import kernel
-from navsense.rotation import multiply as multiply_scalars
-from navsense.typing import FloatArray, IntArray, Quaternions, Times
+from navsense.core.kernels import kernel
+from navsense.core.rotation import multiply as multiply_scalars
+from navsense.core.typing import FloatArray, IntArray, Quaternions, Times
 
 MAX_GAP = 10.0
 """Longest gap between two samples for interpolation, in median sample intervals."""

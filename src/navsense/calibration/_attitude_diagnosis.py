@@ -44,8 +44,8 @@ from navsense.calibration._attitude_fit import (
 from navsense.calibration._gram_sums import attitude_rows
 from navsense.calibration.checks import Subsample
 from navsense.calibration.verdict import MAX_STRETCH, ROUNDING_VARIANCE
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray, Vectors
 
 SINGULAR: Final = 1e-12
 """Relative eigenvalue of the information matrix below which it is a rounding error: rotations of 1e-6 rad."""

@@ -23,8 +23,8 @@ from typing import Final
 
 import numpy as np
 
+from navsense.core.typing import FloatArray, Vectors
 from navsense.factors.geometry import tangent
-from navsense.typing import FloatArray, Vectors
 
 DIRECTIONS: Final = 128
 """Start directions over a half sphere: one within 11 degrees of any direction."""

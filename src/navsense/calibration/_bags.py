@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from navsense.calibration import _attitude
-from navsense.errors import CalibrationError, RecordingError, Where
-from navsense.inputs import resolve_folder
+from navsense.core.errors import CalibrationError, RecordingError, Where
+from navsense.core.inputs import resolve_folder
+from navsense.core.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions, read_stamps
 from navsense.recordings.channels import MessageReader
@@ -33,7 +34,6 @@ from navsense.recordings.quantities import (
     decode_topic,
     read_values,
 )
-from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 SUFFIXES = (".mcap", ".bag", ".db3")
 """Of bags; a ROS 2 bag is also a folder that holds `metadata.yaml`."""

@@ -29,8 +29,8 @@ from navsense.calibration._ellipsoid_distance import PARAMETERS
 from navsense.calibration._ellipsoid_fit import ELLIPSOIDS, EllipsoidFit, theta_to_matrix
 from navsense.calibration._power_sums import ReadingSpread
 from navsense.calibration.verdict import FALSE_ALARM, REFUSE_ABOVE, WARN_ABOVE
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray
 
 PLANAR_RATIO: Final = 0.2
 """Ratio of the standard deviations along two axes below which readings lie in a plane or on a line."""

@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.verdict import BLOCK_FACTOR
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Vectors
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Vectors
 
 PARAMETERS: Final = 9
 """Parameters of an ellipsoid: three of the centre, six of the symmetric matrix (xx xy xz yy yz zz)."""

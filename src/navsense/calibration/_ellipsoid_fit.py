@@ -30,7 +30,7 @@ from navsense.calibration import _ellipsoid_distance, _power_sums
 from navsense.calibration._ellipsoid_distance import PARAMETERS, ROW_SIZE
 from navsense.calibration._power_sums import MAX_AXIS_RATIO
 from navsense.calibration.verdict import BLOCK_FACTOR, BLOCK_LEVELS, REFUSE_ABOVE, Whiteness, assess_whiteness
-from navsense.typing import FloatArray, Vectors
+from navsense.core.typing import FloatArray, Vectors
 
 BLOCK: Final = 1 << 16
 """Stored readings before the first attempt to fold them."""

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.verdict import BLOCK_FACTOR, BLOCK_LEVELS
-from navsense.kernels import kernel
-from navsense.rotation import to_matrix
-from navsense.typing import FloatArray, Quaternions, Vectors
+from navsense.core.kernels import kernel
+from navsense.core.rotation import to_matrix
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 SIZE: Final = 13
 """Length of u: nine numbers of the rotation, the constant 1, three of the reading."""

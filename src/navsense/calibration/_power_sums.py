@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray, Vectors
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray, Vectors
 
 DEGREE: Final = 4
 

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.errors import CalibrationError
-from navsense.kernels import kernel
-from navsense.typing import AnyArray, FloatArray, IntArray, Quaternions, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.kernels import kernel
+from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternions, Vectors
 
 AXES: Final = ("x", "y", "z")
 

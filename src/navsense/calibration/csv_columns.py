@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import inputs
-from navsense.errors import CalibrationError, Where
+from navsense.core import inputs
+from navsense.core.errors import CalibrationError, Where
+from navsense.core.inputs import parse_decimal
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import UNITS
-from navsense.inputs import parse_decimal
-from navsense.typing import FloatArray
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 

@@ -31,8 +31,8 @@ from navsense.calibration.checks import AXES, SaturationCheck, Subsample, check_
 from navsense.calibration.result import NAMES, Calibration
 from navsense.calibration.units import check_scale, validate_strength, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
-from navsense.errors import CalibrationError
-from navsense.typing import FloatArray
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import FloatArray
 
 ELLIPSOID_NAMES: Final = tuple(name for name in NAMES if not name.startswith("direction"))
 """Names of the numbers in the covariance: the first four for a sphere."""

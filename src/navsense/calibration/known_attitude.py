@@ -38,8 +38,8 @@ from navsense.calibration._gram_sums import GramSums
 from navsense.calibration.result import NAMES, Calibration
 from navsense.calibration.units import check_scale, validate_positive, validate_strength, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
-from navsense.errors import CalibrationError
-from navsense.typing import AnyArray, FloatArray, Quaternions, Vectors
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import AnyArray, FloatArray, Quaternions, Vectors
 
 ATTITUDE_STDDEV: Final = math.radians(0.5)
 """Default standard deviation of the attitude about each axis (rad)."""

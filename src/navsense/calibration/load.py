@@ -29,15 +29,15 @@ from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, plausible_units
-from navsense.errors import CalibrationError, Where
+from navsense.core.errors import CalibrationError, Where
+from navsense.core.inputs import parse_decimal
+from navsense.core.pose import from_rpy
+from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.factors.arguments import UNITS
-from navsense.inputs import parse_decimal
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.pose import from_rpy
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
-from navsense.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 MAX_ATTITUDE_STDDEV = 45.0
 """Largest standard deviation of the attitude (deg)."""

@@ -23,11 +23,11 @@ import numpy as np
 
 from navsense.calibration.checks import validate_field, validate_rotation
 from navsense.calibration.result import Calibration
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
+from navsense.core.kernels import kernel
+from navsense.core.rotation import rotate
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 from navsense.figures import check_figure_path, make_figure, save_figure
-from navsense.kernels import kernel
-from navsense.rotation import rotate
-from navsense.typing import FloatArray, Quaternions, Vectors
 
 MAX_POINTS = 3000
 """Largest number of points, evenly spaced in the record."""

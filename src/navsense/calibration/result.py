@@ -21,14 +21,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense import atomic
 from navsense.calibration.units import format_unit, validate_positive, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
-from navsense.errors import CalibrationError, Where
-from navsense.inputs import FileKind, parse_json, read_bytes
-from navsense.series import make_read_only
-from navsense.typing import AnyArray, FloatArray, Vectors
-from navsense.validation import is_number
+from navsense.core import atomic
+from navsense.core.errors import CalibrationError, Where
+from navsense.core.inputs import FileKind, parse_json, read_bytes
+from navsense.core.series import make_read_only
+from navsense.core.typing import AnyArray, FloatArray, Vectors
+from navsense.core.validation import is_number
 
 FORMAT: Final = "navsense calibration 1"
 """First entry of a saved calibration."""

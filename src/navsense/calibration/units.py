@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
+from navsense.core.typing import AnyArray
 from navsense.factors.arguments import UNITS
-from navsense.typing import AnyArray
 
 MIN_FIELD, MAX_FIELD = 10e-6, 150e-6
 """Plausible strengths of the earth's field as a sensor measures it (T)."""

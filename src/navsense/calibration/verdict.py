@@ -45,7 +45,7 @@ import numpy as np
 
 from navsense.calibration.checks import AXES, Subsample
 from navsense.calibration.units import format_unit
-from navsense.typing import FloatArray, IntArray, Vectors
+from navsense.core.typing import FloatArray, IntArray, Vectors
 
 FALSE_ALARM: Final = 1e-6
 """Probability that white residuals fail a test."""

@@ -26,7 +26,7 @@ from navsense.cli.recordings import convert, info, recover
 from navsense.cli.report import report
 from navsense.cli.run import run
 from navsense.cli.worlds import check, describe
-from navsense.errors import NavsenseError
+from navsense.core.errors import NavsenseError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -66,7 +66,7 @@ class CommandGroup(click.Group):
 @click.version_option(package_name="navsense")
 def cli() -> None:
     """Simulate the navigation sensors of robots in SDF and URDF worlds."""
-    from navsense import inputs
+    from navsense.core import inputs
 
     # A command does not write to its own inputs.
     click.get_current_context().with_resource(inputs.collect_inputs())

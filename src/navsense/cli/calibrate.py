@@ -8,7 +8,7 @@ import sys
 import click
 
 from navsense.cli.options import CheckedCommand, print_notes
-from navsense.errors import CalibrationError
+from navsense.core.errors import CalibrationError
 
 
 @click.command(cls=CheckedCommand)

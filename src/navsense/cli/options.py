@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from navsense.errors import SdfError, SimulationError
+from navsense.core.errors import SdfError, SimulationError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -85,7 +85,7 @@ class WorldOptions:
         )
         if self.faults is None:
             return world
-        from navsense.faults import with_faults
+        from navsense.fault_file import with_faults
 
         return with_faults(world, self.faults)
 

@@ -13,7 +13,7 @@ from navsense.cli.options import (
     ros_option,
     run_number_option,
 )
-from navsense.text import format_count
+from navsense.core.text import format_count
 
 
 @click.command(cls=CheckedCommand)

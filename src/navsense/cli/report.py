@@ -22,8 +22,8 @@ def report(file: str, output: str, world: str | None, expand_xacro: bool) -> Non
 
     It shows warnings, tracks, clocks, and the errors of each sensor against ground truth and declared noise.
     """
+    from navsense.core.text import format_size
     from navsense.report import write
-    from navsense.text import format_size
 
     path = write(file, output, world=world, expand_xacro=expand_xacro)
     click.echo(f"wrote {path}: {format_size(path.stat().st_size)}")

@@ -67,7 +67,7 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
     would be lost, so the handler only sets a flag. A second signal ends the run at once.
     """
-    from navsense.kernels import COMPILATION_CHECKS
+    from navsense.core.kernels import COMPILATION_CHECKS
 
     received: list[int] = []
 
@@ -140,13 +140,13 @@ def run(
     output: tuple[str, ...],
 ) -> None:
     """Simulate WORLD, record it and print a table of its sensors."""
+    from navsense.core.text import format_count, format_size
     from navsense.description import format_log_noise
-    from navsense.faults import describe_inactive_faults
+    from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
     from navsense.recordings.device_writers import is_port_address
-    from navsense.sensor_run import replace_motions
-    from navsense.simulation import load_motions, record
-    from navsense.text import format_count, format_size
+    from navsense.runner.run import load_motions, record
+    from navsense.simulation.sensor_run import replace_motions
 
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion))

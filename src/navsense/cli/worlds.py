@@ -15,7 +15,7 @@ from navsense.cli.options import (
     parse_motion_options,
     print_warnings,
 )
-from navsense.errors import NavsenseError, SdfError, SimulationError
+from navsense.core.errors import NavsenseError, SdfError, SimulationError
 
 
 @click.command(cls=CheckedCommand)
@@ -31,8 +31,8 @@ def check(world_options: WorldOptions) -> None:
         for problem in (error.problems if isinstance(error, SdfError) else ()) or (error,):
             click.echo(str(problem))
         sys.exit(2)
-    from navsense.sensor_run import list_unreadable_surfaces
-    from navsense.text import format_count
+    from navsense.core.text import format_count
+    from navsense.simulation.sensor_run import list_unreadable_surfaces
 
     print_warnings(world, err=False)
     problems = list(list_unreadable_surfaces(world))
@@ -66,7 +66,7 @@ def describe(
 ) -> None:
     """Print the contents of WORLD: sensors, rates, clocks, topics, noise, and unsupported elements with the reason."""
     from navsense.description import describe, write_kalibr
-    from navsense.simulation import load_motions
+    from navsense.runner.run import load_motions
 
     if picture is not None:
         from navsense.picture import check as check_picture

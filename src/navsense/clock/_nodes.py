@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Times
 from navsense.noise.terms import gauss_markov_step
-from navsense.typing import FloatArray, Times
 
 NODE_RATE = 1000.0
 """Nodes per second, at any rate of the sensors."""

@@ -31,13 +31,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
-from navsense.errors import ClockError
-from navsense.field_metadata import NON_NEGATIVE, get_file_fields, in_file
-from navsense.kernels import kernel
-from navsense.random_streams import Draws, RandomProcess, StreamKey
-from navsense.series import LONGEST_TIME
-from navsense.typing import FloatArray
-from navsense.validation import MAX_MAGNITUDE, check_number, validate_types
+from navsense.core.errors import ClockError
+from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields, in_file
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import Draws, RandomProcess, StreamKey
+from navsense.core.series import LONGEST_TIME
+from navsense.core.typing import FloatArray
+from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
 
 _LIMIT = in_file(minimum=0.0, may_be_infinite=True)
 

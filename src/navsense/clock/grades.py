@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from navsense.clock.oscillator import Oscillator, per_month, per_year
-from navsense.errors import ClockError
+from navsense.core.errors import ClockError
 
 _BROWN_HWANG = "h_0, h_-1, h_-2: Brown and Hwang, Random Signals and Applied Kalman Filtering, 4th ed. 2012, p. 327"
 _LOGGERS = "doi 10.1186/s40462-024-00512-7, table 1"

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import ClockError
-from navsense.field_metadata import NON_NEGATIVE, get_file_fields
-from navsense.kernels import kernel
-from navsense.random_streams import Draws, RandomProcess
-from navsense.series import LONGEST_TIME
-from navsense.typing import BoolArray, FloatArray, Times
-from navsense.validation import check_number, validate_types
+from navsense.core.errors import ClockError
+from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import Draws, RandomProcess
+from navsense.core.series import LONGEST_TIME
+from navsense.core.typing import BoolArray, FloatArray, Times
+from navsense.core.validation import check_number, validate_types
 
 MAX_STDDEV_RATIO = 1e6
 """Largest ratio of `stddev` to `mean`. Above it, nearly all samples are far below the mean."""

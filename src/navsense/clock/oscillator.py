@@ -49,14 +49,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE
-from navsense.errors import ClockError
-from navsense.field_metadata import NON_NEGATIVE, get_file_fields
-from navsense.kernels import kernel
+from navsense.core.errors import ClockError
+from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import Draws, RandomProcess, StreamKey
+from navsense.core.typing import FloatArray, IntArray, Times
+from navsense.core.validation import MAX_MAGNITUDE, check_number
 from navsense.noise.channel import ROOM_TEMPERATURE
 from navsense.noise.terms import add_flicker, make_components, write_coefficients
-from navsense.random_streams import Draws, RandomProcess, StreamKey
-from navsense.typing import FloatArray, IntArray, Times
-from navsense.validation import MAX_MAGNITUDE, check_number
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 """Seconds. A month of a data sheet has 30 days."""

@@ -20,12 +20,12 @@ import numpy as np
 from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
+from navsense.core.series import LONGEST_TIME
+from navsense.core.ticks import MAX_TICKS, Ticks
+from navsense.core.typing import FloatArray, IntArray, Times
 from navsense.noise.terms import quantise, saturate, white_noise
-from navsense.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
-from navsense.series import LONGEST_TIME
-from navsense.ticks import MAX_TICKS, Ticks
-from navsense.typing import FloatArray, IntArray, Times
 
 REALISATION_MEMORY = 10.0
 """Length (s) of the clock's realisation that a reader keeps before its latest time."""

@@ -15,12 +15,12 @@ from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, add_parabola, interp
 from navsense.clock.base import Clock
 from navsense.clock.discipline import ClockSteering
 from navsense.clock.oscillator import OscillatorPhase
-from navsense.errors import ClockError
+from navsense.core.errors import ClockError
+from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess, StreamKey
+from navsense.core.series import LONGEST_TIME
+from navsense.core.typing import FloatArray, Times
 from navsense.noise.channel import Noise
 from navsense.noise.terms import compute_turn_on_bias, decay_factor, randomise_sign, stationary_stddev, step_stddev
-from navsense.random_streams import BLOCK_SAMPLES, Draws, RandomProcess, StreamKey
-from navsense.series import LONGEST_TIME
-from navsense.typing import FloatArray, Times
 
 MIN_NODES = 256
 """Smallest number of nodes that are computed at once."""

@@ -15,12 +15,12 @@ import numpy as np
 
 from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import Draws, RandomProcess
+from navsense.core.series import NANOSECONDS
+from navsense.core.typing import FloatArray, Times
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.terms import quantise, saturate, white_noise
-from navsense.random_streams import Draws, RandomProcess
-from navsense.series import NANOSECONDS
-from navsense.typing import FloatArray, Times
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15
 """Difference (s, and relative) above which two times cannot round to the same nanosecond."""

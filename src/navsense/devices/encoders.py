@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Vectors
 from navsense.devices import nmea, pd0, pd6, rdi_frames, waterlinked
 from navsense.devices.measurement import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
-from navsense.errors import RecordingError
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import BinMapping
 from navsense.sensors.dvl import Dvl
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Vectors
 
 BlockEncoder = Callable[[InstrumentData], bytes]
 

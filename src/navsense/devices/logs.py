@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from navsense.core.text import format_count
+from navsense.core.typing import AnyArray, IntArray
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.devices.encoders import Pd0Coordinates
-from navsense.text import format_count
-from navsense.typing import AnyArray, IntArray
 
 PD0_TYPES: Mapping[str, str] = {
     "0000": "fixed leader",

@@ -22,18 +22,18 @@ from typing import Any
 
 import numpy as np
 
+from navsense.core.errors import RecordingError
+from navsense.core.pose import conjugate, normalize
+from navsense.core.rotation import matrix_python, multiply_arrays
+from navsense.core.series import Reading, Truth
+from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.devices import rdi_frames
 from navsense.devices.rdi_frames import BeamMounting
-from navsense.errors import RecordingError
 from navsense.messages.base import compute_stamps, get_clock_name
 from navsense.messages.dvl import time_of_validity
-from navsense.pose import conjugate, normalize
-from navsense.rotation import matrix_python, multiply_arrays
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl
-from navsense.series import Reading, Truth
-from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.world import MountedSensor, World
 
 TRACK_ARRAYS = ("velocity", "velocity_covariance", "beam_velocity")

@@ -21,8 +21,8 @@ from operator import xor
 
 import numpy as np
 
-from navsense.errors import RecordingError
-from navsense.typing import AnyArray, ByteArray, FloatArray
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, ByteArray, FloatArray
 
 FOOT, FATHOM, KNOT = 0.3048, 1.8288, 1852.0 / 3600.0
 

@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import RecordingError
-from navsense.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
 
 START_MARK = b"\x7f\x7f"
 """First bytes of an ensemble."""

@@ -25,9 +25,9 @@ from functools import partial
 
 import numpy as np
 
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.devices.pd0 import decode_stamps, encode_rtc
-from navsense.errors import RecordingError
-from navsense.typing import AnyArray, BoolArray, FloatArray
 
 BAD_VELOCITY, MAX_VELOCITY_COUNT = -32768, 32767
 

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import RecordingError
-from navsense.typing import FloatArray, IntArray
+from navsense.core.errors import RecordingError
+from navsense.core.typing import FloatArray, IntArray
 
 BEAMS = 4
 

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs
-from navsense.errors import RecordingError
-from navsense.typing import AnyArray, BoolArray, FloatArray
+from navsense.core import inputs
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, BoolArray, FloatArray
 
 FORMAT = "json_v3.2"
 

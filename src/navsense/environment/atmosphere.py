@@ -21,10 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
-from navsense.validation import check_number
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
+from navsense.core.validation import check_number
 
 EARTH_RADIUS = 6356766.0
 """r, the standard's radius of the earth (m)."""

@@ -10,14 +10,14 @@ from typing import Protocol
 
 import numpy as np
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin
+from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.scene import Scene
 from navsense.environment.water import Water
-from navsense.errors import FieldError
-from navsense.geodesy import Origin
-from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 
 class VectorField(Protocol):

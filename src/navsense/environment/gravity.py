@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.errors import FieldError
-from navsense.geodesy import EARTH_RATE, ECCENTRICITY_2, MIN_RADIUS, SEMI_MAJOR, SEMI_MINOR, Origin
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternion, Times, Vectors
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import EARTH_RATE, ECCENTRICITY_2, MIN_RADIUS, SEMI_MAJOR, SEMI_MINOR, Origin
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
 
 GRAVITATIONAL_CONSTANT = 3.986004418e14
 """GM of the earth including the atmosphere (m^3/s^2), a defining constant of WGS-84."""

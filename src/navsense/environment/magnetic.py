@@ -54,12 +54,12 @@ from threading import Lock
 
 import numpy as np
 
-from navsense import pose
-from navsense.errors import FieldError
-from navsense.geodesy import Origin, geodetic_to_ecef
-from navsense.kernels import kernel
-from navsense.typing import BoolArray, FloatArray, IntArray, Quaternion, Times, Vector, Vectors
-from navsense.validation import check_number
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin, geodetic_to_ecef
+from navsense.core.kernels import kernel
+from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternion, Times, Vector, Vectors
+from navsense.core.validation import check_number
 
 MAX_DEGREE = 12
 REFERENCE_RADIUS = 6371200.0

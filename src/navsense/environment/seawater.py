@@ -34,11 +34,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
+from navsense.core.validation import check_number, is_number
 from navsense.environment.atmosphere import STANDARD_GRAVITY
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
-from navsense.validation import check_number, is_number
 
 ZERO_CELSIUS = 273.15
 """K."""

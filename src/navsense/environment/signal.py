@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, parse_decimal, read_lines
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Times
-from navsense.validation import check_number
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Times
+from navsense.core.validation import check_number
 
 CSV_HEADER = ("time", "value")
 

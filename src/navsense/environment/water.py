@@ -23,6 +23,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
+from navsense.core.validation import check_number
 from navsense.environment.seawater import (
     DECIBAR,
     DEFAULT_LATITUDE,
@@ -42,11 +47,6 @@ from navsense.environment.seawater import (
     to_celsius,
 )
 from navsense.environment.signal import Signal, interpolate
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, parse_decimal, read_lines
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
-from navsense.validation import check_number
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = ZERO_CELSIUS - 2.0 / IPTS68_SCALE, ZERO_CELSIUS + 40.0 / IPTS68_SCALE
 """Limits of EOS-80 (K), -2 and 40 degC of its temperature scale."""

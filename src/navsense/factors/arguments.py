@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.factors.gtsam_support import is_gtsam
-from navsense.typing import AnyArray, FloatArray
 
 Numbers: TypeAlias = tuple[float, ...]
 """The finite floats of one argument, row by row."""

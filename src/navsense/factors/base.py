@@ -21,13 +21,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import FloatArray
 from navsense.factors import arguments
 from navsense.factors.arguments import Numbers
 from navsense.factors.gtsam_support import is_gtsam, key_text, require_gtsam
 from navsense.factors.noise import make_noise
 from navsense.factors.variables import Variable
-from navsense.typing import FloatArray
 
 
 class Factor(ABC):

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.kernels import kernel
+from navsense.core.rotation import to_matrix
+from navsense.core.typing import FloatArray
 from navsense.factors.gtsam_support import is_gtsam
 from navsense.factors.variables import UNIT_TOLERANCE
-from navsense.kernels import kernel
-from navsense.rotation import to_matrix
-from navsense.typing import FloatArray
 
 Matrix: TypeAlias = tuple[float, float, float, float, float, float, float, float, float]
 

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import warn_if_units_differ
 from navsense.factors.batch_arguments import BatchArguments, Block, allocate_block, identities, rotation_row
 from navsense.factors.geometry import tangent_basis
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
 
 __all__ = [
     "Block",

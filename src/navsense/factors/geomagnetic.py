@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.core.errors import FactorError, FieldError
+from navsense.core.typing import FloatArray
 from navsense.environment.magnetic import field_ned
-from navsense.errors import FactorError, FieldError
 from navsense.factors.arguments import number
 from navsense.factors.batch_arguments import numbers
-from navsense.typing import FloatArray
 
 _FRAMES = {"NED": ((0, 1, 2), 1.0), "ENU": ((1, 0, 2), -1.0)}
 """Frame -> positions of north, east and down in a vector, and the sign of its third component against down."""

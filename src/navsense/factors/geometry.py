@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 
+from navsense.core.kernels import kernel
 from navsense.factors.arguments import Numbers
-from navsense.kernels import kernel
 
 
 def tangent(x: float, y: float, z: float) -> tuple[float, float, float, float, float, float]:

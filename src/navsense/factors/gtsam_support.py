@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
 
 _INDEX_BITS = 56
 

@@ -34,6 +34,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import Numbers, direction, number, vector, warn_if_units_differ
 from navsense.factors.base import Factor
 from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent
@@ -50,7 +51,6 @@ from navsense.factors.variables import (
     unit3,
     vector_unknown,
 )
-from navsense.typing import FloatArray
 
 _IDENTITY = np.eye(3)
 

@@ -23,11 +23,11 @@ from typing import Any, final
 
 import numpy as np
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import Numbers, positive_number, vector, warn_if_units_differ
 from navsense.factors.base import Factor
 from navsense.factors.variables import vector_unknown
-from navsense.typing import FloatArray
 
 _ORIGIN = (0.0, 0.0, 0.0)
 

@@ -22,10 +22,10 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import array
 from navsense.factors.gtsam_support import is_gtsam_noise, matrix_text, require_gtsam, vector_text
-from navsense.typing import FloatArray
 
 _PREFIX = "  noise model: "
 

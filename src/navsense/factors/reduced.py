@@ -35,7 +35,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Vectors
 from navsense.factors.arguments import Numbers
 from navsense.factors.base import Factor
 from navsense.factors.batch_arguments import BatchArguments, rotation_row
@@ -43,8 +45,6 @@ from navsense.factors.geometry import tangent
 from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
 from navsense.factors.noise import FactorNoise, make_noise
 from navsense.factors.variables import double, unit3, vector_unknown
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Vectors
 
 ROWS = 6
 SUMS = 22

@@ -20,11 +20,11 @@ from typing import final
 
 import numpy as np
 
+from navsense.core.typing import FloatArray
 from navsense.factors.arguments import Numbers, vector, warn_if_units_differ
 from navsense.factors.base import Factor
 from navsense.factors.geometry import rotate_inverse, tangent
 from navsense.factors.variables import double, rotation, unit3, vector_unknown
-from navsense.typing import FloatArray
 
 
 @final

@@ -23,12 +23,12 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from navsense.errors import FactorError
+from navsense.core.errors import FactorError
+from navsense.core.pose import Pose
+from navsense.core.rotation import matrix_python
+from navsense.core.typing import AnyArray
 from navsense.factors.arguments import Numbers, array, check_finite, direction, number, vector
 from navsense.factors.gtsam_support import is_gtsam, key_text
-from navsense.pose import Pose
-from navsense.rotation import matrix_python
-from navsense.typing import AnyArray
 
 UNIT_TOLERANCE = 1e-6
 """Tolerance on the squared length of a quaternion, and on the products of the rows of a rotation matrix."""

@@ -11,14 +11,14 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from navsense.core.pose import Pose
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
 from navsense.messages.cdr import LayoutMaker, MessageLayout
-from navsense.pose import Pose
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
-from navsense.series import Reading
-from navsense.typing import AnyArray, Times
 from navsense.world import MountedSensor
 
 _MODULES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}

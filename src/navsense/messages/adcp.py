@@ -19,6 +19,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from navsense.core.pose import Pose, conjugate, ensure_unit
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.messages import generic
 from navsense.messages.base import (
     AGE,
@@ -40,11 +43,8 @@ from navsense.messages.dvl import (
     time_of_validity,
 )
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
-from navsense.pose import Pose, conjugate, ensure_unit
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem, MessageDialect
-from navsense.series import Reading
-from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "ds_sensor_msgs/msg/Adcp"

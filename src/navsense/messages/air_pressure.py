@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import (
     SeriesKind,
     compute_stamps,
@@ -19,8 +21,6 @@ from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/FluidPressure"

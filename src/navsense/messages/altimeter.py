@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.altimeter import Altimeter
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "ros_gz_interfaces/msg/Altimeter"

@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from navsense.errors import RecordingError
-from navsense.series import Reading, to_nanoseconds
-from navsense.typing import IntArray, Times
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading, to_nanoseconds
+from navsense.core.typing import IntArray, Times
 from navsense.world import MountedSensor
 
 SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]

@@ -15,7 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.typing import AnyArray, ByteArray, IntArray
 from navsense.messages.base import (
     MAX_STAMP_SECONDS,
     MIN_STAMP_SECONDS,
@@ -24,7 +25,6 @@ from navsense.messages.base import (
     stamp_error,
 )
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, format_schema, parse_fields
-from navsense.typing import AnyArray, ByteArray, IntArray
 from navsense.world import MountedSensor
 
 ENCAPSULATION = b"\x00\x01\x00\x00"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import air_pressure
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.sensors.depth import Depth
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 DEPTH_TYPE = "geometry_msgs/msg/PointStamped"

@@ -35,7 +35,10 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.pose import Pose, conjugate, ensure_unit, multiply, rotate
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.messages import generic
 from navsense.messages.base import (
     AGE,
@@ -55,13 +58,10 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
-from navsense.pose import Pose, conjugate, ensure_unit, multiply, rotate
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.series import Reading
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import MountedSensor
 
 MARINE_TYPE = "marine_acoustic_msgs/msg/Dvl"

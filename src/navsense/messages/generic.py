@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import schemas
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 PACKAGE = "navsense_msgs/msg/"

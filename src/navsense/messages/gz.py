@@ -16,9 +16,9 @@ from functools import cache
 
 import numpy as np
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading
 from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
-from navsense.series import Reading
 
 VARINT, FIXED64, LENGTH_DELIMITED = 0, 1, 2
 """Protobuf wire types."""

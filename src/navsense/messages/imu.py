@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import (
     SeriesKind,
     compute_stamps,
@@ -22,8 +24,6 @@ from navsense.messages.cdr import (
 )
 from navsense.messages.gz import encode_doubles, encode_float_v, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.imu import Imu
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/Imu"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import (
     SeriesKind,
     compute_stamps,
@@ -15,8 +17,6 @@ from navsense.messages.base import (
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps, write_vectors
 from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/MagneticField"

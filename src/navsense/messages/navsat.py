@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import (
     SeriesKind,
     compute_stamps,
@@ -22,8 +24,6 @@ from navsense.messages.base import (
 from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.navsat import NavSat
-from navsense.series import Reading
-from navsense.typing import AnyArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/NavSatFix"

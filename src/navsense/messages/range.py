@@ -15,6 +15,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.messages.base import (
     SeriesKind,
     compute_stamps,
@@ -33,8 +35,6 @@ from navsense.messages.gz import (
     list_emitted_rows,
 )
 from navsense.sensors.range import OUT_OF_RANGE, Fan, Range
-from navsense.series import Reading
-from navsense.typing import AnyArray, FloatArray, IntArray
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/Range"

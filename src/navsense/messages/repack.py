@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from navsense.core.typing import BoolArray, ByteArray, IntArray
 from navsense.messages.cdr import ENCAPSULATION, PRIMITIVES, SIZES
 from navsense.messages.schemas import HEADER_TYPE, MessageField
-from navsense.typing import BoolArray, ByteArray, IntArray
 
 Definitions = Mapping[str, tuple[MessageField, ...]]
 """Full type name -> fields. A time is `builtin_interfaces/msg/Time`; a header has no sequence number."""

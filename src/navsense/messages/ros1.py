@@ -17,10 +17,10 @@ from importlib.resources import files
 
 import numpy as np
 
+from navsense.core.typing import ByteArray
 from navsense.messages.cdr import MessageLayout
 from navsense.messages.repack import MessageShape, build_shape
 from navsense.messages.schemas import ROS1_DEFINITIONS, SEPARATOR, format_schema, parse_fields, to_ros1_definitions
-from navsense.typing import ByteArray
 
 
 @dataclass(frozen=True, eq=False)

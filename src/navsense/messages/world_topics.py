@@ -18,7 +18,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.series import FAULT_BITS
+from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 from navsense.messages.base import GLOBAL_TIME
 from navsense.messages.cdr import (
     MessageLayout,
@@ -28,8 +30,6 @@ from navsense.messages.cdr import (
     write_stamps,
     write_vectors,
 )
-from navsense.series import FAULT_BITS
-from navsense.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 
 CLOCK_TYPE = "rosgraph_msgs/msg/Clock"
 TRANSFORM_TYPE = "tf2_msgs/msg/TFMessage"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import inputs
-from navsense.errors import MotionError, Where
-from navsense.inputs import parse_decimal
-from navsense.typing import FloatArray
+from navsense.core import inputs
+from navsense.core.errors import MotionError, Where
+from navsense.core.inputs import parse_decimal
+from navsense.core.typing import FloatArray
 
 HEADER = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.errors import MotionError
-from navsense.kernels import kernel
-from navsense.rotation import multiply
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.core.errors import MotionError
+from navsense.core.kernels import kernel
+from navsense.core.rotation import multiply
+from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 
 BLOCK = 20_000
 """Rows that are processed at once."""

@@ -11,10 +11,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.errors import MotionError
-from navsense.kernels import kernel
-from navsense.pose import Pose
-from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
+from navsense.core.errors import MotionError
+from navsense.core.kernels import kernel
+from navsense.core.pose import Pose
+from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
 
 @dataclass(frozen=True, init=False)

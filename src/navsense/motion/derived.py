@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.pose import IDENTITY, Pose
+from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
-from navsense.pose import IDENTITY, Pose
-from navsense.rotation import cross, multiply, rotate
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 
 @kernel

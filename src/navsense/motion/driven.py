@@ -43,12 +43,12 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.errors import MotionError
-from navsense.kernels import kernel
+from navsense.core.errors import MotionError
+from navsense.core.kernels import kernel
+from navsense.core.pose import Pose, rotate
+from navsense.core.rotation import cross, multiply, to_rotation_vector
+from navsense.core.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 from navsense.motion.base import MotionBlock, empty_arrays
-from navsense.pose import Pose, rotate
-from navsense.rotation import cross, multiply, to_rotation_vector
-from navsense.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 
 _INITIAL_CAPACITY = 64
 """Initial number of steps of the arrays."""

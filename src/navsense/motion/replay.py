@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.errors import MotionError, Where
+from navsense.core.errors import MotionError, Where
+from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 from navsense.motion._log import HEADER, read_log
 from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import Trajectory, trajectory_from_spline
-from navsense.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 
 MIN_BANDWIDTH_SHARE = 1e-3
 """Smallest 2 pi bandwidth times spacing. Below it, rounding errors of the smoothing spline exceed micrometres."""

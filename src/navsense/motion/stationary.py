@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from navsense.core.pose import IDENTITY, Pose
+from navsense.core.typing import FloatArray, Times
 from navsense.motion.base import MotionBlock, check_instants, pose_row
-from navsense.pose import IDENTITY, Pose
-from navsense.typing import FloatArray, Times
 
 
 @lru_cache(maxsize=32)

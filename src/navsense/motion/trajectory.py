@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.errors import MotionError
+from navsense.core.errors import MotionError
+from navsense.core.pose import Pose
+from navsense.core.typing import FloatArray, Times
 from navsense.motion._spline import (
     POLYNOMIALS,
     Spline,
@@ -29,8 +31,6 @@ from navsense.motion._spline import (
     make_continuous,
 )
 from navsense.motion.base import MotionBlock, check_instants, copy_read_only, empty_arrays, pose_row
-from navsense.pose import Pose
-from navsense.typing import FloatArray, Times
 
 MIN_QUATERNION_NORM = 0.25
 """Smallest ratio of the shortest to the longest quaternion within a segment."""

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from navsense.errors import SensorError
-from navsense.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
+from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
 from navsense.noise.terms import white_stddev
-from navsense.validation import MAX_MAGNITUDE, check_number, validate_types
 
 ROOM_TEMPERATURE = 298.15
 """K: 25 degrees Celsius, the reference temperature of data sheets."""

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SensorError
+from navsense.core.errors import SensorError
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.noise.channel import Noise
 from navsense.noise.kernels import DRIFT_STATE, FLICKER_STATES, apply_noise
 from navsense.noise.terms import compute_turn_on_bias, make_components, randomise_sign, stationary_stddev
-from navsense.random_streams import RandomProcess
-from navsense.series import make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, IntArray
 
 _TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
 """Processes with draws at each tick, in the order of the columns of `NoiseChannels._rows`."""

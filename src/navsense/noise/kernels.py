@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from navsense.kernels import kernel
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray
 from navsense.noise.terms import (
     add_flicker,
     decay_factor,
@@ -25,7 +26,6 @@ from navsense.noise.terms import (
     white_stddev,
     write_coefficients,
 )
-from navsense.typing import FloatArray, IntArray
 
 MEAN, STDDEV, DENSITY, SIGMA, TAU, WALK, FLICKER, PRECISION, MINIMUM, MAXIMUM = range(10)
 TEMPERATURE_COEFFICIENT, SCALE_TEMPERATURE_COEFFICIENT, REFERENCE_TEMPERATURE, OUTLIER_PROBABILITY, OUTLIER_STDDEV = (

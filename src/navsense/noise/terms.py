@@ -49,9 +49,9 @@ import math
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
 
 MAX_RATIO = 10.0
 """Largest ratio of neighbouring time constants of flicker noise. One per decade ripples by one percent."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.core.errors import FieldError, show
+from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.environment.base import VectorField
 from navsense.environment.current import realise
-from navsense.errors import FieldError, show
 from navsense.motion.base import Motion
 from navsense.picture.ground import Relief, View, find_view, ground_below, ground_top, make_relief, static_ground
 from navsense.picture.tracks import Track, make_tracks, select_vehicles
-from navsense.sensor_run import check_duration, resolve_motions
-from navsense.session import check_duration_value
-from navsense.typing import FloatArray, Times, Vectors
+from navsense.simulation.sensor_run import check_duration, resolve_motions
+from navsense.simulation.session import check_duration_value
 from navsense.world import World
 
 DEFAULT_DEPTH = 50.0

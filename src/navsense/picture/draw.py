@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.geodesy import Origin
+from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
-from navsense.geodesy import Origin
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
 from navsense.picture.tracks import Track
 from navsense.recordings.base import check_target
-from navsense.simulation import MotionGiven, load_motions
-from navsense.typing import BoolArray, FloatArray
+from navsense.runner.run import MotionGiven, load_motions
 from navsense.world import World
 
 WIDE = 1.3

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.core.pose import rotate
+from navsense.core.typing import FloatArray, Vectors
 from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.picture.tracks import Track
-from navsense.pose import rotate
-from navsense.sensor_run import Motions, build_scene, read_surface
-from navsense.typing import FloatArray, Vectors
+from navsense.simulation.sensor_run import Motions, build_scene, read_surface
 from navsense.world import World
 
 UNDERWATER_COLOURS = ("#24466b", "#3f6f94", "#74a3b8", "#aecbd0", "#e6efe6")

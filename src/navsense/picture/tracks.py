@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.errors import SimulationError
+from navsense.core.errors import SimulationError
+from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
-from navsense.sensor_run import Motions
-from navsense.typing import FloatArray, Times, Vectors
+from navsense.simulation.sensor_run import Motions
 from navsense.world import Model, World
 
 MAX_ROWS, MIN_ROWS, TOTAL_ROWS = 4000, 200, 12000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from navsense import atomic
-from navsense.errors import RecordingError, Where
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_writers, euroc, message_formats, npz, parquet
 from navsense.recordings.base import check_target, find_format, to_path
 from navsense.recordings.dataset import Dataset

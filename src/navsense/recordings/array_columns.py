@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from navsense.errors import RecordingError, Where
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
+from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
 from navsense.recordings.header import RecordingHeader
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
-from navsense.typing import AnyArray, Times
 
 
 class ArrayComponent(NamedTuple):

@@ -13,8 +13,9 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, Protocol, Self
 
-from navsense import atomic, inputs
-from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.core import atomic, inputs
+from navsense.core.errors import NavsenseError, RecordingError, Where
+from navsense.core.series import TimeSlice
 from navsense.recordings.format import (
     Capability,
     Format,
@@ -25,7 +26,6 @@ from navsense.recordings.format import (
     list_suffixes,
     storage_path,
 )
-from navsense.series import TimeSlice
 
 
 class WriterBase(ABC):

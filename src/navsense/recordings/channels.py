@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from navsense.errors import RecordingError, Where
+from navsense.core.errors import RecordingError, Where
+from navsense.core.typing import ByteArray, IntArray
 from navsense.recordings.rosbag.definitions import TypeDefinition, parse_definition
-from navsense.typing import ByteArray, IntArray
 
 CDR, ROS1 = "cdr", "ros1"
 """Encodings of ROS 2 and of ROS 1."""

@@ -8,13 +8,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.typing import AnyArray, BoolArray, ByteArray, IntArray
 from navsense.messages import generic
 from navsense.messages.cdr import build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
 from navsense.recordings.channels import ROS1, MessageBatch, MessageChannel, SizeGroup, group_by_size
 from navsense.recordings.rosbag.definitions import find_definitions
-from navsense.typing import AnyArray, BoolArray, ByteArray, IntArray
 
 Arrays = dict[str, AnyArray]
 

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense import atomic, inputs, recordings
-from navsense.errors import RecordingError, Where
+from navsense import recordings
+from navsense.core import atomic, inputs
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
@@ -30,7 +32,6 @@ from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import has_place, notes_about
-from navsense.series import TimeSlice
 
 INFO_HINT = "see what it holds with: navsense info"
 """Remedy for a recording without readings and truth."""

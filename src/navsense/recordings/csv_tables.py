@@ -24,9 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs
-from navsense.atomic import HiddenFolder, save_text
-from navsense.errors import RecordingError, Where
+from navsense.core import inputs
+from navsense.core.atomic import HiddenFolder, save_text
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import Current, Reading, TimeSlice, Truth
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion._log import HEADER as POSES
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
@@ -45,8 +47,6 @@ from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.series import Current, Reading, TimeSlice, Truth
-from navsense.typing import AnyArray, FloatArray
 
 METADATA_FILE = "navsense.json"
 """File with the metadata of the recording."""

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.names import NameDict
+from navsense.core.pose import Pose
+from navsense.core.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.core.typing import AnyArray
+from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
-from navsense.names import NameDict
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.pose import Pose
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
-from navsense.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
-from navsense.typing import AnyArray
 from navsense.world import Link, Model, MountedSensor, World
 
 SLICE_ROWS = 100_000

@@ -22,12 +22,13 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from navsense import atomic
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import Reading, TimeSlice
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
 from navsense.devices.logs import summarise_log
 from navsense.devices.measurement import DopplerInstrument
-from navsense.errors import RecordingError, Where
 from navsense.recordings.base import (
     WriterBase,
     add_path_to_errors,
@@ -43,7 +44,6 @@ from navsense.recordings.header import RecordingHeader, RecordingSummary, Summar
 from navsense.recordings.mcap.writer import check_header
 from navsense.recordings.tcp_server import TcpServer
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.series import Reading, TimeSlice
 from navsense.world import MountedSensor, World
 
 LOG = logging.getLogger(__name__)

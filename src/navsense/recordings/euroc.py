@@ -25,11 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs
-from navsense.errors import RecordingError, Where
+from navsense.core import inputs
+from navsense.core.errors import RecordingError, Where
+from navsense.core.pose import Pose, normalize
+from navsense.core.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
+from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
-from navsense.pose import Pose, normalize
 from navsense.recordings.base import AtomicWriter, closed_error
 from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
 from navsense.recordings.dataset import Dataset
@@ -39,8 +41,6 @@ from navsense.recordings.reading_assembler import transform_truth
 from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Imu
-from navsense.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
-from navsense.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.world import Link, Model, MountedSensor, World
 
 IMU_HEADER = (

@@ -12,10 +12,10 @@ from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
-from navsense.series import Reading
 from navsense.world import MountedSensor, World
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense import messages
+from navsense.core.series import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.descriptors import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader
@@ -27,7 +28,6 @@ from navsense.recordings.mcap.writer import (
     encode_world_metadata,
 )
 from navsense.recordings.topic_names import TopicNames
-from navsense.series import Reading, TimeSlice, to_nanoseconds
 
 ENCODING = "protobuf"
 """Encoding of the messages and of their schemas in MCAP."""

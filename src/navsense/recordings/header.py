@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Protocol, Self
 
-from navsense import inputs
-from navsense.errors import RecordingError
+from navsense.core import inputs
+from navsense.core.errors import RecordingError
+from navsense.core.series import TimeSlice
+from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
-from navsense.series import TimeSlice
-from navsense.text import format_count
 from navsense.world import World
 
 ROS_KEY = "ros"

@@ -19,9 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from navsense import atomic, inputs
-from navsense.atomic import HiddenFolder
-from navsense.errors import RecordingError, Where
+from navsense.core import atomic, inputs
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, npz
 from navsense.recordings.base import is_recovered, open_for_reading, os_error, recovered_name, to_path
 from navsense.recordings.format import Capability, format_of_name, storage_path

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.faults import list_faults
+from navsense.core.series import Reading, TimeSlice
+from navsense.core.typing import BoolArray
+from navsense.fault_file import list_faults
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import RecordingHeader
-from navsense.series import Reading, TimeSlice
-from navsense.typing import BoolArray
 from navsense.world import MountedSensor
 
 DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (

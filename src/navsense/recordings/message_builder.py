@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense import messages
-from navsense.errors import RecordingError
+from navsense.core.errors import RecordingError
+from navsense.core.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.typing import AnyArray, FloatArray, IntArray, WordArray
 from navsense.messages import world_topics
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageLayout, to_humble
@@ -16,8 +18,6 @@ from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
-from navsense.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
-from navsense.typing import AnyArray, FloatArray, IntArray, WordArray
 
 
 @dataclass(frozen=True, eq=False)

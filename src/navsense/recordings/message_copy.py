@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
-from navsense.atomic import HiddenFolder
-from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.channels import BATCH_BYTES, ROS1, MessageChannel, MessageReader, RawMessage

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from navsense import messages
+from navsense.core.series import Reading
 from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
@@ -25,7 +26,6 @@ from navsense.recordings.rosbag.writer import (
     check_bag_folder,
 )
 from navsense.recordings.summary import summarize_messages
-from navsense.series import Reading
 from navsense.world import MountedSensor
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from navsense import atomic, inputs
-from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.core import atomic, inputs
+from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import open_for_reading, os_error
 from navsense.recordings.channels import CompleteReader, MessageReader
 from navsense.recordings.format import format_of_recording

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from navsense import inputs
-from navsense.errors import RecordingError, Where
-from navsense.faults import list_faults
+from navsense.core import inputs
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import ARRAY_GROUPS, Current, Reading
+from navsense.core.typing import AnyArray
+from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, requested_duration
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
-from navsense.series import ARRAY_GROUPS, Current, Reading
-from navsense.typing import AnyArray
 from navsense.world import MountedSensor
 
 

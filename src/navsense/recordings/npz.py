@@ -22,9 +22,11 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from navsense import inputs
-from navsense.atomic import HiddenFolder, save_text
-from navsense.errors import RecordingError, Where
+from navsense.core import inputs
+from navsense.core.atomic import HiddenFolder, save_text
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth
 from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
@@ -34,8 +36,6 @@ from navsense.recordings.header import RecordingHeader, RecordingSummary, Summar
 from navsense.recordings.mcap.reader import NOT_RECOVERABLE
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
-from navsense.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
-from navsense.typing import AnyArray, FloatArray
 
 _STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 

@@ -21,9 +21,11 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
-from navsense.atomic import HiddenFolder
-from navsense.errors import RecordingError, Where
-from navsense.inputs import expansion_problem
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError, Where
+from navsense.core.inputs import expansion_problem
+from navsense.core.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
@@ -45,8 +47,6 @@ from navsense.recordings.header import RecordingHeader, RecordingSummary, Summar
 from navsense.recordings.mcap.reader import NOT_RECOVERABLE
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
-from navsense.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
-from navsense.typing import AnyArray, FloatArray, IntArray
 
 GROUP_ROWS = 100_000
 """Least number of rows of a row group except the last. A row group has fewer than twice as many."""

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import inputs
-from navsense.errors import FieldError, RecordingError, Where
+from navsense.core import inputs
+from navsense.core.errors import FieldError, RecordingError, Where
+from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import ChannelKey, MessageChannel, MessageReader
 from navsense.recordings.columns import MessageDecoder, read_first_stamps
 from navsense.recordings.message_reader import open_messages
-from navsense.typing import AnyArray, FloatArray, IntArray, Vectors
 
 
 @dataclass(frozen=True)

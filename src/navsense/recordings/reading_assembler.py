@@ -17,13 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs, messages
-from navsense.errors import RecordingError
+from navsense import messages
+from navsense.core import inputs
+from navsense.core.errors import RecordingError
+from navsense.core.pose import Pose
+from navsense.core.series import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import attach
-from navsense.pose import Pose
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.channels import MessageChannel, MessageReader
 from navsense.recordings.columns import (
@@ -42,8 +45,6 @@ from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
-from navsense.series import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.world import Model, MountedSensor, World
 
 IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))

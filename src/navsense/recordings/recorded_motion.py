@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from navsense import recordings
-from navsense.errors import MotionError, RecordingError, Where
+from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.typing import AnyArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
@@ -29,7 +30,6 @@ from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_c
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, MessageQuantities
-from navsense.typing import AnyArray
 
 
 def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from navsense.core.series import Current, Reading, Truth, to_nanoseconds
+from navsense.core.typing import IntArray
 from navsense.recordings.base import find_format, os_error, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import storage_path
@@ -18,8 +20,6 @@ from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import notes_about
-from navsense.series import Current, Reading, Truth, to_nanoseconds
-from navsense.typing import IntArray
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from dataclasses import dataclass, field
 
-from navsense.errors import RecordingError, Where
+from navsense.core.errors import RecordingError, Where
 from navsense.recordings.base import no_thread_error
 
 MAX_QUEUE_BYTES = 64 << 20

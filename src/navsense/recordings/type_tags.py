@@ -30,16 +30,16 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
+from navsense.core.errors import NavsenseError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError
-from navsense.geodesy import Origin
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import ScheduledFault
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import ScheduledFault
-from navsense.pose import Pose
 from navsense.recordings.mcap.records import DamagedError
 from navsense.sensors import (
     Accuracy,

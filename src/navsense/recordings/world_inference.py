@@ -13,16 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from navsense import messages
+from navsense.core.errors import NavsenseError
+from navsense.core.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
+from navsense.core.ticks import MAX_RATE, MIN_RATE
+from navsense.core.typing import AnyArray
 from navsense.environment.base import Environment, UniformField
-from navsense.errors import NavsenseError
+from navsense.faults.injection import Faults
 from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_topics
 from navsense.messages import range as ranges
 from navsense.messages.cdr import read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.noise.faults import Faults
-from navsense.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
 from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.world_json import opaque_sensor
@@ -30,8 +32,6 @@ from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetomet
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
 from navsense.sensors.range import Cone, Sound
-from navsense.ticks import MAX_RATE, MIN_RATE
-from navsense.typing import AnyArray
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
 
 TRUTH_PREFIX = "/truth/"

@@ -14,18 +14,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from navsense import inputs
 from navsense.clock import Clock, Latency
+from navsense.core import inputs
+from navsense.core.errors import NavsenseError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
-from navsense.errors import NavsenseError
-from navsense.geodesy import Origin
+from navsense.faults.injection import Faults
 from navsense.messages.world_topics import FAULT
 from navsense.motion.stationary import Stationary
-from navsense.noise.faults import Faults
-from navsense.pose import Pose
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json

@@ -17,6 +17,8 @@ from html import escape
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import FloatArray
 from navsense.figures import Scale
 from navsense.report.axes import scale_for
 from navsense.report.doppler import MISSING, ColourScale, cell_positions, profile_array, waterfall
@@ -25,8 +27,6 @@ from navsense.report.labels import axis_labels
 from navsense.report.residuals import pair_variance
 from navsense.report.sensors import DASH
 from navsense.sensors.adcp import Adcp
-from navsense.series import Reading
-from navsense.typing import FloatArray
 from navsense.world import MountedSensor
 
 HEIGHT = 56.0

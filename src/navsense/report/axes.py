@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.core.typing import FloatArray
 from navsense.figures import Scale
-from navsense.typing import FloatArray
 
 ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 """Steps between ticks, times a power of ten."""

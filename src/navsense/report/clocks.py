@@ -10,13 +10,13 @@ import numpy as np
 
 from navsense.analysis import allan, theory
 from navsense.clock import Clock
+from navsense.core.series import Reading
+from navsense.core.typing import FloatArray
 from navsense.report import sensors
 from navsense.report.axes import format_quantity, linear_axis, log_axis, time_axis
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure
 from navsense.report.faults import scheduled_spans
 from navsense.report.report_data import ReportData
-from navsense.series import Reading
-from navsense.typing import FloatArray
 
 GLOBAL = "global time"
 """Clock of the sensors without a clock of their own."""

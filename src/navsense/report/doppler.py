@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.core.series import Current, Reading
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.report.axes import LARGEST, MIN_SPAN, Axis, axis_title, finite_range, scale_for, time_axis
 from navsense.report.downsample import find_time_spans
@@ -16,8 +18,6 @@ from navsense.report.faults import STRIP
 from navsense.report.labels import EARTH, axis_labels
 from navsense.report.png import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.sensors.adcp import Adcp
-from navsense.series import Current, Reading
-from navsense.typing import AnyArray, FloatArray
 from navsense.world import MountedSensor
 
 COLUMNS, ROWS = 420, 4

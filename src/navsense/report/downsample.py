@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from navsense.typing import BoolArray, FloatArray
+from navsense.core.typing import BoolArray, FloatArray
 
 GAP = 5.0
 """Median steps of a series above which a gap breaks the line."""

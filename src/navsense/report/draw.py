@@ -13,9 +13,9 @@ from html import escape
 
 import numpy as np
 
+from navsense.core.typing import FloatArray
 from navsense.report.axes import Axis
 from navsense.report.downsample import COLUMNS, column_extremes, downsample, find_intervals, insert_gaps
-from navsense.typing import FloatArray
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, GAP = 420.0, 61.0, 10.0, 8.0, 38.0, 11.0
 """Width of a figure, margins around its plots, and the gap between them (units)."""

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import BoolArray
 from navsense.report.axes import time_axis
 from navsense.report.downsample import find_time_spans
 from navsense.report.draw import Plot, SvgFigure
 from navsense.report.report_data import ReportData
-from navsense.series import Reading
-from navsense.typing import BoolArray
 
 STRIP = 26.0
 """Height of the strip of a fault (units)."""

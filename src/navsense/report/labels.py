@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import AnyArray, BoolArray
 from navsense.sensors.adcp import Adcp
-from navsense.series import Reading
-from navsense.typing import AnyArray, BoolArray
 from navsense.world import MountedSensor
 
 EARTH, SHIP, INSTRUMENT = ("east", "north", "up"), ("forward", "left", "up"), ("x", "y", "z")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import atomic
-from navsense.errors import RecordingError
+from navsense.core import atomic
+from navsense.core.errors import RecordingError
+from navsense.core.series import Reading
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import adcp_section, clocks, doppler, faults, track
@@ -21,7 +22,6 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensors import ArraySection, make_figures, make_sections, make_table
 from navsense.report.style import COLUMNS, CSS, GRID_COLUMNS
 from navsense.report.warnings import ReportWarning, find_warnings
-from navsense.series import Reading
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""

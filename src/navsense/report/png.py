@@ -15,8 +15,8 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from navsense.core.typing import FloatArray
 from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
-from navsense.typing import FloatArray
 
 Pixels = NDArray[np.uint8]
 

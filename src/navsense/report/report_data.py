@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from navsense import inputs, recordings
+from navsense import recordings
 from navsense.clock import Clock
-from navsense.errors import NavsenseError, RecordingError, Where
-from navsense.faults import list_faults
+from navsense.core import inputs
+from navsense.core.errors import NavsenseError, RecordingError, Where
+from navsense.core.series import Current, Reading, Truth
+from navsense.fault_file import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.series import Current, Reading, Truth
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -41,7 +42,7 @@ class ReportData:
     tracks: model -> link whose track is drawn
     metadata: seed, runs, epoch, version, duration_asked
     world: the world of the recording, if known; it has the terrain
-    scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.faults`
+    scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
     stationary_models: warnings about models with free joints or links and no motion
     """
 

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.core.series import Reading
+from navsense.core.typing import BoolArray, FloatArray
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.report.labels import axis_labels, ideal_array
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
-from navsense.series import Reading
-from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
 
 FALSE_ALARMS = 1e-6

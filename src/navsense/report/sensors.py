@@ -10,6 +10,8 @@ from html import escape
 import numpy as np
 
 from navsense.analysis import allan, theory
+from navsense.core.series import Reading
+from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import residuals
@@ -18,8 +20,6 @@ from navsense.report.downsample import find_time_spans
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
 from navsense.report.labels import is_through_water
 from navsense.report.residuals import NoiseTest, ResidualChannel
-from navsense.series import Reading
-from navsense.typing import BoolArray, FloatArray
 from navsense.world import MountedSensor
 
 BINS = 61

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from navsense.core.typing import BoolArray, FloatArray
 from navsense.environment.terrain.scene import Scene
 from navsense.figures import length_scale
 from navsense.picture.ground import Relief, View, find_view, ground_below, make_relief, static_ground
@@ -17,8 +18,7 @@ from navsense.report.axes import Axis, finite_range, format_quantity, linear_axi
 from navsense.report.draw import PLOT_WIDTH, Plot, SvgFigure
 from navsense.report.png import TIME_COLOURS, hex_colour, png_uri, relief_pixels
 from navsense.report.report_data import ReportData
-from navsense.sensor_run import resolve_motions
-from navsense.typing import BoolArray, FloatArray
+from navsense.simulation.sensor_run import resolve_motions
 
 MAX_ROWS = 3000
 """Rows of a track at most: a straight line between two of them is shorter than a pixel."""

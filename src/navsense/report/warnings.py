@@ -14,6 +14,7 @@ from itertools import chain
 
 import numpy as np
 
+from navsense.core.series import Reading
 from navsense.report.axes import format_quantity
 from navsense.report.downsample import find_time_spans
 from navsense.report.faults import fault_rows, scheduled_spans
@@ -22,7 +23,6 @@ from navsense.report.report_data import ReportData
 from navsense.report.sensors import ArraySection
 from navsense.report.track import TrackMap
 from navsense.sensors.adcp import Adcp
-from navsense.series import Reading
 from navsense.world import MountedSensor
 
 MAX_SILENCE, MAX_INTERVALS = 5.0, 10.0

@@ -1,7 +1,7 @@
 """Binding of an element to a dataclass: allowed children and attributes, values and limits follow from the fields.
 
 A number, flag, choice or tuple of numbers is read from the child, or the attribute, that has the field's name.
-`navsense.field_metadata` gives other names, limits and units. Fields of other types need a parser of their own.
+`navsense.core.field_metadata` gives other names, limits and units. Fields of other types need a parser of their own.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType, NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from navsense.errors import SensorError
-from navsense.field_metadata import FileField, get_file_fields
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import FileField, get_file_fields
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.children import map_spec_errors

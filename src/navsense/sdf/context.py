@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from navsense.errors import NavsenseError, SdfError, Where, show
+from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.xml_reader import PREFIX, Element
 from navsense.world import Note

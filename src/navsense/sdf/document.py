@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from navsense import inputs
 from navsense.clock import TemperatureSignal
+from navsense.core import inputs
+from navsense.core.errors import SdfError, SensorError, SimulationError, Where
 from navsense.environment.base import Environment, FieldSum
-from navsense.errors import SdfError, SensorError, SimulationError, Where
-from navsense.fidelity import FIDELITIES
 from navsense.sdf.context import Context, TooManyProblemsError
 from navsense.sdf.frame_graph import build_model_scope, build_world_scope
 from navsense.sdf.frames import FramePoses, Scope
@@ -30,6 +29,7 @@ from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_pat
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
+from navsense.simulation.fidelity import FIDELITIES
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
 MISSING_MODES = ("error", "skip")

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from navsense.errors import SdfError, SensorError, show
-from navsense.pose import IDENTITY, Pose
+from navsense.core.errors import SdfError, SensorError, show
+from navsense.core.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
 from navsense.sdf.values import invalid_value, parse_attribute_flag
 from navsense.sdf.xml_reader import Element

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense.errors import SdfError, Where
+from navsense.core.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.names import NEWEST_VERSION, check_name, parse_version
 from navsense.sdf.schema import INCLUDE, LEAF, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG

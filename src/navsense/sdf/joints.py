@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.errors import SdfError, show
+from navsense.core.errors import SdfError, show
 from navsense.sdf import schema
 from navsense.sdf.context import Context
 from navsense.sdf.frames import (

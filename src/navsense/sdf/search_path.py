@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from navsense.errors import SdfError
-from navsense.inputs import path_exists, resolve_folder
+from navsense.core.errors import SdfError
+from navsense.core.inputs import path_exists, resolve_folder
 from navsense.sdf.names import NEWEST_VERSION, parse_minor_version
 from navsense.sdf.values import invalid_value, parse_text
 from navsense.sdf.xml_reader import Element, read_xml

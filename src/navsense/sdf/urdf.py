@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from navsense.errors import SdfError
-from navsense.inputs import parse_decimal
+from navsense.core.errors import SdfError
+from navsense.core.inputs import parse_decimal
 from navsense.sdf.context import Context
 from navsense.sdf.frames import WORLD_FRAME
 from navsense.sdf.names import NEWEST_VERSION, parse_name

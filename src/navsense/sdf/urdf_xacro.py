@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from navsense import inputs
-from navsense.errors import SdfError, Where
+from navsense.core import inputs
+from navsense.core.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.search_path import SearchPath
 from navsense.sdf.xml_reader import Element, parse_xml, read_content

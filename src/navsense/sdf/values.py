@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from navsense.errors import SdfError
-from navsense.inputs import parse_decimal
-from navsense.pose import Pose, from_rpy, normalize
+from navsense.core.errors import SdfError
+from navsense.core.inputs import parse_decimal
+from navsense.core.pose import Pose, from_rpy, normalize
+from navsense.core.typing import Quaternion, Vector
 from navsense.sdf.xml_reader import Element
-from navsense.typing import Quaternion, Vector
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from navsense import inputs
-from navsense.errors import SdfError, Where
+from navsense.core import inputs
+from navsense.core.errors import SdfError, Where
 
 NAMESPACE_URI = "https://navsense.org/sdf"
 """The namespace of navsense's own elements."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray
-from navsense.validation import MAX_MAGNITUDE, is_number
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray
+from navsense.core.validation import MAX_MAGNITUDE, is_number
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 """A matrix (3, 3) that leaves all as it is, row by row."""

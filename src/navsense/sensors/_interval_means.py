@@ -19,14 +19,14 @@ import math
 
 import numpy as np
 
+from navsense.core.kernels import kernel
+from navsense.core.rotation import cross, multiply, rotate, to_rotation_vector
+from navsense.core.series import make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import FloatArray, IntArray, Quaternions, Vectors
 from navsense.environment.base import UniformField, VectorField
-from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
-from navsense.rotation import cross, multiply, rotate, to_rotation_vector
-from navsense.series import make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import FloatArray, IntArray, Quaternions, Vectors
 
 
 @kernel

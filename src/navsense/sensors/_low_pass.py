@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray
 
 VALUE, SLOPE, INPUT = range(3)
 """Columns of the state of a channel: y and v, and the input at the last sample, NaN before the first."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.field_metadata import in_file
-from navsense.kernels import kernel
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import in_file
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Times, Vector
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors._low_pass import compute_response
-from navsense.typing import FloatArray, Times, Vector
 
 FREQUENCY, PHASE, AMPLITUDE = range(3)
 """Columns of a line (8,): Hz, rad, and from there on the amplitudes of three angular velocities and three forces."""

@@ -35,14 +35,16 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NOT_IN_FILE, in_file
+from navsense.core.random_streams import RandomProcess
+from navsense.core.rotation import multiply_arrays
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.field_metadata import NOT_IN_FILE, in_file
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
-from navsense.random_streams import RandomProcess
-from navsense.rotation import multiply_arrays
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
 from navsense.sensors.doppler import description, ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_systematic_errors
@@ -62,8 +64,6 @@ from navsense.sensors.doppler.specification import (
 )
 from navsense.sensors.doppler.water import get_forward_cosines
 from navsense.sensors.range import Cone, Sound
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
 BEAM_ANGLE = math.radians(20.0)
 """rad, of the beams from the instrument's axis."""

@@ -18,21 +18,21 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from navsense.clock import Clock
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import Reading
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
-from navsense.series import Reading
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
-from navsense.validation import validate_types
 
 
 @dataclass(frozen=True)

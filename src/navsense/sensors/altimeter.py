@@ -24,21 +24,21 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NOT_IN_FILE, in_file
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import Reading
+from navsense.core.ticks import MAX_TICKS, Ticks
+from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.field_metadata import NOT_IN_FILE, in_file
-from navsense.kernels import kernel
+from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.scheduled_faults import OFFSET_SUFFIX
-from navsense.random_streams import RandomProcess
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
-from navsense.series import Reading
-from navsense.ticks import MAX_TICKS, Ticks
-from navsense.typing import AnyArray, FloatArray, IntArray, Vectors
-from navsense.validation import validate_types
 
 CHANNELS = ("vertical_position", "vertical_velocity")
 REFERENCE = "vertical_reference"

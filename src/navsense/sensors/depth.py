@@ -30,25 +30,25 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NON_NEGATIVE, in_file
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import Reading
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.errors import SensorError
-from navsense.field_metadata import NON_NEGATIVE, in_file
+from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.scheduled_faults import add_offset
-from navsense.random_streams import RandomProcess
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
-from navsense.series import Reading
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
-from navsense.validation import validate_types
 
 PRESSURE_GRADIENT = "pressure_gradient"
 """rho g (Pa/m) at the sensor, among the ideal values of one that knows its water."""

@@ -32,16 +32,19 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from navsense import pose
 from navsense.clock import Clock
+from navsense.core import pose
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NOT_IN_FILE, in_file
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import Reading, make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
-from navsense.errors import SensorError
-from navsense.field_metadata import NOT_IN_FILE, in_file
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
@@ -83,9 +86,6 @@ from navsense.sensors.doppler.water import (
 )
 from navsense.sensors.range import Cone, Sound
 from navsense.sensors.user_arrays import apply, check_time
-from navsense.series import Reading, make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""

@@ -31,18 +31,22 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from navsense.clock import Clock
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import in_file
+from navsense.core.geodesy import EARTH_RATE, compute_earth_rate_w
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.series import Reading, make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
+from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.field_metadata import in_file
-from navsense.geodesy import EARTH_RATE, compute_earth_rate_w
-from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.terms import stationary_stddev
-from navsense.random_streams import RandomProcess
-from navsense.rotation import cross, multiply, rotate
 from navsense.sensors._cross_axis import check_numbers, make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals
 from navsense.sensors._low_pass import compute_stiffness, filter_rows
@@ -51,10 +55,6 @@ from navsense.sensors.base import TEMPERATURE, Measurement, Output, describe_fie
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.user_arrays import apply, check_rows, check_time
-from navsense.series import Reading, make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
-from navsense.validation import MAX_MAGNITUDE, validate_types
 
 UNIT_TOLERANCE = 1e-6
 """How far the length of a quaternion may be from 1."""
@@ -198,7 +198,9 @@ class Imu:
             object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
             if not abs(math.hypot(*self.reference) - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
-                raise SensorError("reference", self.reference, allowed=allowed, remedy="use navsense.pose.normalize")
+                raise SensorError(
+                    "reference", self.reference, allowed=allowed, remedy="use navsense.core.pose.normalize"
+                )
         check_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0, 0 for none")

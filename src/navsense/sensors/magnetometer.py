@@ -20,24 +20,24 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import in_file
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.rotation import rotate
+from navsense.core.series import Reading, make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
+from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.field_metadata import in_file
-from navsense.kernels import kernel
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.random_streams import RandomProcess
-from navsense.rotation import rotate
 from navsense.sensors._cross_axis import IDENTITY, check_numbers, make_matrix, mix_axes
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.user_arrays import apply, check_rows, check_time
-from navsense.series import Reading, make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
-from navsense.validation import MAX_MAGNITUDE, validate_types
 
 MOTOR_CURRENT = "motor_current"
 """Name of the signal (A) of the motors' current, and of its values among the ideal ones."""

@@ -21,9 +21,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.ticks import MIN_RATE
-from navsense.typing import FloatArray
+from navsense.core.errors import SensorError
+from navsense.core.ticks import MIN_RATE
+from navsense.core.typing import FloatArray
 
 MAX_VALUES: Mapping[str, float] = {
     "rad/s": 350.0,

@@ -30,24 +30,24 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from navsense.clock import Clock
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import in_file
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.rotation import rotate
+from navsense.core.series import Reading
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
-from navsense.errors import SensorError
-from navsense.field_metadata import in_file
-from navsense.kernels import kernel
+from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.scheduled_faults import add_offset
-from navsense.random_streams import RandomProcess
-from navsense.rotation import rotate
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
-from navsense.series import Reading
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
-from navsense.validation import validate_types
 
 SLOWNESS = "slowness"
 """Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar that assumes a speed of sound."""

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from navsense.clock import Clock, Stamps
-from navsense.errors import SensorError
-from navsense.random_streams import Draws, check_run, check_seed
+from navsense.core.errors import SensorError
+from navsense.core.random_streams import Draws, check_run, check_seed
+from navsense.core.series import LONGEST_TIME, Reading, make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.sensors.base import TEMPERATURE, Sensor, get_flags, repeat_rows
 from navsense.sensors.plausibility import check_minimum, check_steps, check_values
-from navsense.series import LONGEST_TIME, Reading, make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
 
 TICK_RATE = 1e9
 """Own arrays are timed in whole nanoseconds since their first row."""

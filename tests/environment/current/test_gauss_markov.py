@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.random_streams import make_generator
+from navsense.core.typing import FloatArray
 from navsense.environment.current import (
     GaussMarkovCurrent,
     GaussMarkovProcess,
@@ -17,10 +21,6 @@ from navsense.environment.current import (
     UuvGaussMarkovProcess,
     realise,
 )
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
-from navsense.random_streams import make_generator
-from navsense.typing import FloatArray
 
 pytestmark = pytest.mark.requirement("CUR-1")
 

@@ -13,11 +13,11 @@ import pymap3d
 import pytest
 from scipy.interpolate import RegularGridInterpolator
 
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin
+from navsense.core.typing import FloatArray, Vectors
 from navsense.environment.current import GriddedCurrent
 from navsense.environment.current.gridded import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
-from navsense.errors import FieldError
-from navsense.geodesy import Origin
-from navsense.typing import FloatArray, Vectors
 
 pytestmark = pytest.mark.requirement("CUR-2")
 

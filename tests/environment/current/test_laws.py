@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense import pose, random_streams
+from navsense.core import pose, random_streams
+from navsense.core.errors import FieldError, SimulationError
+from navsense.core.geodesy import Origin
+from navsense.core.typing import Times, Vectors
 from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -40,9 +43,6 @@ from navsense.environment.current import (
     tidal,
 )
 from navsense.environment.current.base import list_random_names
-from navsense.errors import FieldError, SimulationError
-from navsense.geodesy import Origin
-from navsense.typing import Times, Vectors
 
 pytestmark = pytest.mark.requirement("CUR-2")
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.errors import FieldError
 from navsense.environment.current import CurrentReplay
-from navsense.errors import FieldError
 
 pytestmark = pytest.mark.requirement("CUR-1")
 

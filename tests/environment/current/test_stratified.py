@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from navsense.core.errors import FieldError
+from navsense.core.typing import Vectors
 from navsense.environment.base import UniformField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -21,8 +23,6 @@ from navsense.environment.current import (
     UuvGaussMarkovProcess,
     realise,
 )
-from navsense.errors import FieldError
-from navsense.typing import Vectors
 
 pytestmark = pytest.mark.requirement("CUR-2")
 

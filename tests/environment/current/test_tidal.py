@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.errors import FieldError
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.current import (
     HarmonicFlow,
     TidalConstituent,
@@ -20,8 +22,6 @@ from navsense.environment.current import (
     TideTable,
 )
 from navsense.environment.current._astronomy import CONSTITUENT_NAMES, compute_factor_and_argument, constituent_speed
-from navsense.errors import FieldError
-from navsense.typing import AnyArray, FloatArray
 
 pytestmark = pytest.mark.requirement("CUR-2")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from navsense.typing import AnyArray
+from navsense.core.typing import AnyArray
 
 Reference = Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from navsense.core.errors import FieldError
 from navsense.environment.terrain.grids import read_grid
 from navsense.environment.terrain.heightmap import Heightmap
-from navsense.errors import FieldError
 
 pytestmark = pytest.mark.requirement("DVU-2")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from navsense.core.errors import FieldError
+from navsense.core.typing import AnyArray, ByteArray
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.png_reader import read_png
-from navsense.errors import FieldError
-from navsense.typing import AnyArray, ByteArray
 
 pytestmark = pytest.mark.requirement("DVU-2")
 

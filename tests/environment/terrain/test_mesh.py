@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import AnyArray
 from navsense.environment.terrain import _bvh
 from navsense.environment.terrain import mesh as module
 from navsense.environment.terrain.mesh import Mesh
-from navsense.errors import FieldError
-from navsense.kernels import INTERPRETED
-from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("DVU-2")
 

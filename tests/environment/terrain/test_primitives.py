@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from navsense.core.errors import FieldError
+from navsense.core.typing import AnyArray
 from navsense.environment.terrain import primitives
 from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Shape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from navsense.errors import FieldError
-from navsense.typing import AnyArray
 
 pytestmark = pytest.mark.requirement("DVU-2")
 

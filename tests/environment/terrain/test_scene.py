@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError, MotionError
+from navsense.core.pose import Pose
+from navsense.core.typing import AnyArray, Times, Vector
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.errors import FieldError, MotionError
 from navsense.motion.base import MotionBlock
 from navsense.motion.stationary import Stationary
-from navsense.pose import Pose
-from navsense.typing import AnyArray, Times, Vector
 
 pytestmark = pytest.mark.requirement("DVU-2")
 

@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 
-from navsense.errors import SensorError
-from navsense.pose import from_rpy
+from navsense.core.errors import SensorError
+from navsense.core.pose import from_rpy
 from navsense.sensors.doppler import Beam, Beams, BeamWeighting, make_dsros_beams, make_gazebo_beams, make_janus_beams
 from navsense.sensors.range import Cone, Fan
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
+from navsense.core.pose import IDENTITY, Pose, from_rpy, multiply, rotate
+from navsense.core.typing import AnyArray, Vector
 from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Box, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
@@ -20,11 +22,9 @@ from navsense.motion.base import MotionBlock
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.pose import IDENTITY, Pose, from_rpy, multiply, rotate
 from navsense.sensors import Cone, Fan
 from navsense.sensors.doppler import Beam, Beams, BeamWeighting, make_janus_beams
 from navsense.sensors.doppler.echoes import SOUND_SPEED, Echoes, compute_echo_timing, find_echoes, get_sound_speed
-from navsense.typing import AnyArray, Vector
 
 THIRTY = math.radians(30.0)
 CROSS = tuple(math.radians(45.0 + 90.0 * k) for k in range(4))

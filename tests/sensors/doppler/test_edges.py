@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.errors import SensorError
+from navsense.core.errors import SensorError
+from navsense.core.pose import from_rpy
 from navsense.noise.channel import Noise
-from navsense.pose import from_rpy
 from navsense.sensors import Cone
 from navsense.sensors.doppler import (
     Beam,

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from navsense.core.errors import SensorError
+from navsense.core.pose import IDENTITY, Pose, from_rpy, rotate
+from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
-from navsense.errors import SensorError
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.pose import IDENTITY, Pose, from_rpy, rotate
 from navsense.sensors.doppler import Beam, Beams, WaterMassLayer, get_forward_cosines, make_janus_beams
 from navsense.sensors.doppler.echoes import find_echoes
 from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
-from navsense.typing import AnyArray, Quaternion, Vector
 
 THIRTY = math.radians(30.0)
 PLUS = tuple(math.radians(90.0 * k) for k in range(4))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from navsense.errors import SensorError
-from navsense.kernels import INTERPRETED
+from navsense.core.errors import SensorError
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import FloatArray
 from navsense.sensors.doppler import LongTermFilter, make_janus_beams
 from navsense.sensors.doppler.long_term_filter import STATE_SIZE, filter_pings, make_state, process_ping
-from navsense.typing import FloatArray
 
 FALSE_ALARM = 1e-6
 SHEET = LongTermFilter(0.05, 0.004)

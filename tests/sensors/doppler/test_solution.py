@@ -17,7 +17,8 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
-from navsense.kernels import INTERPRETED
+from navsense.core.kernels import INTERPRETED
+from navsense.core.typing import BoolArray, FloatArray, Vectors
 from navsense.sensors.doppler import make_gazebo_beams, make_janus_beams
 from navsense.sensors.doppler.solution import (
     compute_altitude,
@@ -25,7 +26,6 @@ from navsense.sensors.doppler.solution import (
     compute_error_velocity,
     solve_velocity,
 )
-from navsense.typing import BoolArray, FloatArray, Vectors
 
 ORACLES = Path(__file__).resolve().parents[2] / "oracles"
 FALSE_ALARM = 1e-6

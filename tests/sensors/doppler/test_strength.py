@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from navsense.errors import SensorError
-from navsense.kernels import INTERPRETED
+from navsense.core.errors import SensorError
+from navsense.core.kernels import INTERPRETED
 from navsense.sensors.doppler import EchoStrength
 from navsense.sensors.doppler.beam_errors import (
     MIN_STRENGTH,

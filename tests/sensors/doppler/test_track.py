@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from navsense.errors import SensorError
+from navsense.core.errors import SensorError
 from navsense.noise.channel import Noise
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.doppler.beam_errors import compute_stddev

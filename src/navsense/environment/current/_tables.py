@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, parse_decimal, read_lines
-from navsense.typing import FloatArray
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.typing import FloatArray
 
 TableRow = tuple[int, list[str]]
 """Line number and stripped cells."""

@@ -13,12 +13,12 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import check_run, check_seed
+from navsense.core.typing import FloatArray, Quaternion, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.base import FieldSum, VectorField
-from navsense.errors import FieldError, Where
-from navsense.kernels import kernel
-from navsense.random_streams import check_run, check_seed
-from navsense.typing import FloatArray, Quaternion, Vectors
-from navsense.validation import check_number
 
 
 @runtime_checkable

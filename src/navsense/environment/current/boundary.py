@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.typing import Quaternion, Times, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.base import VectorField
 from navsense.environment.current.base import check_coordinate, list_random_names, realise
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.typing import Quaternion, Times, Vectors
-from navsense.validation import check_number
 
 
 @kernel

@@ -41,6 +41,12 @@ from threading import Lock
 
 import numpy as np
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import StreamKey, fill_rows, seed_state
+from navsense.core.series import LONGEST_TIME
+from navsense.core.typing import FloatArray, Quaternion, Times, Vectors, WordArray
+from navsense.core.validation import check_number
 from navsense.environment.base import VectorField
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -52,13 +58,7 @@ from navsense.environment.current.base import (
     unrealised_error,
     vertical_rotation_angle,
 )
-from navsense.errors import FieldError
-from navsense.kernels import kernel
 from navsense.noise.terms import decay_factor, stationary_stddev, step_stddev
-from navsense.random_streams import StreamKey, fill_rows, seed_state
-from navsense.series import LONGEST_TIME
-from navsense.typing import FloatArray, Quaternion, Times, Vectors, WordArray
-from navsense.validation import check_number
 
 MEAN, PHI, Q, LOW, HIGH, START, CLASSIC = range(7)
 """Columns of the coefficients: START is the standard deviation of d_0, CLASSIC is not 0 for a classic process."""

@@ -37,6 +37,11 @@ from typing import Literal
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_geodetic
+from navsense.core.inputs import FileKind
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 from navsense.environment.current._tables import find_columns, parse_numbers, read_rows
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -46,11 +51,6 @@ from navsense.environment.current.base import (
     check_outside_rule,
     vertical_rotation_angle,
 )
-from navsense.errors import FieldError, Where
-from navsense.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_geodetic
-from navsense.inputs import FileKind
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 
 CUBE_SIDE, HALF = 16.0, 8.0
 """Edge of a cube and half of it (m)."""

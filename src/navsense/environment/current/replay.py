@@ -18,6 +18,19 @@ from pathlib import Path
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import (
+    FOLDER_MARKERS,
+    MAX_FILE_SIZE,
+    FileKind,
+    archive_expansion_problem,
+    check_regular_file,
+    expansion_problem,
+    path_exists,
+    resolve_folder,
+)
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
 from navsense.environment.current._tables import parse_numbers, read_rows
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -30,19 +43,6 @@ from navsense.environment.current.base import (
     rotate_heading,
     to_world_axes,
 )
-from navsense.errors import FieldError, Where
-from navsense.inputs import (
-    FOLDER_MARKERS,
-    MAX_FILE_SIZE,
-    FileKind,
-    archive_expansion_problem,
-    check_regular_file,
-    expansion_problem,
-    path_exists,
-    resolve_folder,
-)
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternion, Times, Vectors
 
 HEADERS = {
     "time,x,y,z": "world",

@@ -20,6 +20,10 @@ from functools import cached_property
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.environment.base import VectorField
 from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.environment.current.base import (
@@ -45,10 +49,6 @@ from navsense.environment.current.gauss_markov import (
     drop_circle_limits,
     select_node_rate,
 )
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
 
 MAX_DEPTH = 12000.0
 """Largest depth (m)."""

@@ -27,6 +27,11 @@ from typing import Protocol
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.current._astronomy import (
     CONSTITUENT_NAMES,
     compute_factor_and_argument,
@@ -43,11 +48,6 @@ from navsense.environment.current.base import (
     rotate_heading,
     to_world_axes,
 )
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternion, Times, Vector, Vectors
-from navsense.validation import check_number
 
 NODE_SPACING = 64.0
 """Time between the nodes of a harmonic sum (s)."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray, Vectors
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray, Vectors
 
 LEAF_SIZE, MAX_SAH_DEPTH = 4, 48
 """Largest number of triangles in a leaf; depth from which a list is split in the middle."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray
 
 LOWER, UPPER, NO_CELL = 0, 1, -1
 """The triangle south-east of a cell's diagonal, the one north-west of it, and no cell."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from navsense.typing import FloatArray, Vectors
+from navsense.core.typing import FloatArray, Vectors
 
 MIN_SIZE, MAX_DISTANCE = 1e-9, 1e9
 """Smallest size of a shape and largest coordinate of its points (m)."""

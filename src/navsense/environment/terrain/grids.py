@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, parse_decimal, read_bytes
+from navsense.core.typing import FloatArray
 from navsense.environment.terrain.base import MAX_DISTANCE
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, parse_decimal, read_bytes
-from navsense.typing import FloatArray
 
 GRID_SUFFIXES = (".asc", ".grd", ".txt", ".xyz", ".dat", ".csv")
 """Suffixes of text grids."""

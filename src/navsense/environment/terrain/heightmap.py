@@ -26,6 +26,9 @@ from typing import Self
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, IntArray, Vector, Vectors
 from navsense.environment.terrain._grid_traversal import (
     NO_CELL,
     clearance,
@@ -37,9 +40,6 @@ from navsense.environment.terrain._grid_traversal import (
 from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
 from navsense.environment.terrain.grids import GRID_SUFFIXES, read_grid
 from navsense.environment.terrain.png_reader import read_png
-from navsense.errors import FieldError, Where
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, IntArray, Vector, Vectors
 
 LEVEL_SHIFT = 3
 """Blocks of a level are 2^3 = 8 times as wide as those of the level below, the fastest of 2, 3 and 4."""

@@ -14,12 +14,12 @@ from typing import Self
 
 import numpy as np
 
+from navsense.core.errors import FieldError, Where
+from navsense.core.kernels import kernel
+from navsense.core.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
 from navsense.environment.terrain import _bvh
 from navsense.environment.terrain.base import MAX_DISTANCE
 from navsense.environment.terrain.mesh_files import read_mesh
-from navsense.errors import FieldError, Where
-from navsense.kernels import kernel
-from navsense.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
 
 _MARGIN = 2.0**-40
 """Margin of the boxes, relative to the largest coordinate of the mesh."""

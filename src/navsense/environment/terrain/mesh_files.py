@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, read_bytes
-from navsense.typing import FloatArray
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, read_bytes
+from navsense.core.typing import FloatArray
 
 MAX_MESH_BYTES = 1024 * 1024 * 1024
 """Largest size of a mesh file: about four million triangles in text, twenty million in binary."""

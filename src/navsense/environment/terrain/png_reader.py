@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.errors import FieldError, Where
-from navsense.inputs import FileKind, read_bytes
-from navsense.kernels import kernel
-from navsense.typing import AnyArray, ByteArray
+from navsense.core.errors import FieldError, Where
+from navsense.core.inputs import FileKind, read_bytes
+from navsense.core.kernels import kernel
+from navsense.core.typing import AnyArray, ByteArray
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Vector, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Vector, Vectors
-from navsense.validation import check_number
 
 
 @kernel

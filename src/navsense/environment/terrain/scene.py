@@ -21,13 +21,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.pose import IDENTITY, Pose
+from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.terrain.base import Shape
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.pose import IDENTITY, Pose
-from navsense.rotation import cross, multiply, rotate
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 
 NO_BODY = -1
 """Body index of a ray without a hit."""

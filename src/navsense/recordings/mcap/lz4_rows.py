@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.kernels import INTERPRETED, kernel
+from navsense.core.kernels import INTERPRETED, kernel
+from navsense.core.typing import AnyArray, ByteArray, IntArray
 from navsense.messages.cdr import FieldOffset, make_row_dtype
-from navsense.typing import AnyArray, ByteArray, IntArray
 
 MASK = 0xFFFFFFFF
 

@@ -17,9 +17,10 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from navsense import atomic
-from navsense.errors import RecordingError, Where
-from navsense.kernels import INTERPRETED, kernel
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, Where
+from navsense.core.kernels import INTERPRETED, kernel
+from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -36,7 +37,6 @@ from navsense.recordings.channels import (
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEAD, PREFIX, WORLD_METADATA, DamagedError
-from navsense.typing import AnyArray, ByteArray, IntArray, WordArray
 
 HEAD_DTYPE = np.dtype(
     {

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from navsense.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
+from navsense.core.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
 
 MAGIC = b"\x89MCAP0\r\n"
 

@@ -10,9 +10,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from navsense import atomic, inputs
-from navsense.atomic import HiddenFolder
-from navsense.errors import RecordingError, Where
+from navsense.core import atomic, inputs
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError, Where
+from navsense.core.text import format_count
 from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import WORLD_KEY
@@ -20,7 +21,6 @@ from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
 from navsense.recordings.world_json import notes_about
-from navsense.text import format_count
 
 UNCHUNKED_BYTES = 2_000_000
 """Size of the new chunks with the messages that are outside chunks."""

@@ -20,10 +20,12 @@ from typing import TypeAlias, cast
 import numpy as np
 import zstandard
 
-from navsense import atomic
-from navsense.errors import RecordingError, Where
-from navsense.faults import list_faults
-from navsense.kernels import kernel
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, Where
+from navsense.core.kernels import kernel
+from navsense.core.series import TimeSlice
+from navsense.core.typing import AnyArray, ByteArray, WordArray
+from navsense.fault_file import list_faults
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
 from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
@@ -52,8 +54,6 @@ from navsense.recordings.mcap.lz4_rows import (
 from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.world_json import world_to_json
-from navsense.series import TimeSlice
-from navsense.typing import AnyArray, ByteArray, WordArray
 
 CHUNK_BYTES = 12_000_000
 """Largest uncompressed size of a chunk, unless the messages of one instant are larger."""

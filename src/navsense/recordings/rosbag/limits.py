@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, BinaryIO, Self
 
-from navsense.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, expansion_problem
+from navsense.core.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, expansion_problem
 
 _LOCK = threading.Lock()
 _originals: list[Callable[[], None]] = []

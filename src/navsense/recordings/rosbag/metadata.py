@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from navsense import inputs
+from navsense.core import inputs
 from navsense.recordings.mcap.records import DamagedError
 
 if TYPE_CHECKING:

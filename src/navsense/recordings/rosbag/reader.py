@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from navsense import atomic, inputs
-from navsense.errors import NavsenseError, RecordingError, Where
+from navsense.core import atomic, inputs
+from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
     ROS1,

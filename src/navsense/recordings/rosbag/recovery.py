@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from navsense import inputs
-from navsense.errors import RecordingError, Where
-from navsense.inputs import expansion_problem
+from navsense.core import inputs
+from navsense.core.errors import RecordingError, Where
+from navsense.core.inputs import expansion_problem
 from navsense.recordings.channels import (
     CDR,
     DEFAULT_WORLD_NAME,

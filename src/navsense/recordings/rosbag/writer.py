@@ -17,9 +17,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from navsense import atomic
-from navsense.atomic import HiddenFolder
-from navsense.errors import RecordingError, Where
+from navsense.core import atomic
+from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import TimeSlice
+from navsense.core.typing import ByteArray
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
@@ -31,8 +33,6 @@ from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, check_header, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
-from navsense.series import TimeSlice
-from navsense.typing import ByteArray
 
 if TYPE_CHECKING:
     import sqlite3

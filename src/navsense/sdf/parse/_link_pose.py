@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.pose import Pose
+from navsense.core.pose import Pose
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import apply_pose
 from navsense.sdf.frames import FrameNode, Scope

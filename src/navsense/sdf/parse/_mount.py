@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from navsense.core.errors import Where
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose
+from navsense.core.typing import Quaternion
 from navsense.environment.water import Water
-from navsense.errors import Where
-from navsense.geodesy import Origin
-from navsense.pose import Pose
-from navsense.typing import Quaternion
 
 
 def _no_link(_name: str) -> Quaternion | None:

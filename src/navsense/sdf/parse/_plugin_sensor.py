@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from navsense.errors import SensorError
+from navsense.core.errors import SensorError
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.parse._mount import Mount

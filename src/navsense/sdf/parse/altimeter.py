@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from navsense.inputs import parse_decimal
+from navsense.core.inputs import parse_decimal
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from navsense.errors import NavsenseError, SdfError, SensorError
+from navsense.core.errors import NavsenseError, SdfError, SensorError
+from navsense.core.typing import Vector
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.schema import LEAF
 from navsense.sdf.xml_reader import Element
-from navsense.typing import Vector
 
 Value = TypeVar("Value")
 

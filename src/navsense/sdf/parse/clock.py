@@ -38,7 +38,7 @@ from navsense.clock import (
     per_month,
     per_year,
 )
-from navsense.errors import ClockError, SdfError
+from navsense.core.errors import ClockError, SdfError
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from navsense.core.errors import FieldError, SdfError
+from navsense.core.inputs import add_input
+from navsense.core.pose import Pose
 from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from navsense.errors import FieldError, SdfError
-from navsense.inputs import add_input
-from navsense.pose import Pose
 from navsense.sdf.context import Context
 from navsense.sdf.names import join_names, parse_name
 from navsense.sdf.parse._link_pose import find_pose_in_link

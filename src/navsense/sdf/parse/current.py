@@ -32,6 +32,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from navsense.core.errors import FieldError, SimulationError
+from navsense.core.geodesy import Origin
+from navsense.core.inputs import parse_decimal
+from navsense.core.pose import from_rpy, rotate
+from navsense.core.typing import Vector
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -49,10 +54,6 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
 )
-from navsense.errors import FieldError, SimulationError
-from navsense.geodesy import Origin
-from navsense.inputs import parse_decimal
-from navsense.pose import from_rpy, rotate
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
@@ -76,7 +77,6 @@ from navsense.sdf.schema import (
 from navsense.sdf.search_path import SearchPath
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-from navsense.typing import Vector
 from navsense.world import CurrentTopic
 
 GAUSS_MARKOV_PROCESS = ElementBinding(GaussMarkovProcess, attributes=True, extra_attributes=("stddev",))

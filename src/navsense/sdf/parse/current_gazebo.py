@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from navsense.core.errors import FieldError, SdfError
+from navsense.core.geodesy import Origin
 from navsense.environment.base import UniformField, VectorField
 from navsense.environment.current import GriddedCurrent, StratifiedCurrent
-from navsense.errors import FieldError, SdfError
-from navsense.geodesy import Origin
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import error_at, parse_child_flag

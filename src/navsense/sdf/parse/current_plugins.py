@@ -28,6 +28,8 @@ import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from navsense.core.errors import FieldError, SdfError
+from navsense.core.typing import Vector
 from navsense.environment.base import UniformField, VectorField
 from navsense.environment.current import (
     GaussMarkovCurrent,
@@ -39,7 +41,6 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
-from navsense.errors import FieldError, SdfError
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import error_at, parse_child_number
@@ -57,7 +58,6 @@ from navsense.sdf.schema import (
 )
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-from navsense.typing import Vector
 from navsense.world import CurrentTopic, LayersTopic
 
 PROCESS_TAGS = ("velocity", "horizontal_angle", "vertical_angle")

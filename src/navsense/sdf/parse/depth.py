@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from navsense.core.errors import FieldError, SdfError
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.errors import FieldError, SdfError
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema

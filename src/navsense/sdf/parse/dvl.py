@@ -40,8 +40,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from navsense.errors import SensorError
-from navsense.pose import Pose, conjugate, from_rpy, multiply, normalize
+from navsense.core.errors import SensorError
+from navsense.core.pose import Pose, conjugate, from_rpy, multiply, normalize
+from navsense.core.typing import Quaternion
 from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
@@ -69,7 +70,6 @@ from navsense.sensors.doppler import (
 )
 from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone
-from navsense.typing import Quaternion
 
 BEAM_ANGLES = ("rotation", "tilt")
 """Attributes of a beam that is laid as Gazebo lays it, without their unit."""

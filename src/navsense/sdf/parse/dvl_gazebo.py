@@ -29,9 +29,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
+from navsense.core.pose import conjugate
+from navsense.core.typing import Quaternion
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.pose import conjugate
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse._mount import Mount
@@ -52,7 +53,6 @@ from navsense.sensors.doppler import (
     make_gazebo_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.typing import Quaternion
 
 MAX_RINGS = 10
 """Rings of rays in a beam, at most: 331 rays."""

@@ -17,6 +17,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from navsense.core.errors import FieldError, SdfError
+from navsense.core.geodesy import Origin
+from navsense.core.pose import rotate
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import (
     DEFAULT_GRAVITY,
@@ -29,9 +32,6 @@ from navsense.environment.base import (
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
-from navsense.errors import FieldError, SdfError
-from navsense.geodesy import Origin
-from navsense.pose import rotate
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context

@@ -19,17 +19,17 @@ from __future__ import annotations
 import math
 
 from navsense.clock.base import ClockStep
+from navsense.core.errors import NavsenseError, SensorError
+from navsense.core.inputs import parse_decimal
+from navsense.core.typing import Vector
 from navsense.environment.magnetic import Anomaly
-from navsense.errors import NavsenseError, SensorError
-from navsense.inputs import parse_decimal
-from navsense.noise.faults import Faults
-from navsense.noise.scheduled_faults import MAX_VALUE, ScheduledFault, check_fault
+from navsense.faults.injection import Faults
+from navsense.faults.schedule import MAX_VALUE, ScheduledFault, check_fault
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
-from navsense.typing import Vector
 
 FAULTS_TAG = "navsense:faults"
 

@@ -30,8 +30,10 @@ import math
 from functools import partial
 from typing import Any
 
-from navsense.errors import SdfError
-from navsense.pose import from_rpy, multiply, normalize
+from navsense.core.errors import SdfError
+from navsense.core.pose import from_rpy, multiply, normalize
+from navsense.core.typing import Quaternion
+from navsense.core.validation import MAX_MAGNITUDE
 from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
@@ -43,8 +45,6 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
 from navsense.sensors.imu import NO_ORIGIN
-from navsense.typing import Quaternion
-from navsense.validation import MAX_MAGNITUDE
 
 AXES = {tag: ElementBinding(Imu, parent=tag) for tag in ("angular_velocity", "linear_acceleration")}
 IMU = ElementBinding(

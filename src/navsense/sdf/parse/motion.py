@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from navsense.errors import MotionError
-from navsense.inputs import parse_decimal
+from navsense.core.errors import MotionError
+from navsense.core.inputs import parse_decimal
+from navsense.core.pose import Pose
 from navsense.motion.base import Motion
-from navsense.pose import Pose
 from navsense.sdf.context import Context
 from navsense.sdf.frames import Scope
 from navsense.sdf.parse.children import error_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
 from navsense.noise.channel import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema

@@ -7,8 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from navsense.errors import SdfError, SensorError
-from navsense.inputs import parse_decimal
+from navsense.core.errors import SdfError, SensorError
+from navsense.core.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context

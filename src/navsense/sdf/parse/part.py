@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
-from navsense.errors import MissingDeviationError, SdfError, SensorError, UnknownNameError
+from navsense.core.errors import MissingDeviationError, SdfError, SensorError, UnknownNameError
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.schema import PART

@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from navsense.errors import SdfError, SensorError
-from navsense.inputs import parse_decimal
+from navsense.core.errors import SdfError, SensorError
+from navsense.core.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding

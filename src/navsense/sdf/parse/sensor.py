@@ -8,9 +8,11 @@ from functools import partial
 from importlib import import_module
 from typing import Protocol
 
+from navsense.core.geodesy import Origin
+from navsense.core.pose import Pose, multiply, normalize
+from navsense.core.ticks import MAX_RATE, MIN_RATE, step_to_rate
+from navsense.core.typing import Quaternion
 from navsense.environment.water import Water
-from navsense.geodesy import Origin
-from navsense.pose import Pose, multiply, normalize
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
@@ -49,8 +51,6 @@ from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
-from navsense.ticks import MAX_RATE, MIN_RATE, step_to_rate
-from navsense.typing import Quaternion
 from navsense.world import MountedSensor
 
 BlockParser = Callable[[Context, Element | None, Mount], Sensor]

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import math
 
+from navsense.core.errors import FieldError, SensorError
 from navsense.environment.atmosphere import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
-from navsense.errors import FieldError, SensorError
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse._mount import Mount

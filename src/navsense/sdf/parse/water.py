@@ -16,10 +16,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+from navsense.core.errors import FieldError
+from navsense.core.geodesy import Origin
+from navsense.core.inputs import parse_decimal
 from navsense.environment.water import Water
-from navsense.errors import FieldError
-from navsense.geodesy import Origin
-from navsense.inputs import parse_decimal
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import error_at

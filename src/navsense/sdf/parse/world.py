@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from navsense.fidelity import FIDELITIES
+from navsense.core.ticks import MAX_RATE, MIN_RATE
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_choice, parse_child_number
 from navsense.sdf.schema import PHYSICS
 from navsense.sdf.values import invalid_value, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
-from navsense.ticks import MAX_RATE, MIN_RATE
+from navsense.simulation.fidelity import FIDELITIES
 
 MIN_STEP, MAX_STEP = 1.0 / MAX_RATE, 1.0 / MIN_RATE
 """Seconds: the periods of the fastest and the slowest sensor."""

@@ -40,9 +40,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from navsense.errors import SdfError, SensorError
+from navsense.core.errors import SdfError, SensorError
+from navsense.core.pose import Pose, conjugate, rotate
+from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
-from navsense.pose import Pose, conjugate, rotate
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
@@ -68,7 +69,6 @@ from navsense.sensors.doppler import (
     make_dsros_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
-from navsense.typing import Quaternion
 
 AZIMUTH_TAGS = tuple(f"beamAzimuthDeg{i}" for i in (1, 2, 3, 4))
 

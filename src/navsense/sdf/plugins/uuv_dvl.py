@@ -27,9 +27,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from navsense.errors import SdfError
+from navsense.core.errors import SdfError
+from navsense.core.pose import Pose
+from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
-from navsense.pose import Pose
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.parse._mount import Mount
@@ -40,7 +41,6 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range, Sound
-from navsense.typing import Quaternion
 from navsense.world import MountedSensor
 
 BEAM_COUNT = 4

@@ -43,8 +43,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from navsense import inputs
-from navsense.errors import SensorError, UnknownNameError, Where
+from navsense.core import inputs
+from navsense.core.errors import SensorError, UnknownNameError, Where
 from navsense.sensors.catalogue.units import (
     CHANNEL_UNITS,
     ENTRY_NAMES,

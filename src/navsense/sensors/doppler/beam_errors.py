@@ -35,12 +35,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
-from navsense.errors import SensorError
-from navsense.field_metadata import NON_NEGATIVE
-from navsense.kernels import kernel
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NON_NEGATIVE
+from navsense.core.kernels import kernel
+from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sensors.doppler.specification import validate_reals
-from navsense.validation import MAX_MAGNITUDE, validate_types
 
 MIN_STRENGTH: Final = -100.0
 """dB: weaker echoes have the noise of this strength."""

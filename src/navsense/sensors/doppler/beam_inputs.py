@@ -15,11 +15,11 @@ import math
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.kernels import kernel
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Quaternions, Vector, Vectors
 from navsense.sensors.plausibility import check_minimum, check_values
 from navsense.sensors.user_arrays import check_rows
-from navsense.typing import FloatArray, Quaternion, Quaternions, Vector, Vectors
 
 UNIT_TOLERANCE = 1e-6
 """Tolerance of the length of an attitude."""

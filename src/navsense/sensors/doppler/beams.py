@@ -31,12 +31,12 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.pose import from_rpy, multiply, normalize, rotate
+from navsense.core.errors import SensorError
+from navsense.core.pose import from_rpy, multiply, normalize, rotate
+from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
+from navsense.core.validation import validate_types
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.range import Cone, Fan
-from navsense.typing import FloatArray, Quaternion, Vector, Vectors
-from navsense.validation import validate_types
 
 MIN_BEAMS, MAX_BEAMS = 3, 16
 

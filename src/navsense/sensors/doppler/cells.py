@@ -38,8 +38,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
-from navsense.kernels import kernel
 from navsense.motion.base import MotionBlock
 from navsense.sensors.doppler.beams import Beams
 from navsense.sensors.doppler.echoes import Fields, get_surface_height
@@ -51,7 +52,6 @@ from navsense.sensors.doppler.water import (
     get_forward_cosines,
     sample_water_velocity,
 )
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
 
 MAX_CELLS = 255
 """Largest number of cells that messages and formats can hold."""

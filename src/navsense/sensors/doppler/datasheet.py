@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from navsense.errors import MissingDeviationError
+from navsense.core.errors import MissingDeviationError
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.part_noise import make_noise, to_stddev
 from navsense.sensors.doppler.beam_errors import DopplerTrack

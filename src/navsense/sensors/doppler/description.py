@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from navsense.core.typing import Vector
 from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
 from navsense.sensors.doppler.echoes import SOUND_SPEED
 from navsense.sensors.doppler.long_term_filter import LongTermFilter
 from navsense.sensors.doppler.water import WaterMassLayer
-from navsense.typing import Vector
 
 WEIGHTING_TEXTS = {
     BeamWeighting.PLANE: "along its axis to the plane through the hits",

@@ -43,15 +43,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from navsense import pose
+from navsense.core import pose
+from navsense.core.kernels import kernel
+from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.environment.terrain.scene import ray_error
-from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.rotation import cross, multiply, rotate
 from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
-from navsense.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 
 Fields: TypeAlias = tuple[Any, ...]
 """Fields of a `NamedTuple`. Python passes plain tuples: Numba needs 4 us to find the type of a `NamedTuple`."""

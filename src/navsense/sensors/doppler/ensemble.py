@@ -37,13 +37,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.kernels import kernel
-from navsense.noise.scheduled_faults import OFFSET_SUFFIX
-from navsense.rotation import multiply, rotate
+from navsense.core.kernels import kernel
+from navsense.core.rotation import multiply, rotate
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
+from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL, compute_lock_probability, compute_noise_factor
 from navsense.sensors.doppler.echoes import Fields
 from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
 
 BEAM, INSTRUMENT, SHIP, EARTH = range(4)
 """Coordinate systems; the numbers are those of `ds_sensor_msgs/Adcp`."""

@@ -23,11 +23,11 @@ from typing import Final
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.kernels import kernel
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Times, Vectors
+from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.sensors.doppler.solution import invert_symmetric
-from navsense.typing import FloatArray, Times, Vectors
-from navsense.validation import MAX_MAGNITUDE, validate_types
 
 FILTER_COUNT: Final = 2
 """Filters: over the bottom, through the water."""

@@ -45,10 +45,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.kernels import kernel
-from navsense.noise.scheduled_faults import OFFSET_SUFFIX
-from navsense.random_streams import RandomProcess
-from navsense.rotation import rotate
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.rotation import rotate
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
+from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.sensors.doppler.beam_errors import (
     DopplerTrack,
     compute_lock_probability,
@@ -64,7 +65,6 @@ from navsense.sensors.doppler.solution import (
     compute_error_velocity,
     solve_velocity,
 )
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 
 NEVER, ALWAYS, BEST, FALLBACK = range(4)
 """Track modes, in the order of `TrackMode`."""

@@ -28,10 +28,10 @@ from __future__ import annotations
 
 import math
 
-from navsense.kernels import kernel
-from navsense.rotation import rotate
+from navsense.core.kernels import kernel
+from navsense.core.rotation import rotate
+from navsense.core.typing import BoolArray, FloatArray, Vectors
 from navsense.sensors.doppler.beams import MIN_DETERMINANT
-from navsense.typing import BoolArray, FloatArray, Vectors
 
 _MIN_SPREAD = 1e-12
 """Smallest determinant of the horizontal spread of the hits, of trace 1: in line to a millionth."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from navsense.errors import SensorError
-from navsense.pose import Pose
+from navsense.core.errors import SensorError
+from navsense.core.pose import Pose
+from navsense.core.validation import is_number, validate_types
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.range import Sound
-from navsense.validation import is_number, validate_types
 
 X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
 """Azimuths (degrees) of four beams between the sensor's axes: an X."""

@@ -30,15 +30,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from navsense.core.errors import SensorError
+from navsense.core.kernels import kernel
+from navsense.core.rotation import rotate
+from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
-from navsense.errors import SensorError
-from navsense.kernels import kernel
 from navsense.motion.base import Motion, MotionBlock
-from navsense.rotation import rotate
 from navsense.sensors.doppler.beams import Beams
 from navsense.sensors.doppler.echoes import Fields, SensorMotion, compute_transducer_velocity, get_surface_height
-from navsense.typing import FloatArray, Quaternions, Times, Vectors
-from navsense.validation import validate_types
 
 MAX_SAMPLES = 1000
 """Largest number of samples of the current along one beam."""

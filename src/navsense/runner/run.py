@@ -12,23 +12,24 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense import fidelity as fidelities
-from navsense import inputs, recordings
-from navsense.buffering import buffer_slices
-from navsense.errors import SimulationError
+from navsense import recordings
+from navsense.core import inputs
+from navsense.core.errors import SimulationError
+from navsense.core.names import NameDict, resolve_name
+from navsense.core.random_streams import check_run
+from navsense.core.series import Current, Reading, TimeSlice, Truth
+from navsense.core.ticks import make_ticks
+from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
-from navsense.names import NameDict, resolve_name
-from navsense.random_streams import check_run
-from navsense.real_time import RealTimeLimiter
 from navsense.recordings.base import to_path
 from navsense.recordings.recorded_motion import load_motion
-from navsense.run_arrays import BackgroundWorker, RunArrays, check_memory
-from navsense.sensor_run import compute_ideal
-from navsense.series import Current, Reading, TimeSlice, Truth
-from navsense.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
-from navsense.ticks import make_ticks
-from navsense.typing import Times
+from navsense.simulation import fidelity as fidelities
+from navsense.simulation.buffering import buffer_slices
+from navsense.simulation.real_time import RealTimeLimiter
+from navsense.simulation.run_arrays import BackgroundWorker, RunArrays, check_memory
+from navsense.simulation.sensor_run import compute_ideal
+from navsense.simulation.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
 from navsense.world import World
 
 MotionGiven = Motion | str | os.PathLike[str]

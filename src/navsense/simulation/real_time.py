@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable
 
-from navsense.errors import SimulationError
+from navsense.core.errors import SimulationError
 
 WALL_STEP = 0.05
 """Wall time (s) from one slab to the next."""

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from navsense.errors import SimulationError
+from navsense.core.errors import SimulationError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -66,7 +66,7 @@ def load_numba() -> tuple[Any, Any]:
             warnings.filterwarnings("error", "Environment variable", RuntimeWarning)
             from numba import njit
 
-            from navsense.kernel_cache import enable_cache
+            from navsense.core.kernel_cache import enable_cache
     except (ImportError, MemoryError, OSError, RuntimeError, RuntimeWarning, ValueError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         named = re.search(r"NUMBA_\w+", str(error))

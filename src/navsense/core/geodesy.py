@@ -24,9 +24,9 @@ from functools import cached_property
 
 import numpy as np
 
-from navsense.errors import FieldError
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternion, Vector, Vectors
+from navsense.core.errors import FieldError
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
 
 SEMI_MAJOR = 6378137.0
 """a, m (WGS-84, defining)."""

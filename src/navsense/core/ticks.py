@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.errors import SimulationError
-from navsense.typing import IntArray, Times
+from navsense.core.errors import SimulationError
+from navsense.core.typing import IntArray, Times
 
 MIN_RATE, MAX_RATE = 0.001, 1e7
 """Rates (Hz) that a sensor can have."""

@@ -14,7 +14,7 @@
     array = "angular_velocity"
     value = [0.0, 0.0, 0.01]         # SI, one number or one an axis
 
-Kinds are those of `navsense.noise.scheduled_faults` for a sensor, `step` (s) for a clock, `magnetic_anomaly` (T, along
+Kinds are those of `navsense.faults.schedule` for a sensor, `step` (s) for a clock, `magnetic_anomaly` (T, along
 the world's axes) for the world; they are added to what the world has.
 """
 
@@ -26,14 +26,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from navsense import inputs
 from navsense.clock.base import ClockStep
+from navsense.core import inputs
+from navsense.core.errors import NavsenseError, SimulationError, Where
+from navsense.core.names import resolve_name
+from navsense.core.text import format_count
 from navsense.environment.base import FieldSum
 from navsense.environment.magnetic import Anomaly
-from navsense.errors import NavsenseError, SimulationError, Where
-from navsense.names import resolve_name
-from navsense.noise.scheduled_faults import ScheduledFault, check_fault
-from navsense.text import format_count
+from navsense.faults.schedule import ScheduledFault, check_fault
 from navsense.world import MountedSensor, World
 
 WORLD_NAME = "world"

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from navsense.errors import NavsenseError, SensorError, Where
+from navsense.core.errors import NavsenseError, SensorError, Where
 
 _TYPE_NAMES = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
 

@@ -21,10 +21,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.field_metadata import NON_NEGATIVE, NOT_IN_FILE
-from navsense.kernels import kernel
-from navsense.noise.scheduled_faults import (
+from navsense.core.errors import SensorError
+from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE
+from navsense.core.kernels import kernel
+from navsense.core.random_streams import RandomProcess
+from navsense.core.series import FAULT_BITS
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray
+from navsense.core.validation import check_number, validate_types
+from navsense.faults.schedule import (
     MAX_VALUE,
     EmissionMask,
     FaultSchedule,
@@ -32,11 +37,6 @@ from navsense.noise.scheduled_faults import (
     apply_offsets,
     find_rows_of_kind,
 )
-from navsense.random_streams import RandomProcess
-from navsense.series import FAULT_BITS
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray
-from navsense.validation import check_number, validate_types
 
 RANDOM_KINDS = ("dropout", "stuck")
 """Kinds of random faults."""

@@ -29,12 +29,12 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.errors import SensorError, Where
-from navsense.field_metadata import NOT_IN_FILE
-from navsense.series import FAULT_BITS
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, BoolArray, FloatArray, Times
-from navsense.validation import validate_types
+from navsense.core.errors import SensorError, Where
+from navsense.core.field_metadata import NOT_IN_FILE
+from navsense.core.series import FAULT_BITS
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, Times
+from navsense.core.validation import validate_types
 
 ADDITIVE_KINDS = ("bias", "spike")
 """Kinds that add a value to an array."""

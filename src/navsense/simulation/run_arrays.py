@@ -11,13 +11,13 @@ from typing import ParamSpec, Self
 
 import numpy as np
 
-from navsense.errors import SimulationError
-from navsense.sensor_run import SensorBlock
+from navsense.core.errors import SimulationError
+from navsense.core.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_read_only
+from navsense.core.ticks import Ticks, count_samples
+from navsense.core.typing import AnyArray
 from navsense.sensors.base import get_flags
-from navsense.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_read_only
-from navsense.session import Session
-from navsense.ticks import Ticks, count_samples
-from navsense.typing import AnyArray
+from navsense.simulation.sensor_run import SensorBlock
+from navsense.simulation.session import Session
 from navsense.world import MountedSensor
 
 Arguments = ParamSpec("Arguments")

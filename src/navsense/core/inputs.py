@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from navsense.errors import NavsenseError, Where
+from navsense.core.errors import NavsenseError, Where
 
 MAX_FILE_SIZE = 512 * 1024 * 1024
 """Largest size (bytes) of a table of numbers: some ten million rows."""

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from navsense.kernels import kernel
-from navsense.typing import FloatArray, Quaternions
+from navsense.core.kernels import kernel
+from navsense.core.typing import FloatArray, Quaternions
 
 
 def rotate_python(

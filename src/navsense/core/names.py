@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from navsense.errors import UnknownNameError, Where
+from navsense.core.errors import UnknownNameError, Where
 
 Value = TypeVar("Value")
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from navsense.errors import ClockError, UnknownNameError
-from navsense.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
+from navsense.core.errors import ClockError, UnknownNameError
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
 
 NANOSECONDS = 1e9
 

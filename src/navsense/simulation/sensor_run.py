@@ -9,26 +9,26 @@ from types import MappingProxyType
 import numpy as np
 
 from navsense.clock import ArrivalQueue, Clock, ClockRealisation, Stamps
+from navsense.core.errors import FieldError, MotionError, SensorError, SimulationError, Where
+from navsense.core.pose import Pose
+from navsense.core.random_streams import Draws
+from navsense.core.series import Reading, make_read_only
+from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.errors import FieldError, MotionError, SensorError, SimulationError, Where
-from navsense.motion.base import Motion
-from navsense.motion.derived import attach
-from navsense.motion.stationary import Stationary
-from navsense.noise.faults import apply_faults, init_faults
-from navsense.noise.scheduled_faults import (
+from navsense.faults.injection import apply_faults, init_faults
+from navsense.faults.schedule import (
     EmissionMask,
     UsesBottomEchoes,
     compute_source_offsets,
     list_source_arrays,
 )
-from navsense.pose import Pose
-from navsense.random_streams import Draws
+from navsense.motion.base import Motion
+from navsense.motion.derived import attach
+from navsense.motion.stationary import Stationary
 from navsense.sensors.base import Measurement, UsesRayCasting, get_flags, repeat_rows
-from navsense.series import Reading, make_read_only
-from navsense.ticks import Ticks
-from navsense.typing import AnyArray, FloatArray
 from navsense.world import Link, Model, MountedSensor, Solid, World
 
 Motions = Mapping[str, Motion]

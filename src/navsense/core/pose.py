@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from navsense.errors import SensorError
-from navsense.rotation import multiply_python, rotate_python
-from navsense.typing import Quaternion, Vector
-from navsense.validation import validate_types
+from navsense.core.errors import SensorError
+from navsense.core.rotation import multiply_python, rotate_python
+from navsense.core.typing import Quaternion, Vector
+from navsense.core.validation import validate_types
 
 UNIT_TOLERANCE = 1e-9
 """How far from 1 the length of the quaternion of a `Pose` may be."""
@@ -131,7 +131,7 @@ class Pose:
             if not all(map(math.isfinite, value)):
                 raise SensorError(f"{name} of a pose", value, allowed="must be finite numbers")
         if abs(length - 1.0) > UNIT_TOLERANCE:
-            remedy = "use navsense.pose.normalize"
+            remedy = "use navsense.core.pose.normalize"
             raise SensorError("length of the quaternion of a pose", length, allowed="must be 1", remedy=remedy)
 
     def __matmul__(self, inner: Pose) -> Pose:

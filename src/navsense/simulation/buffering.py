@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from navsense.series import TimeSlice
+from navsense.core.series import TimeSlice
 
 MAX_BUFFERED_SAMPLES = 60_000
 """So many samples of all sensors wait at most, and one window."""

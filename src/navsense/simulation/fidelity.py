@@ -6,7 +6,7 @@ import os
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from navsense.errors import SimulationError
+from navsense.core.errors import SimulationError
 from navsense.world import World
 
 FIDELITIES = ("physical", "classic")

@@ -8,15 +8,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.core.errors import FieldError, SimulationError
+from navsense.core.kernels import INTERPRETED, load_numba
+from navsense.core.random_streams import BLOCK_SAMPLES, check_seed
+from navsense.core.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth, make_read_only
+from navsense.core.ticks import Ticks, check_rate, make_ticks
+from navsense.core.typing import FloatArray, Times, Vector
 from navsense.environment.base import Environment, VectorField
 from navsense.environment.current import realise
 from navsense.environment.current.base import list_random_names
-from navsense.errors import FieldError, SimulationError
-from navsense.kernels import INTERPRETED, load_numba
 from navsense.motion.base import Motion
 from navsense.motion.derived import is_known_ahead
-from navsense.random_streams import BLOCK_SAMPLES, check_seed
-from navsense.sensor_run import (
+from navsense.sensors.base import UsesRayCasting, uses_current
+from navsense.simulation.sensor_run import (
     NO_LINK_MOTIONS,
     Motions,
     SensorRun,
@@ -31,10 +35,6 @@ from navsense.sensor_run import (
     resolve_motions,
     sensor_motion,
 )
-from navsense.sensors.base import UsesRayCasting, uses_current
-from navsense.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth, make_read_only
-from navsense.ticks import Ticks, check_rate, make_ticks
-from navsense.typing import FloatArray, Times, Vector
 from navsense.world import MountedSensor, World
 
 LONGEST_WINDOW = 30.0

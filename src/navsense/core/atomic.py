@@ -23,8 +23,8 @@ from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from navsense import inputs
-from navsense.errors import RecordingError, Where
+from navsense.core import inputs
+from navsense.core.errors import RecordingError, Where
 
 LOG = logging.getLogger(__name__)
 

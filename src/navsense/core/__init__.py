@@ -1,0 +1,1 @@
+"""Definitions that every other package uses: errors, units, arrays, time, rotations, random streams, files."""

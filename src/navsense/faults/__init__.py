@@ -1,0 +1,1 @@
+"""Fault injection: which faults a sensor has, when they act, and what they do to a sample."""

@@ -1,0 +1,1 @@
+"""Runs that load motions and write recordings: `simulate`, `record`, `live`."""

@@ -1,0 +1,74 @@
+"""`live`: a live run of a world, with motions from arguments or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from navsense.core.errors import SimulationError
+from navsense.core.names import resolve_name
+from navsense.core.random_streams import check_run
+from navsense.motion.driven import DrivenMotion, State
+from navsense.runner.run import MotionGiven, load_motions
+from navsense.sensors.base import get_max_latency
+from navsense.simulation.fidelity import apply_fidelity
+from navsense.simulation.live_run import LiveRun
+from navsense.simulation.session import prepare
+from navsense.world import Model, World
+
+
+def live(
+    world: World,
+    *,
+    seed: int = 0,
+    run: int = 0,
+    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    driven: Mapping[str, State] | Sequence[str] | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+) -> LiveRun:
+    """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
+
+    driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
+    These states supply the missing fields of the first step. A model is driven by its canonical link.
+    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
+    """
+    world = apply_fidelity(world, fidelity)
+    memory = max((get_max_latency(sensor.spec) for sensor in world.sensors), default=0.0)
+    moved: dict[str, DrivenMotion] = {}
+    motions, links = load_motions(world, motion), {}
+    for name, model, link, state in driven_frames(world, driven):
+        moved[name] = DrivenMotion(State(model.pose @ model.link(link).pose) if state is None else state, memory, name)
+        if link == model.canonical_link:
+            motions[model.name] = moved[name]
+        else:
+            links[link] = moved[name]
+    numbers = (check_run(run),)
+    session = prepare(world, None, seed=seed, runs=numbers, motions=motions, links=links, epoch=epoch, live=True)
+    return LiveRun(session, moved)
+
+
+def driven_frames(
+    world: World, driven: Mapping[str, State] | Sequence[str] | None
+) -> Iterator[tuple[str, Model, str, State | None]]:
+    """Yield the name of each driven model or link, its model, the link and its state at t = 0, None for the file's.
+
+    Raises `UnknownNameError`, and `SimulationError` for a static model or one link under two names.
+    """
+    given = (driven,) if isinstance(driven, str) else driven or ()
+    if not isinstance(given, Iterable):
+        allowed, remedy = "must be names of models and links, or their states", 'write driven=["robot"]'
+        raise SimulationError("driven", repr(driven), allowed=allowed, remedy=remedy)
+    links = {link.name: (model, link.name) for model in world.models for link in model.links}
+    models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
+    frames, taken = {**links, **models}, set[str]()
+    for name in given:
+        full = resolve_name(name, (*models, *links), "driven model or link")
+        model, link = frames[full]
+        if link in taken:
+            remedy = "drive it by one name"
+            raise SimulationError("driven", full, allowed=f"is a second name of {link}", remedy=remedy)
+        if model.static:
+            remedy = "set <static> to false in the file"
+            raise SimulationError("driven", full, allowed="must not be part of a static model", remedy=remedy)
+        taken.add(link)
+        yield full, model, link, driven[name] if isinstance(driven, Mapping) else None
