@@ -140,13 +140,13 @@ def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
             contents.discard(Capability.INVALID)
     moving = "robot::base"
     if moving not in found.truth or not np.allclose(
-        found.truth[moving].position, run.truth[moving].position, rtol=1e-9, atol=0.0
+        found.truth[moving].position, run.truth[moving].position, rtol=1e-9, atol=1e-9
     ):
         contents.discard(Capability.TRUTH)
     if (
         found.current is None
         or run.current is None
-        or not np.allclose(found.current.velocity, run.current.velocity, rtol=1e-9, atol=0.0)
+        or not np.allclose(found.current.velocity, run.current.velocity, rtol=1e-9, atol=1e-9)
     ):
         contents.discard(Capability.CURRENT)
     if found.metadata.get("faults") != list_faults(run.session.world):
