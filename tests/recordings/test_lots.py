@@ -128,7 +128,7 @@ def test_every_message_is_there_in_its_order(recorded: Path) -> None:
     }
     with open_messages(recorded) as source:
         assert isinstance(source, McapReader)
-        assert source.count_messages() == sum(map(len, singly.values()))
+        assert source.count_messages(from_data=True).total == sum(map(len, singly.values()))
         few = {"/clock", "/tf"}
         assert flatten_batches(source.read_batches(few)).keys() == few
 

@@ -175,4 +175,4 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
         raise FieldError(error.what, error.value, allowed=allowed, where=where, remedy=error.remedy) from error
     times = found.stamp if "Stamped" in message_type else found.log_time
     begin = int(times[0]) if start is None else round(start * 1e9)
-    return (times - begin) * 1e-9, found.values
+    return np.asarray((times - begin) * 1e-9, dtype=np.float64), found.values
