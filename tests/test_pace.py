@@ -59,7 +59,8 @@ def test_a_speed_that_is_none_is_refused(speed: object, tmp_path: Path) -> None:
 
 def test_what_is_recorded_does_not_depend_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("navsense.runner.run.RealTimeLimiter", lambda speed: RealTimeLimiter(speed, sleep=slept.append))
+    limiter = "navsense.runner.run.RealTimeLimiter"
+    monkeypatch.setattr(limiter, lambda speed: RealTimeLimiter(speed, sleep=slept.append))
     world = example_world(("imu", Imu()))
     whole = ns.record(world, tmp_path / "whole.npz", 1.0, seed=3)
     held = ns.record(world, tmp_path / "held.npz", 1.0, seed=3, speed=2.0)

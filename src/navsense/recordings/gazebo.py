@@ -13,7 +13,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.core.series import Reading, TimeSlice, to_nanoseconds
-from navsense.messages.descriptors import encode_descriptor_set
+from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap import records

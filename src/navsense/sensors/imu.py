@@ -198,9 +198,7 @@ class Imu:
             object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
             if not abs(math.hypot(*self.reference) - 1.0) <= UNIT_TOLERANCE:
                 allowed = "must be four numbers w x y z of length 1"
-                raise SensorError(
-                    "reference", self.reference, allowed=allowed, remedy="use navsense.core.pose.normalize"
-                )
+                raise SensorError("reference", self.reference, allowed=allowed, remedy="divide by its length")
         check_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0, 0 for none")
