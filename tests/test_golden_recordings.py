@@ -74,12 +74,12 @@ def stored(path: Path) -> StoredWorld:
         with open_messages(path) as source:
             reader = ReadingAssembler(source)
             assert reader.losses == []
-            return reader.stored
+            return reader.stored_world
     if path.suffix == ".euroc":
         found = world_from_json(read(path.with_suffix(""), "navsense.json")["layout"])
         assert found is not None
         return found
-    return ns.open(path).stored
+    return ns.open(path).stored_world
 
 
 @pytest.mark.requirement("FIL-1")

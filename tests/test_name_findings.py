@@ -119,3 +119,9 @@ def test_every_exception_is_needed(tool: Any) -> None:
     )
     assert set(tool.ALLOWED) <= set(definitions)
     assert all(word.endswith(("ed", "en")) and reason for word, reason in tool.ALLOWED.items())
+
+
+def test_the_package_has_no_such_name(tool: Any) -> None:
+    """Class names are unique; no name is a bare participle or preposition, or has a vague word."""
+    found = tool.find_names(tool.read_sources(tool.PACKAGE))
+    assert [f"{one.section}: {one.name} in {one.definitions[0].path}" for one in found] == []

@@ -9,7 +9,7 @@ Three lists, each with the place of every definition:
 - vague words: a class, module or public function with a word of VAGUE in its name, a function `of`, or `at_...`
 
 Leading underscores do not count. Methods of Python's protocols, as `__enter__`, are not listed. A word is a past
-participle if it ends in -ed or -en, or if it is in IRREGULAR, with a prefix or without; ALLOWED lists the exceptions.
+participle if it ends in -ed or -en, or if it is in IRREGULAR, with a prefix or without. ALLOWED lists the exceptions.
 A use is an attribute, a part of an import, or a name that is no local variable, anywhere in the package with this
 identifier. The count of a name with several definitions is therefore the sum of their uses.
 """
@@ -58,11 +58,14 @@ IRREGULAR = frozenset(
 PREFIX = re.compile(r"^(?:fore|mis|out|over|re|un|under)")
 
 ALLOWED: dict[str, str] = {
+    "at": "`motion.at(t)`, `field.at(position, t)`: the value at a time and place",
+    "between": "`reading.between(first, stop)`: the rows between two indices",
     "open": "a verb",
     "seed": "a noun: the seed of random draws",
+    "shorten": "a verb",
     "whiten": "a verb: multiply by the inverse square root of the covariance",
 }
-"""Names of functions that end in -ed or -en and are no participle -> reason."""
+"""Names of functions that are verbs or nouns, or read well as they are -> reason."""
 
 FUNCTIONS = frozenset(("function", "method", "property"))
 """Kinds of definitions that are functions."""
@@ -107,7 +110,7 @@ def split_words(name: str) -> list[str]:
 def is_bare(name: str) -> bool:
     """Return True if the name of a function is one participle or preposition."""
     word = name.strip("_")
-    return word in PREPOSITIONS or is_participle(word)
+    return word not in ALLOWED and (word in PREPOSITIONS or is_participle(word))
 
 
 def is_vague(definition: Definition) -> bool:

@@ -20,7 +20,7 @@ import pytest
 
 import navsense as ns
 from navsense import cli, recordings
-from navsense.calibration import files as calibration_files
+from navsense.calibration import load as calibration_load
 from navsense.core.errors import RecordingError, UnknownNameError
 from navsense.core.series import Reading, TimeSlice
 from navsense.environment.base import UniformField
@@ -63,7 +63,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400), pytest.mark.requir
 @pytest.fixture(scope="module")
 def world() -> ns.World:
     """Return a robot whose recording has everything that a format can hold."""
-    specs = {"imu": Imu, "imu2": Imu, "dvl": Dvl, "magnetometer": Magnetometer}
+    specs: dict[str, type[Sensor]] = {"imu": Imu, "imu2": Imu, "dvl": Dvl, "magnetometer": Magnetometer}
     world = example_world(*((name, kind.example_spec()) for name, kind in specs.items()))
     imu, second, dvl, magnetometer = world.sensors
     drop = (ScheduledFault("dropout", 0.2, 0.3),)
@@ -116,7 +116,7 @@ def match_rows(found: Reading, known: Reading) -> tuple[np.ndarray, np.ndarray]:
 
 def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
     """Return what a recording of a run holds, of all its sensors."""
-    contents = set(CONTENT)
+    contents: set[Capability] = set(CONTENT)
     for name, known in run.readings.items():
         reading = found.get(name)
         if reading is None:
@@ -157,7 +157,7 @@ def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
 def list_reported(made: ConversionResult) -> set[Capability]:
     """Return the content that a conversion reports as lost."""
     phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
-    reported = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
+    reported: set[Capability] = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
     if any("had no output" in line or "dropped" in line for line in made.losses):
         reported.add(Capability.UNPUBLISHED)
     if any("invalid" in line for line in made.losses):
@@ -184,7 +184,7 @@ def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_other_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
     made = convert(archive, tmp_path / name_of(form))
-    reported = list_reported(made)
+    reported: set[Capability] = list_reported(made)
     assert not reported & form.capabilities
     lost = set(CONTENT) - form.capabilities
     if form.capabilities & {Capability.BIAS} == set():
@@ -356,7 +356,7 @@ def test_a_format_of_another_package_is_found_by_its_suffix(
     assert (tmp_path / "page.html").stat().st_size > 10_000
     with pytest.raises(ns.NavsenseError, match="no poses that a motion could be"):
         load_motion(path)
-    samples = calibration_files.read(path)
+    samples = calibration_load.read(path)
     assert samples.field.shape[1] == 3
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["made.jsonl", "made.mcap", "page.html", "run.jsonl"]
 

@@ -111,7 +111,7 @@ def test_a_specification_is_read_back_with_every_field_written(kind: Any) -> Non
         def check(value: Any) -> None:
             if isinstance(value, dict) and "type" in value and "value" not in value:
                 stored = type_tags.TYPES[value["type"]]
-                assert set(value) == {"type", *stored.stored().values()}
+                assert set(value) == {"type", *stored.field_keys().values()}
                 assert len(value) == 1 + len(dataclasses.fields(stored.kind)) - len(stored.omitted)
             for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
                 check(one)
@@ -357,7 +357,9 @@ def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types
         found = (tmp_path / "r.html").read_text() if command[0] == "report" else printed
         assert found.count("some values of its world cannot be read: unknown type") == 1, command
         assert "update navsense, or install the package that defines the type" in found
-    opaque = [one.name for one in ns.open(folder / "a.npz").stored.world.sensors if isinstance(one.spec, OpaqueSensor)]
+    opaque = [
+        one.name for one in ns.open(folder / "a.npz").stored_world.world.sensors if isinstance(one.spec, OpaqueSensor)
+    ]
     assert len(opaque) == UNKNOWN[tag]
     if tag not in TIMES:
         check_same(ns.open(folder / "a.mcap"), messages)
@@ -407,14 +409,14 @@ def test_a_sensor_of_another_package(
         patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
         check_typed(tmp_path / "b.npz", made)
     del types[kind.type]
-    assert ns.open(tmp_path / "b.npz").stored.notes
+    assert ns.open(tmp_path / "b.npz").stored_world.notes
     register_type(kind)
     check_typed(tmp_path / "b.npz", made)
 
 
 def check_typed(path: Path, made: World) -> None:
     """Assert that a recording gives back the specifications of a world, without a note."""
-    found = ns.open(path).stored
+    found = ns.open(path).stored_world
     assert found.notes == ()
     assert [one.spec for one in found.world.sensors] == [one.spec for one in made.sensors]
 
@@ -452,7 +454,7 @@ def test_a_world_of_another_format(folder: Path, tmp_path: Path, version: int | 
         source.metadata["layout"] = json.dumps(layout)
         reader = ReadingAssembler(source)
         readings = collect(reader.iter_slices())[0]
-    assert [one.startswith(note) for one in reader.stored.notes] == [True]
+    assert [one.startswith(note) for one in reader.stored_world.notes] == [True]
     assert "angular_velocity" in next(iter(readings.values())).arrays
 
 

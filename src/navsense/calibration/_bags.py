@@ -78,7 +78,7 @@ def is_bag(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[MessageReader]:
+def open_bag(path: Path) -> Iterator[MessageReader]:
     """Yield a reader of a bag. Raises `CalibrationError` for a file that is not a bag, is damaged or cannot be read."""
     try:
         with open_messages(resolve_folder(path)) as reader:
@@ -260,7 +260,7 @@ def seconds(stamp: IntArray, since: int) -> Times:
     return (stamp - since) / NANOSECONDS_PER_SECOND
 
 
-def declared(series: TopicValues) -> float:
+def declared_stddev(series: TopicValues) -> float:
     """Return the deviation that a field's covariance declares, its mean over the axes, 0 where it says nothing."""
     variances = series.covariance.reshape(3, 3).diagonal()
     return math.sqrt(float(variances.mean())) if np.isfinite(variances).all() and (variances > 0.0).all() else 0.0
@@ -298,7 +298,7 @@ def attitude_of(
             "its covariance says that it has no orientation", topic.name, where=bag.where, remedy=remedy
         )
     check_stamps(series.stamp, topic.name, bag.where)
-    mount, said, notes = mounted(edges, series.frame, field.frame, mounting, bag.where)
+    mount, said, notes = find_mounting(edges, series.frame, field.frame, mounting, bag.where)
     known, since = unit(series.values, f"topic {topic.name}", bag.where), int(field.stamp[0])
     turns, why = _attitude.interpolate(seconds(series.stamp, since), known, seconds(field.stamp, since))
     said = f"{topic.name} ({topic.type}), {said}"
@@ -306,7 +306,7 @@ def attitude_of(
     return _attitude.AttitudeSeries(turns, why, said, (*notes, *left_out(known, topic.name)))
 
 
-def mounted(
+def find_mounting(
     edges: dict[str, Edge], body: str, sensor: str, mounting: FloatArray | None, where: Where
 ) -> tuple[FloatArray, str, tuple[str, ...]]:
     """Return rotation_bs (4,), who says so, and the note that it is a guess. Raises `CalibrationError` without one."""

@@ -371,7 +371,7 @@ def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep
 
 
 def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
-    with _bags.opened(path) as bag:
+    with _bags.open_bag(path) as bag:
         topic, series, field = _bags.field_of(bag, name)
         rotation = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
     return _FileContents(
@@ -379,7 +379,7 @@ def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
         series.stamp / NANOSECONDS_PER_SECOND,
         rotation,
         unit="T" if topic.type == _bags.MAGNETIC else None,
-        noise=_bags.declared(series),
+        noise=_bags.declared_stddev(series),
         source=f"{topic.name} ({topic.type})",
         notes=(FUSED_NOTE,) if rotation is not None and _bags.IMU in rotation.source else (),
         exact=attitude == "truth",

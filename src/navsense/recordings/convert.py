@@ -159,7 +159,7 @@ def _convert_readings(
             head = replace(reader.header, ros=ros)
             made = _write_slices(*_replace_epoch(head, reader.iter_slices(), epoch), target, source, lost)
             made.losses += reader.losses
-            made.notes = reader.stored.notes
+            made.notes = reader.stored_world.notes
             return made
     loaded = recordings.open(source)
     if run is not None:
@@ -174,7 +174,7 @@ def _convert_readings(
     has_origin = has_place(loaded.metadata.get(WORLD_KEY, {}))
     lost = ConversionLosses(target_format, recording, target, has_origin=has_origin)
     made = _write_slices(*_replace_epoch(recording, loaded.iter_slices(), epoch), target, source, lost)
-    made.notes = loaded.stored.notes
+    made.notes = loaded.stored_world.notes
     return made
 
 

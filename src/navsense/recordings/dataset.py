@@ -77,17 +77,17 @@ class Dataset(Mapping[str, Reading]):
     @property
     def world(self) -> World:
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
-        return self.stored.world
+        return self.stored_world.world
 
     def make_header(self) -> RecordingHeader:
         """Return the header of the recording. Raises `DamagedError` if its metadata is damaged."""
         asked = self.metadata.get("duration_asked")
         duration = float("inf") if asked is None else float(asked)
         head = int(self.metadata["epoch"]), int(self.metadata["seed"]), duration, tuple(self.runs)
-        return RecordingHeader(self.stored.world, *head, topics=self.stored.topics)
+        return RecordingHeader(self.stored_world.world, *head, topics=self.stored_world.topics)
 
     @cached_property
-    def stored(self) -> StoredWorld:
+    def stored_world(self) -> StoredWorld:
         """The world of the recording with its topics and notes. Raises `DamagedError`."""
         layout = self.metadata.get(WORLD_KEY)
         found = None if layout is None else world_from_json(layout)

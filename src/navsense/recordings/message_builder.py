@@ -110,7 +110,7 @@ class MessageBuilder:
         }
         time = stamp.view(np.uint64)
         return [
-            MessageBlock(OutputChannel(self._topics.fixed(STATIC), message, latched=True), time, time, stamp, arrays)
+            MessageBlock(OutputChannel(self._topics.common(STATIC), message, latched=True), time, time, stamp, arrays)
         ]
 
     def build_blocks(self, time_slice: TimeSlice) -> list[MessageBlock]:
@@ -240,7 +240,7 @@ class MessageBuilder:
         time = stamp.view(np.uint64)
         blocks = [
             MessageBlock(
-                self._get_channel(self._topics.fixed(CLOCK), world_topics.make_clock_layout), time, time, stamp, {}
+                self._get_channel(self._topics.common(CLOCK), world_topics.make_clock_layout), time, time, stamp, {}
             )
         ]
         groups: dict[bytes, list[Truth]] = {}
@@ -253,7 +253,7 @@ class MessageBuilder:
         """Return `/tf` of models with the same instants of truth; each such group has a channel."""
         names = [(world_topics.WORLD_FRAME, part.name) for part in parts]
         source = self._get_channel(
-            self._topics.fixed(TRANSFORMS), lambda: world_topics.make_transforms_layout(names), key=repr(names)
+            self._topics.common(TRANSFORMS), lambda: world_topics.make_transforms_layout(names), key=repr(names)
         )
         stamp = parts[0].stamp
         arrays = {

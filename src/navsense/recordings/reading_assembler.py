@@ -370,8 +370,10 @@ class ReadingAssembler:
         layout = parse_stored_world(reader)
         try:
             dataset = world_from_json(layout) if layout else None
-            self.stored = dataset or StoredWorld(infer_world(reader), notes=(format_note(layout),) if layout else ())
-            self.world: World = self.stored.world
+            self.stored_world = dataset or StoredWorld(
+                infer_world(reader), notes=(format_note(layout),) if layout else ()
+            )
+            self.world: World = self.stored_world.world
             runs = [int(run) for run in inputs.parse_json(reader.metadata.get("runs", "[0]"))] or [0]
             epoch = (
                 int(reader.metadata["epoch"])
@@ -382,11 +384,11 @@ class ReadingAssembler:
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, dataset is not None)
-        self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored.topics)
+        self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored_world.topics)
         self._buffers: dict[str, TopicBuffer] = {}
         selected = select_channels(reader.channels)
         channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
-        topics = self.stored.topics or allocate_topics(self.world)
+        topics = self.stored_world.topics or allocate_topics(self.world)
         self._sensors = [
             one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, channels)) is not None
         ]
@@ -401,7 +403,7 @@ class ReadingAssembler:
             else None
         )
         self._layers = self._make_layers_buffer(channels.get(topics.layers)) if topics.layers else None
-        known = IGNORED_TOPICS | {topics.fixed(what) for what in FIXED}
+        known = IGNORED_TOPICS | {topics.common(what) for what in FIXED}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
 

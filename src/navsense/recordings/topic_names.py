@@ -46,7 +46,7 @@ class TopicNames:
         """The topic of the water's velocity at several depths, empty if there is none."""
         return self.names.get((LAYERS,), "")
 
-    def fixed(self, what: str) -> str:
+    def common(self, what: str) -> str:
         """Return the topic of true time (`CLOCK`) or of transforms (`TRANSFORMS`, `STATIC`)."""
         return self.names.get((what,), FIXED[what])
 
@@ -109,7 +109,7 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
     known = stored.names if stored else {}
     used = {*FIXED.values(), *known.values()}
     names: dict[Key, str] = {(what,): known.get((what,), topic) for what, topic in FIXED.items()}
-    for key, topic in _wanted(world, names, used):
+    for key, topic in _preferred_topics(world, names, used):
         free = known.get(key, topic)
         while key not in known and free in used:
             free += "_"
@@ -119,7 +119,7 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
     return TopicNames({key: topic for key, topic in names.items() if truth or key[:2][-1] not in truth_keys})
 
 
-def _wanted(world: World, names: Mapping[Key, str], used: set[str]) -> Iterator[tuple[Key, str]]:
+def _preferred_topics(world: World, names: Mapping[Key, str], used: set[str]) -> Iterator[tuple[Key, str]]:
     """Yield each key and its preferred topic; `names` has the topics of the keys before."""
     for sensor in world.sensors:
         topic = "/" + sensor.topic.strip("/")

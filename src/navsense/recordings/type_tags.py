@@ -95,7 +95,7 @@ class StoredType:
     absent: Mapping[str, Any] = field(default_factory=dict)
     omitted: tuple[str, ...] = ()
 
-    def stored(self) -> dict[str, str]:
+    def field_keys(self) -> dict[str, str]:
         """Return the key in files of each field that files hold."""
         names = (one.name for one in fields(self.kind) if one.init and one.name not in self.omitted)
         return {name: self.keys.get(name, name) for name in names}
@@ -191,7 +191,7 @@ def register_type(
     if not tag or (tag in TYPES and TYPES[tag].kind is not kind):
         raise ValueError(f"type tag {tag!r} of {kind.__name__}: must be a new name")
     stored = StoredType(kind, dict(keys or {}), dict(absent or {}))
-    if is_dataclass(kind) and TYPE in stored.stored().values():
+    if is_dataclass(kind) and TYPE in stored.field_keys().values():
         raise ValueError(f"{kind.__name__} has a field {TYPE!r}; store it under another key with keys=")
     TYPES[tag] = stored
 
@@ -221,7 +221,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_json(one) for one in value]
     tag, stored = _type_of(value)
-    return {TYPE: tag, **{key: to_json(getattr(value, name)) for name, key in stored.stored().items()}}
+    return {TYPE: tag, **{key: to_json(getattr(value, name)) for name, key in stored.field_keys().items()}}
 
 
 def from_json(value: Any) -> Any:
@@ -253,7 +253,7 @@ def from_json(value: Any) -> Any:
 
 def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a value. Raises `UnknownTypeError` for an unknown field, and for a missing one."""
-    names = stored.stored()
+    names = stored.field_keys()
     unknown = sorted(set(value) - {TYPE, *names.values()})
     if unknown:
         raise UnknownTypeError(f"type {tag!r} has the unknown field {unknown[0]!r}")

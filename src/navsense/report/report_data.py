@@ -90,7 +90,7 @@ def _read_arrays(file: Path) -> ReportData:
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
     try:
-        stored = recording.stored
+        stored = recording.stored_world
         world, clocks, notes = stored.world if stored.topics else None, stored.clocks, stored.notes
     except DamagedError as error:
         notes = (str(error),)
@@ -130,9 +130,9 @@ def _read_messages(file: Path) -> ReportData:
         {sensor.name: sensor for sensor in world.sensors},
         select_tracks(world, truth),
         {**metadata, "duration_asked": header.duration if np.isfinite(header.duration) else None},
-        notes=(*reader.stored.notes, *losses),
+        notes=(*reader.stored_world.notes, *losses),
         scheduled_faults=_parse_faults(faults),
-        clocks=reader.stored.clocks,
+        clocks=reader.stored_world.clocks,
         has_recorded_specs=reader.time_base.has_rates,
         stationary_models=find_stationary_models(world),
     )

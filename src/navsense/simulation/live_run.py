@@ -67,7 +67,7 @@ class Step:
 def concatenate_readings(parts: list[Reading]) -> Reading:
     """Return readings of one sensor that follow one another as one."""
 
-    def along(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+    def concatenate(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
         return {name: np.concatenate([pick(part)[name] for part in parts]) for name in pick(parts[0])}
 
     return replace(
@@ -75,11 +75,11 @@ def concatenate_readings(parts: list[Reading]) -> Reading:
         time=make_read_only(np.concatenate([part.time for part in parts])),
         clock_error=np.concatenate([part.clock_error for part in parts]),
         arrivals=None if parts[0].arrivals is None else np.concatenate([part.arrival for part in parts]),
-        arrays=along(lambda part: part.arrays),
-        ideal={name: make_read_only(array) for name, array in along(lambda part: part.ideal).items()},
-        bias=along(lambda part: part.bias),
-        turn_on_bias=along(lambda part: part.turn_on_bias),
-        fault=along(lambda part: part.fault),
+        arrays=concatenate(lambda part: part.arrays),
+        ideal={name: make_read_only(array) for name, array in concatenate(lambda part: part.ideal).items()},
+        bias=concatenate(lambda part: part.bias),
+        turn_on_bias=concatenate(lambda part: part.turn_on_bias),
+        fault=concatenate(lambda part: part.fault),
         valid=np.concatenate([part.valid for part in parts]),
         emitted=np.concatenate([part.emitted for part in parts]),
     )

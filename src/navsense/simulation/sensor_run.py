@@ -317,10 +317,10 @@ def open_sensor_runs(
     read = {sensor.clock for sensor in world.sensors if sensor.clock}
     curves = {(name, run): ClockRealisation(clocks[name], seed, run) for name in read for run in runs}
 
-    def opened(sensor: MountedSensor, run: int) -> SensorRun:
+    def open_run(sensor: MountedSensor, run: int) -> SensorRun:
         if not sensor.clock:
             return SensorRun(sensor, None, seed, run, ahead=ahead)
         curve = curves[sensor.clock, run].copy()
         return SensorRun(sensor, clocks[sensor.clock], seed, run, ahead=ahead, curve=curve)
 
-    return {sensor.name: tuple(opened(sensor, run) for run in runs) for sensor in world.sensors}
+    return {sensor.name: tuple(open_run(sensor, run) for run in runs) for sensor in world.sensors}

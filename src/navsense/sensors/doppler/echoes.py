@@ -119,7 +119,7 @@ class BeamRays(NamedTuple):
     cosines: FloatArray
 
 
-class RayHits(NamedTuple):
+class BeamHits(NamedTuple):
     """Rays of a part of the pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
 
     origin: Vectors
@@ -191,7 +191,7 @@ def _measure_nearest(
     motion, beams, hits, echoes = (
         SensorMotion(*sensor_motion),
         BeamRays(*beam_rays),
-        RayHits(*ray_hits),
+        BeamHits(*ray_hits),
         Echoes(*fields),
     )
     axes, (count, rays) = beams.axes, beams.weights.shape
@@ -219,7 +219,7 @@ def _measure_nearest(
 
 
 @kernel
-def _is_counted(weight: float, cosine: float, hits: RayHits, m: int, limit: float, surface: float) -> bool:
+def _is_counted(weight: float, cosine: float, hits: BeamHits, m: int, limit: float, surface: float) -> bool:
     """Return whether ray m is part of an echo: it has a share, looks ahead and hits a body within a limit (m)."""
     distance = hits.range[m]
     return (
@@ -232,7 +232,7 @@ def _is_counted(weight: float, cosine: float, hits: RayHits, m: int, limit: floa
 
 @kernel
 def _fit_axis_range(
-    weights: FloatArray, cosines: FloatArray, start: int, reach: float, surface: float, hits: RayHits
+    weights: FloatArray, cosines: FloatArray, start: int, reach: float, surface: float, hits: BeamHits
 ) -> tuple[float, float]:
     """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
 
@@ -269,7 +269,7 @@ def _measure_footprint(
     motion, beams, hits, echoes = (
         SensorMotion(*sensor_motion),
         BeamRays(*beam_rays),
-        RayHits(*ray_hits),
+        BeamHits(*ray_hits),
         Echoes(*fields),
     )
     axes, (count, rays) = beams.axes, beams.weights.shape
@@ -326,7 +326,7 @@ def _compute_timing(
 
     All beams transmit together: the echoes that come back first left the bottom first.
     """
-    hits, timing = RayHits(*ray_hits), EchoTiming(*fields)
+    hits, timing = BeamHits(*ray_hits), EchoTiming(*fields)
     for n in range(first, first + hits.range.shape[0] // beams):
         count, total, farthest = 0, 0.0, 0.0
         for m in range((n - first) * beams, (n - first + 1) * beams):
@@ -350,7 +350,7 @@ def _cast_rays(
     maximum_range: float,
     own_hull: bool,
 ) -> Fields:
-    """Return the `RayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for an invalid position."""
+    """Return the `BeamHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for an invalid position."""
     instants = time[part]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
