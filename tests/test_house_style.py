@@ -35,7 +35,7 @@ KERNEL_ARGUMENTS = 12
 """Arguments of a kernel, at most: more are grouped in a `NamedTuple` of arrays."""
 
 LONG_KERNELS: dict[str, str] = {
-    "environment.terrain._grid_traversal._intersect_cell": "called in one place, inside the loop over the cells of a ray",
+    "environment.terrain._grid_traversal._intersect_cell": "called in one place, in the loop over the cells",
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
@@ -440,7 +440,7 @@ def test_reproducible_layers_call_nothing_unrepeatable() -> None:
 
 
 @pytest.mark.parametrize(
-    "core.text",
+    "text",
     [
         "import numpy as np\nnp.exp(x)",
         "import numpy\nnumpy.linalg.inv(x)",
@@ -512,7 +512,7 @@ def test_files_of_users_are_opened_in_one_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "core.text",
+    "text",
     ["open(name)", "path.open('rb')", "path.read_text()", "tomllib.loads(text)", "np.load(name)"]
     + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
 )

@@ -63,7 +63,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400), pytest.mark.requir
 @pytest.fixture(scope="module")
 def world() -> ns.World:
     """Return a robot whose recording has everything that a format can hold."""
-    specs: dict[str, type[Sensor]] = {"imu": Imu, "imu2": Imu, "dvl": Dvl, "magnetometer": Magnetometer}
+    specs: dict[str, Any] = {"imu": Imu, "imu2": Imu, "dvl": Dvl, "magnetometer": Magnetometer}
     world = example_world(*((name, kind.example_spec()) for name, kind in specs.items()))
     imu, second, dvl, magnetometer = world.sensors
     drop = (ScheduledFault("dropout", 0.2, 0.3),)
@@ -157,7 +157,9 @@ def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
 def list_reported(made: ConversionResult) -> set[Capability]:
     """Return the content that a conversion reports as lost."""
     phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
-    reported: set[Capability] = {one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)}
+    reported: set[Capability] = {
+        one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)
+    }
     if any("had no output" in line or "dropped" in line for line in made.losses):
         reported.add(Capability.UNPUBLISHED)
     if any("invalid" in line for line in made.losses):
