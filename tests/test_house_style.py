@@ -548,7 +548,7 @@ def test_kernels_take_few_arguments() -> None:
 def test_files_are_replaced_in_one_place() -> None:
     """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
     found = [(module.name, *call) for module in modules() for call in replacing_calls(module.tree)]
-    problems = [f"{name}:{line} {call}" for name, call, line in found if name != "atomic"]
+    problems = [f"{name}:{line} {call}" for name, call, line in found if name != "core.atomic"]
     assert not problems, report(problems)
     assert found
 
