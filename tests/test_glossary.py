@@ -1,9 +1,18 @@
-"""`docs/glossary.md` is short and sorted."""
+"""`docs/glossary.md` is short and sorted; each parameter of a public spec is documented where it is defined."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import pkgutil
 import re
+import sys
 from pathlib import Path
+
+import pytest
+
+import navsense.environment
+from navsense.sensors import SENSORS
 
 GLOSSARY = Path(__file__).resolve().parent.parent / "docs" / "glossary.md"
 
@@ -14,6 +23,23 @@ LONGEST_MEANING = 20
 """Words of a meaning, at most."""
 
 
+def spec_classes() -> list[type]:
+    """Return the specs of all sensors and the public dataclasses of the environment."""
+    found: list[type] = list(SENSORS)
+    for module in pkgutil.walk_packages(navsense.environment.__path__, "navsense.environment."):
+        if not any(part.startswith("_") for part in module.name.split(".")):
+            made = vars(importlib.import_module(module.name)).values()
+            own = [one for one in made if isinstance(one, type) and one.__module__ == module.name]
+            found += [one for one in own if dataclasses.is_dataclass(one) and not one.__name__.startswith("_")]
+    return found
+
+
+def documented(name: str, text: str) -> bool:
+    """Return whether a docstring contains a parameter, in full or as the first of a group `x_y, _z`."""
+    group = re.sub(r"_[xyz]$", "", name)
+    return re.search(rf"\b{name}\b|\b{group}_x`?, `?_y`?, `?_z\b", text) is not None
+
+
 def test_terms_are_sorted_and_stand_once() -> None:
     terms = [term for term, _ in ROWS]
     assert len(terms) > 50
@@ -22,3 +48,17 @@ def test_terms_are_sorted_and_stand_once() -> None:
 
 def test_meanings_are_short() -> None:
     assert [term for term, meaning in ROWS if len(meaning.split()) > LONGEST_MEANING] == []
+
+
+@pytest.mark.parametrize("spec", spec_classes(), ids=lambda spec: str(spec.__qualname__))
+def test_every_parameter_is_documented(spec: type) -> None:
+    text = f"{spec.__doc__} {sys.modules[spec.__module__].__doc__}"
+    names = [one.name for one in dataclasses.fields(spec) if one.init and not one.name.startswith("_")]
+    assert [name for name in names if not documented(name, text)] == []
+
+
+def test_an_undocumented_parameter_is_found() -> None:
+    assert documented("rate", "rate: samples per second")
+    assert documented("field_y", "`field_x`, `_y`, `_z`: the noise of each axis")
+    assert not documented("rate", "update_rate: samples per second")
+    assert not documented("field_y", "field_x: the noise of one axis")

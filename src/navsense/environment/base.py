@@ -42,7 +42,7 @@ def _tile(vector: bytes, count: int) -> Vectors:
 
 @dataclass(frozen=True)
 class UniformField:
-    """A field that is constant in space and time."""
+    """A field that is constant in space and time: `value_w` (3,), world frame."""
 
     value_w: Vector
 

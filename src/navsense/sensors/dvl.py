@@ -142,6 +142,7 @@ class Dvl:
     error_velocity_limit: m/s, above which a solution is rejected.
     dropout_probability: of a beam, in each ping.
     reacquisition_time: s without lock after a loss.
+    transducer: pistons or a phased array.
     propagation, processing_time: whether sound needs time, and s from the last echo to the reading.
     long_term: filter of the long-term velocity, or None.
     reference: rotation (w, x, y, z) from the sensor's frame to the axes of the velocities.

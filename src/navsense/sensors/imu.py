@@ -157,17 +157,21 @@ class ImuState(NamedTuple):
 
 @dataclass(frozen=True)
 class Imu:
-    """Data sheet of an IMU: the noise of each axis of the sensor's frame, rad/s and m/s^2, and what comes before it.
+    """Specification of an IMU. Raises `SensorError` for invalid values.
 
-    `orientation` false leaves the orientation out of the reading. `reference` is the rotation (w x y z) that takes
-    coordinates of the orientation's reference frame to world coordinates; None is the sensor's own frame at t = 0.
-
-    `averaged`: tick k gives the mean over the interval that ends with it, as increments whose sums are the motion;
-    tick 0, which no interval precedes, is not emitted and holds the value at the instant. `bandwidth` (Hz, 0 for none)
-    is that of a Butterworth low-pass of second order. `vibration` are lines felt beside the motion. A misalignment is
-    six small angles (rad) xy xz yx yz zx zy, row by row, of M in I + M: xy is how much of y the x axis sees.
-    `g_sensitivity` is nine numbers (rad/s per m/s^2), row by row: what specific force adds to the angular velocity.
-    `earth_rotation` lets the earth turn, in a world that stands on it. Raises `SensorError`.
+    angular_velocity_x, angular_velocity_y, angular_velocity_z: noise of each axis of the sensor frame, rad/s.
+    linear_acceleration_x, linear_acceleration_y, linear_acceleration_z: noise of each axis of the sensor frame, m/s^2.
+    orientation: false for a reading without orientation.
+    reference: rotation (w x y z) from the reference frame of the orientation to the world frame. None: the reference
+        frame is the sensor frame at t = 0.
+    averaged: sample k is the mean over the last sampling interval, so that the sum of the increments is the motion.
+        Sample 0 has no interval; it is not published.
+    bandwidth: cut-off frequency of a second-order Butterworth low-pass, Hz; 0 for none.
+    vibration: spectral lines in addition to the motion.
+    angular_velocity_misalignment, linear_acceleration_misalignment: small angles xy xz yx yz zx zy of M in I + M, rad.
+        The angle xy is the share of y that the x axis measures.
+    g_sensitivity: matrix, row by row, from specific force to an error of the angular velocity, rad/s per m/s^2.
+    earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
     """
 
     angular_velocity_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="angular_velocity"))

@@ -71,11 +71,12 @@ def _add_iron(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: Fl
 
 @dataclass(frozen=True)
 class Magnetometer:
-    """Data sheet of a magnetometer: the noise of each axis of the sensor's frame, tesla, and what stands around it.
+    """Specification of a magnetometer. Raises `SensorError` for invalid values.
 
-    `hard_iron` (T) is a field fixed to the sensor, `soft_iron` nine numbers, row by row, of the matrix that the world's
-    field is multiplied by, `motor_current` (T/A) the field of the motors' wires: it takes the world's signal
-    "motor_current" (A). Raises `SensorError`.
+    x, y, z: noise of each axis of the sensor frame, T.
+    hard_iron: field fixed to the sensor, sensor frame, T.
+    soft_iron: matrix, row by row, that multiplies the field of the world in the sensor frame.
+    motor_current: field of the motors' wires per ampere, T/A. It multiplies the signal "motor_current" (A).
     """
 
     x: Noise = NEUTRAL

@@ -93,9 +93,10 @@ def _measure_displacement(
 
 @dataclass(frozen=True)
 class NavSat:
-    """Data sheet of a NavSat receiver: noise of position (m) and velocity (m/s), horizontal and vertical.
+    """Specification of a GNSS receiver.
 
-    The horizontal noise is that of each of two axes, east and north.
+    horizontal_position, vertical_position: noise of the position, m. The horizontal noise acts on east and on north.
+    horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
     """
 
     horizontal_position: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="position_sensing"))

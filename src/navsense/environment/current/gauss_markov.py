@@ -177,10 +177,14 @@ def _interpolate(
 class RandomCurrentModel:
     """The parameters of a random current without seed and run. The module docstring has the model.
 
+    name: key of the random stream.
     coefficients: (p, 7), one process per row; names: their names.
+    processes_per_layer: number of processes of each layer.
     depths: (layers,) m.
     rate: nodes per second; linear: true for linear interpolation between nodes.
     turn, sign: horizontal angle from the world's x axis, h = turn + sign a.
+    surface: world height of the water surface, m.
+    outside: rule outside the depths of the layers.
     """
 
     name: str
