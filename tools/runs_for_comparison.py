@@ -42,8 +42,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": ("tests.verification.declared",),
-    "navsense.pose": (),
-    "navsense.ticks": (),
+    "navsense.pose": ("navsense.core.pose",),
+    "navsense.ticks": ("navsense.core.ticks",),
     "navsense.testing": (),
 }
 """Name of a module -> its names in other commits."""

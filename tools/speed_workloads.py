@@ -31,6 +31,8 @@ import numpy as np
 
 RENAMED: dict[str, str] = {
     "navsense.sinks.load.load": "navsense.recordings.open",
+    "navsense.session.prepare": "navsense.simulation.session.prepare",
+    "navsense.cli.cli": "navsense.cli.application.cli",
 }
 """Dotted name in the old tree -> dotted name in the new tree."""
 

@@ -160,8 +160,8 @@ def level(path: Path) -> Path:
         (["alike.csv"], "all readings are alike"),
         (["two.csv"], "2 readings"),
         (["none.csv"], "none.csv table: does not exist"),
-        (["none.mcap"], "none.mcap bag: does not exist; must be a bag of ROS; check the path"),
-        (["."], "is a folder, and no ROS 2 bag"),
+        (["none.mcap"], "none.mcap cannot be read: no such file or directory; check the name"),
+        (["."], "is not a ROS 2 bag"),
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
         (["level.csv", "-o", ""], '--output: ""; must not be empty'),
@@ -272,7 +272,7 @@ def test_readings_that_are_refused_are_drawn(inside: Callable[..., Ended], tmp_p
     pytest.importorskip("matplotlib")
     ended = inside(level(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
     assert ended.returncode == 2
-    assert "wrote p.svg: the readings as they are" in ended.stdout
+    assert "wrote p.svg: the readings without calibration" in ended.stdout
     assert ended.stderr.count("error") == 1
     assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
 

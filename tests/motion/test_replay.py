@@ -203,7 +203,7 @@ def test_a_cubic_has_no_noise(seed: int) -> None:
 def test_a_log_too_short_to_show_its_noise_says_so() -> None:
     short = from_arrays(np.arange(4.0), np.zeros((4, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)))
     assert math.isnan(short.position_noise)
-    assert format_log_noise(short) == " (log not smoothed: too few rows to tell its noise)"
+    assert format_log_noise(short) == " (log not smoothed; too few rows to estimate its noise)"
 
 
 def test_rows_are_not_kept() -> None:

@@ -151,7 +151,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
-        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: what it says of itself"):
+        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: its metadata"):
             read(bag)
 
 

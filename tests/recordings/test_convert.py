@@ -578,7 +578,7 @@ def test_what_cannot_be_read_is_said_and_leaves_all_as_it_was(recorded: Path, tm
         (tmp_path / "other.bag", r"other\.bag is no bag that can be read"),
         (tmp_path / "empty", r"empty is a directory, and no recording; name a file in it"),
         (tmp_path / "missing.mcap", r"missing\.mcap cannot be read: no such file"),
-        (tmp_path / "missing.csv", r"missing\.csv is no recording"),
+        (tmp_path / "missing.csv", r"missing\.csv is not a recording"),
     ]
     for target in (tmp_path / "b.npz", tmp_path / "b.bag"):
         target.write_bytes(b"older")
@@ -647,7 +647,7 @@ def test_the_command_says_what_is_not_carried(
 
     out, err = navsense(recorded / "a.npz", tmp_path / "b.euroc")
     assert out.startswith(f"wrote {tmp_path / 'b'}: ")
-    assert f"not carried: {IMU}: orientation, ideal values" in out.splitlines()
+    assert f"not converted: {IMU}: orientation, ideal values" in out.splitlines()
     assert err == ""
     with pytest.raises(SystemExit, match="2"):
         navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")

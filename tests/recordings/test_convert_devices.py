@@ -116,7 +116,7 @@ def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path
     gone = int((~reading.emitted).sum())
     made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
     assert gone > 0
-    assert (made.count, made.unit) == (int(reading.emitted.sum()), "readings")
+    assert (made.count, made.unit) == (int(reading.emitted.sum()), "reading")
     assert len(nmea.decode(made.path.read_bytes())[0]["altitude"]) == made.count
     assert made.losses == [
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",

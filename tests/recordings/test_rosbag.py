@@ -489,7 +489,7 @@ def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix:
         recordings.open_writer(tmp_path / "none" / f"run{suffix}", head)
     with pytest.raises(RecordingError):
         recordings.open_writer(tmp_path / ("x" * 300 + suffix), head)
-    with pytest.raises(RecordingError, match=r"a ROS bag holds one run.*\.npz"):
+    with pytest.raises(RecordingError, match=r"a recording in \.(bag|db3) holds one run.*\.npz"):
         recordings.open_writer(tmp_path / f"run{suffix}", dataclasses.replace(head, runs=(0, 1)))
     if os.geteuid() != 0:
         (tmp_path / "locked").mkdir(mode=0o500)

@@ -583,7 +583,7 @@ def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path
         (("spherical", "polar"), "dive.sdf:6 <space reference>: polar; must be one of global, spherical, ecef"),
         (("<data>own.csv</data>", ""), "dive.sdf:3 <plugin><data>: missing; must be given"),
         (("own.csv", "no.csv"), "dive.sdf:4 <plugin><data>: no.csv; is not found"),
-        (("altitude_meter", "height"), "column: height; must stand once in the header"),
+        (("altitude_meter", "height"), "column: height; must occur once in the header"),
         (("time>", "clock>"), "<dimensions><clock>; is unknown here"),
         (("x", "x"), "latitude (rad) of a grid: 50"),
     ):

@@ -309,7 +309,7 @@ def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_
     (note,) = load(in_world(TABLE + robot(block(WATER) + other))).notes
     assert note.reason == "a world has one current, and its columns are u, v, none"
     lines = refused(in_world(TABLE + robot(block(WATER) + other.replace("<x>v", "<x>wind"))))
-    assert any("<water_velocity>" in line and "column: wind; must stand once in the header" in line for line in lines)
+    assert any("<water_velocity>" in line and "column: wind; must occur once in the header" in line for line in lines)
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1")
@@ -364,7 +364,7 @@ def test_columns_that_the_table_has_not(refused: Refused, in_world: Text, tmp_pa
     """As in DAVE's files for Gazebo, which have numbers there."""
     sea(tmp_path)
     lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
-    assert any("column: 0.; must stand once in the header" in line for line in lines)
+    assert any("column: 0.; must occur once in the header" in line for line in lines)
 
 
 ROCKS = "".join(

@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense import sdf
 from navsense.core.errors import FieldError
-from navsense.core.pose import Pose, from_rpy
+from navsense.core.pose import Pose, from_rpy, rotate
 from navsense.description import describe
 from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
@@ -324,7 +324,7 @@ def test_a_vehicle_that_rolls_over_a_slope(load: Load, in_world: Text, tmp_path:
     run = ns.simulate(world, 2.0, seed=1)["auv::base::eye"]
     place = ns.simulate(world, 2.0, seed=1, truth_rate=1000.0).truth["auv::base"]
     normal = np.array([0.3, 0.0, 1.0])
-    down = np.array([ns.pose.rotate((q[0], q[1], q[2], q[3]), (0.0, 0.0, -1.0)) for q in place.orientation.tolist()])
+    down = np.array([rotate((q[0], q[1], q[2], q[3]), (0.0, 0.0, -1.0)) for q in place.orientation.tolist()])
     height = (place.position - [0.0, 0.0, -5.0]) @ normal
     assert run["range"] == pytest.approx(-height / (down @ normal), rel=1e-12, abs=0.0)
     assert sdf.load(tmp_path / "dive.sdf").solids[0].pose == Pose((0.0, 0.0, 0.0), from_rpy(0.0, 0.0, 0.0))

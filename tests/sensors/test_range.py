@@ -14,7 +14,7 @@ from scipy.integrate import quad
 
 import navsense as ns
 from navsense.core.errors import FieldError, SensorError, Where
-from navsense.core.pose import Pose, from_rpy
+from navsense.core.pose import Pose, from_rpy, rotate
 from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import LazyShape, Shape
@@ -70,12 +70,12 @@ def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
     for j, v in enumerate(np.linspace(-0.02, 0.04, 4)):
         for i, h in enumerate(np.linspace(-0.03, 0.05, 3)):
             q = from_rpy(0.0, -float(v), float(h))
-            assert rays[3 * j + i] == pytest.approx(ns.pose.rotate(q, (1.0, 0.0, 0.0)), abs=1e-15)
+            assert rays[3 * j + i] == pytest.approx(rotate(q, (1.0, 0.0, 0.0)), abs=1e-15)
     assert Fan(1, 0.3, 0.7, 1, 0.1, 0.2).make_rays().tolist() == [[1.0, 0.0, 0.0]]
     assert Fan(1, 0.3, 0.7).width == 0.0
     assert fan.width == pytest.approx(0.08, rel=1e-12, abs=0.0)
     pose = Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0))
-    steepest = max(-ns.pose.rotate(pose.rotation, (ray[0], ray[1], ray[2]))[2] for ray in rays.tolist())
+    steepest = max(-rotate(pose.rotation, (ray[0], ray[1], ray[2]))[2] for ray in rays.tolist())
     assert read(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
 
 

@@ -122,7 +122,7 @@ def read(
     """
     path = Path(path)
     mounting_quaternion = _mounting_quaternion(mounting)
-    is_table = path.is_file() and path.suffix.lower() in csv_columns.SUFFIXES
+    is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
     recording_format = None if is_table else format_of_recording(path)
     _check_options(path, recording_format, attitude, mounting, run)
     if path.is_dir() if recording_format is None else recording_format.holds_messages:

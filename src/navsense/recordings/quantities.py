@@ -164,7 +164,7 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
                 topic = fitting[0]
             if topic not in fitting:
                 shown = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
-                allowed = f"must be a topic of Twist or Vector3, which are {', '.join(fitting) or 'none'}"
+                allowed = f"must be a topic of Twist or Vector3: {', '.join(fitting) or 'none'}"
                 raise FieldError(
                     "topic of the current", shown, allowed=allowed, where=where, remedy="name one as topic"
                 )

@@ -41,7 +41,7 @@ def open_bag(path: Path) -> Iterator[CompleteReader]:
     folder = path if is_ros1 else ros2_bag_folder(path)
     if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
         remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
-        raise RecordingError("is a directory, and no bag of ROS 2", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("is not a ROS 2 bag", where=Where(str(path)), remedy=remedy)
     inputs.add_input(folder)
     if not folder.is_dir():
         open_for_reading(folder).close()
