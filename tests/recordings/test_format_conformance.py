@@ -105,7 +105,7 @@ def name_of(recording_format: Format, name: str = "run") -> str:
 
 def has_reader(recording_format: Format) -> bool:
     """Return True if a recording in the format can be opened; the others are only described."""
-    return recording_format.unit != "records" and ".gz.mcap" not in recording_format.suffixes
+    return recording_format.unit != "record" and ".gz.mcap" not in recording_format.suffixes
 
 
 def match_rows(found: Reading, known: Reading) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +199,7 @@ def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_pa
     path = tmp_path / name_of(form)
     header = recordings.build_header(run.session, truth=False)
     slices = list(run.slices())
-    if form.unit == "records":  # an instrument sends its attitude
+    if form.unit == "record":  # an instrument sends its attitude
         slices = [dataclasses.replace(one, truth=run.truth) for one in slices]
     write(path, header, slices)
     if not has_reader(form):
@@ -240,7 +240,7 @@ def check_after_failure(form: Format, path: Path) -> None:
         saved = recover(path)
         found = read_summary(saved.path)
         assert found.entries or form.name == "ROS 1 bag"  # its first chunk was not complete
-    elif form.unit == "records":  # each record stands for itself
+    elif form.unit == "record":  # each record stands for itself
         assert read_summary(path).format == form.name
     else:
         assert not place.exists()
@@ -295,7 +295,7 @@ def test_a_full_disk_is_an_error_with_a_remedy(
         if form.name != "ROS 2 bag":  # SQLite does not tell the cause
             assert "file too large; raise the limit" in str(caught.value)
         assert not [entry for entry in tmp_path.iterdir() if entry.name.startswith(".")]
-        if ".mcap" not in path.name and form.unit != "records" and place.exists():
+        if ".mcap" not in path.name and form.unit != "record" and place.exists():
             assert read_summary(path).entries
     gc.collect()
 
@@ -314,7 +314,7 @@ def test_a_file_of_another_program_is_an_error(
     with pytest.raises(RecordingError) as caught:
         ns.open(path)
     assert str(caught.value).startswith(str(path))
-    if content or form.unit != "records":  # a log without a record is a log
+    if content or form.unit != "record":  # a log without a record is a log
         monkeypatch.setattr(sys, "argv", ["navsense", "info", str(path)])
         with pytest.raises(SystemExit) as end:
             cli.main()

@@ -218,7 +218,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
         FIELD.replace("world", "geodetic"),
         BOX.replace("\n0,0,", "\n0,50,").replace("\n0,1,", "\n0,51,"),
         "<grid> flow.csv",
-        "for a file in degrees, use units="degrees"",
+        'for a file in degrees, use units="degrees"',
     ),
     "record out of order": (
         RECORD,

@@ -148,7 +148,7 @@ class RecordingSummary:
     start, end: true time of the first and last message or row in integer nanoseconds; None without any.
     metadata: texts about the run: `world`, `seed`, `runs` as a JSON list, `duration_asked` in s, ...
     notes: what this version of navsense cannot read of the world.
-    unit: what the counts of the entries are of: "messages", "rows" or "records".
+    unit: what the counts of the entries are of: "message", "row" or "record".
     """
 
     path: str
