@@ -1,4 +1,4 @@
-"""Faults on purpose, from a file of their own: the same world with and without them.
+"""Injected faults from a TOML file: the same world with and without them.
 
     # faults.toml
     [[fault]]

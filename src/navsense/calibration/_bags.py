@@ -298,12 +298,12 @@ def attitude_of(
             "its covariance says that it has no orientation", topic.name, where=bag.where, remedy=remedy
         )
     check_stamps(series.stamp, topic.name, bag.where)
-    mount, said, notes = find_mounting(edges, series.frame, field.frame, mounting, bag.where)
+    mount, origin, notes = find_mounting(edges, series.frame, field.frame, mounting, bag.where)
     known, since = unit(series.values, f"topic {topic.name}", bag.where), int(field.stamp[0])
     turns, why = _attitude.interpolate(seconds(series.stamp, since), known, seconds(field.stamp, since))
-    said = f"{topic.name} ({topic.type}), {said}"
+    origin = f"{topic.name} ({topic.type}), {origin}"
     turns = _attitude.multiply(turns, mount)
-    return _attitude.AttitudeSeries(turns, why, said, (*notes, *left_out(known, topic.name)))
+    return _attitude.AttitudeSeries(turns, why, origin, (*notes, *left_out(known, topic.name)))
 
 
 def find_mounting(

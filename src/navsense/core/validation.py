@@ -22,7 +22,7 @@ from navsense.core.errors import NavsenseError, SensorError, Where
 _TYPE_NAMES = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
 
 _TOP_LEVEL_CLASSES = ("Noise", "Pose")
-"""Classes of which a sheet is made that stand beside `ns.sensors`."""
+"""Classes of fields of a spec that are public outside `ns.sensors`."""
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -206,12 +206,12 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
     readings: dict[str, list[Reading]] = {}
     truths: dict[str, list[Truth]] = {}
     flows: list[Current] = []
-    for slab in time_slices:
-        for name, reading in slab.readings.items():
+    for time_slice in time_slices:
+        for name, reading in time_slice.readings.items():
             readings.setdefault(name, []).append(reading)
-        for name, truth in slab.truth.items():
+        for name, truth in time_slice.truth.items():
             truths.setdefault(name, []).append(truth)
-        flows += [slab.current] if slab.current is not None else []
+        flows += [time_slice.current] if time_slice.current is not None else []
     # Remove the parts of each series when they are joined, so that memory holds only one series twice.
     return (
         {name: join_readings(readings.pop(name)) for name in list(readings)},

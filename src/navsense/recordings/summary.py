@@ -80,10 +80,10 @@ def make_summary(
     path: Path, form: str, times: IntArray, entries: tuple[SummaryEntry, ...], meta: Mapping[str, Any]
 ) -> RecordingSummary:
     """Return what is known of an archive or a table."""
-    said = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
+    shown = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(
-        str(path), form, path.stat().st_size, first, last, entries, said, notes_about(meta.get(WORLD_KEY))
+        str(path), form, path.stat().st_size, first, last, entries, shown, notes_about(meta.get(WORLD_KEY))
     )
 
 

@@ -87,8 +87,8 @@ class Run(Mapping[str, Reading]):
             inputs.collect_inputs(self.session.world.sources),
             recordings.open_writer(path, recordings.build_header(self.session, ros=ros)) as writer,
         ):
-            for slab in self.slices():
-                writer.write(slab)
+            for time_slice in self.slices():
+                writer.write(time_slice)
 
 
 def row_range(time: Times, start: float, end: float) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def simulate(
     check_memory(session)
     stations = session.open_sensor_runs()
     kept = RunArrays(session, lead=() if runs is None else (len(numbers),))
-    with BackgroundWorker() as beside:
+    with BackgroundWorker() as worker:
         for start, end in session.windows():
             for sensor in world.sensors:
                 ticks = make_ticks(start, end, sensor.rate)
@@ -165,14 +165,14 @@ def simulate(
                     continue
                 varied, place = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
                 ideal = compute_ideal(sensor, place, session.environment_of(sensor, 0), ticks)
-                beside.submit(kept.put_ideal, sensor, ticks, 0 if varied else None, ideal)
+                worker.submit(kept.put_ideal, sensor, ticks, 0 if varied else None, ideal)
                 for number, station in enumerate(stations[sensor.name]):
                     if varied and number:
                         ideal = compute_ideal(sensor, place, session.environment_of(sensor, number), ticks)
-                        beside.submit(kept.put_ideal, sensor, ticks, number, ideal)
-                    beside.submit(kept.put_block, sensor, ticks, number, station.measure(ticks, ideal))
-            beside.submit(kept.put_truth, session.truth(start, end))
-            beside.submit(kept.put_current, session.current(start, end))
+                        worker.submit(kept.put_ideal, sensor, ticks, number, ideal)
+                    worker.submit(kept.put_block, sensor, ticks, number, station.measure(ticks, ideal))
+            worker.submit(kept.put_truth, session.truth(start, end))
+            worker.submit(kept.put_current, session.current(start, end))
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
@@ -216,9 +216,9 @@ def buffered_slices(session: Session, pace: RealTimeLimiter | None) -> Iterator[
     if pace is None:
         yield from buffer_slices(session.slices())
         return
-    for slab in session.slices(min(pace.window, LONGEST_WINDOW)):
-        pace.wait(slab.end)
-        yield slab
+    for time_slice in session.slices(min(pace.window, LONGEST_WINDOW)):
+        pace.wait(time_slice.end)
+        yield time_slice
 
 
 @dataclass(frozen=True)
@@ -282,14 +282,14 @@ def record(
         head = recordings.build_header(session, ros=ros)
         opened = [stack.enter_context(recordings.open_writer(target, head)) for target in targets]
         try:
-            for slab in buffered_slices(session, pace):
+            for time_slice in buffered_slices(session, pace):
                 for writer in opened:
-                    writer.write(slab)
-                for name, reading in slab.readings.items():
+                    writer.write(time_slice)
+                for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
                     valid[name] += int(np.count_nonzero(reading.valid & reading.emitted))
                 if progress:
-                    progress(slab.end, session.duration)
+                    progress(time_slice.end, session.duration)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:

@@ -106,13 +106,13 @@ class SearchPath:
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
         """Return where the file may be, each place once."""
         scheme, separator, rest = uri.partition("://")
-        beside = Path(element.path).parent
+        folder_of_file = Path(element.path).parent
         if not separator or (scheme == "file" and rest):
             name = rest if separator else uri
-            return _drop_duplicates([beside / name, *(folder / name for folder in self.folders)])
+            return _drop_duplicates([folder_of_file / name, *(folder / name for folder in self.folders)])
         if scheme in _FOLDER_SCHEMES and rest.strip("/"):
             rest = rest.strip("/")
-            return _drop_duplicates([*(folder / rest for folder in self.list_package_folders()), beside / rest])
+            return _drop_duplicates([*(folder / rest for folder in self.list_package_folders()), folder_of_file / rest])
         allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
         if scheme not in _ONLINE_SCHEMES:
             raise invalid_value(element, uri, allowed, parent=parent, attribute=attribute)

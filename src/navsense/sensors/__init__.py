@@ -23,7 +23,7 @@ from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
 SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl, Adcp)
-"""Every kind of sensor that navsense has; a user's own are handed to `load` beside them."""
+"""All sensors of navsense. `load` takes a user's own in addition."""
 
 __all__ = [
     "SENSORS",

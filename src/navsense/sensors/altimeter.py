@@ -7,7 +7,7 @@
 z and v are position and velocity of the sensor's own point in the world, lever arm included; vertical is the world's z.
 The reference is a fixed height above the world's origin, or the sensor's own height, taken at the start and, where a
 period P is given, anew at the first sample at or after each n P; the errors of a height do not come into it. One that
-is off on purpose is in the heights that are told from it, the other way. The errors of height and velocity are two
+has an injected bias is in the heights that are told from it, the other way. The errors of height and velocity are two
 channels.
 Source: Gazebo's design of an altimeter sensor; gz-sensors' `AltimeterSensor`.
 """
@@ -176,7 +176,7 @@ class Altimeter:
         return NoiseChannels(CHANNELS, (self.vertical_position, self.vertical_velocity))
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return from what heights are told."""
+        """Return the height in the world that the altimeter measures from, m."""
         reference = self.effective_reference
         return (f"reference: {reference if isinstance(reference, ZeroReference) else f'{reference:g} m'}",)
 

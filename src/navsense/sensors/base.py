@@ -111,7 +111,7 @@ def list_signals(spec: Any) -> tuple[str, ...]:
 
 
 def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
-    """Return what a description says of a sheet at a rate (Hz) beside its noise: its own `remarks`, else its fields."""
+    """Return the description of a spec at a rate (Hz) without its noise: its own `remarks`, else its fields."""
     return tuple(spec.describe(rate)) if isinstance(spec, HasDescription) else describe_fields(spec)
 
 
@@ -258,7 +258,7 @@ class HasIndirectNoise(Protocol):
 
 @runtime_checkable
 class HasDescription(Protocol):
-    """A sensor that says of itself what a description holds beside its noise."""
+    """A sensor that describes its parameters other than noise."""
 
     def describe(self, rate: float) -> Sequence[str]:
         """Return the lines about the sheet at a rate (Hz)."""
@@ -267,7 +267,7 @@ class HasDescription(Protocol):
 
 @runtime_checkable
 class HasWarnings(Protocol):
-    """A sensor that knows of itself, or of how it is mounted, what is seldom meant."""
+    """A sensor that reports unusual parameters or mountings as warnings."""
 
     def find_warnings(self, rotation_ws: Quaternion, /) -> Sequence[tuple[str, str]]:
         """Return of what to warn, and why; `rotation_ws` takes the sensor's coordinates to the world's at the start."""

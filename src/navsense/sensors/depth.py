@@ -8,7 +8,7 @@ z is the height of the sensor's own point in the world, p_water and the surface 
 atmosphere over altitude (see `environment.water`, `environment.atmosphere`). What stands in brackets is subtracted
 where the reading is a gauge pressure; `surface_pressure` is what the instrument takes the air's to be. The depth comes
 of the reading as in an instrument: by the water that is `assumed`, so that it is off where the real water is warmer or
-less salt, the latitude is another, or the weather has changed, and with a pressure that is off on purpose. In air it is
+less salt, the latitude is another, or the weather has changed, and with an injected bias of the pressure. In air it is
 negative, by a millimetre or so a metre.
 With `assumed` None the instrument knows the water it is in, and only the pressure's errors count:
 
@@ -107,7 +107,7 @@ class Depth:
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return by what a depth is told, and from where on a gauge tells its pressure."""
+        """Return the depth formula, and the pressure that a gauge subtracts."""
         air = "" if self.assumed is None else f", with {self.surface_pressure:g} Pa at the surface"
         gauge = (f"pressure: gauge, relative to {self.surface_pressure:g} Pa",) if self.gauge else ()
         return (f"depth: by {self._formula_text}{air}", *gauge)

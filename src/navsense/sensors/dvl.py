@@ -229,7 +229,7 @@ class Dvl:
 
     @cached_property
     def _instrument_processes(self) -> tuple[RandomProcess, ...]:
-        """Random processes beside those of the channels."""
+        """Random processes other than those of the noise channels."""
         return ping.list_processes(
             len(self.beams.beams),
             self.bottom,
@@ -317,7 +317,7 @@ class Dvl:
 
     @cached_property
     def _track_limits(self) -> tuple[Fields, Fields]:
-        """The fields of `TrackParameters` of both tracks beside the first."""
+        """The fields of `TrackParameters` of both tracks without the first."""
         bottom, water = (
             (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
             for track in (self.bottom, self.water)

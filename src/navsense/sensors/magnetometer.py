@@ -137,7 +137,7 @@ class Magnetometer:
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the field (n, 3) T at the sensor, in its frame; beside it what its errors depend on.
+        """Return the field (n, 3) T at the sensor, in its frame, and the inputs of its errors.
 
         Raises `FieldError` where the world lacks a signal that they need.
         """

@@ -43,7 +43,7 @@ _LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad
 """Sizes that one's own places can have, with their units."""
 
 EAST_NORTH = ("east", "north")
-"""Metres east and north of the world's origin: beside the outputs, what limits and rounding act on."""
+"""Metres east and north of the world's origin, on which limits and quantisation act."""
 
 NO_ORIGIN = "stands nowhere on earth: a NavSat needs the world's place"
 REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"

@@ -163,7 +163,7 @@ class Cone:
 
 @dataclass(frozen=True)
 class Sound:
-    """That a range is told by sound, and the `speed` (m/s) that is assumed of it; None is right wherever it is.
+    """A range sensor that uses sound. `speed` (m/s) is the assumed speed of sound; None: the true one.
 
     Raises `SensorError`.
     """
@@ -211,7 +211,7 @@ def _apply_limits(
     outside: FloatArray,
     valid: BoolArray,
 ) -> None:
-    """Write what is told of ranges (n,) m: NaN where one, or the true one `before` the errors, is out of limits."""
+    """Write the published ranges (n,) m: NaN if a range, or the true one `before` the errors, is out of limits."""
     for n in range(value.shape[0]):
         side = true_side[n]
         if side == 0.0:

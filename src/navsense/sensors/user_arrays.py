@@ -87,7 +87,7 @@ def apply(
     time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
     goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
     streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
-    the given steps and stationary from the first row. `skip_ideal` names outputs of which no truth is said. With
+    the given steps and stationary from the first row. `skip_ideal` names outputs without an ideal value. With
     `finite`
     false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausibility`).
     """

@@ -18,24 +18,24 @@ MAX_BUFFERED_SECONDS = 0.25
 """Wall time (s) after which a window is handed on once the next one is there."""
 
 
-def buffer_slices(slabs: Iterable[TimeSlice], now: Callable[[], float] = time.monotonic) -> Iterator[TimeSlice]:
-    """Yield the slabs, some made before the first of them is handed on.
+def buffer_slices(time_slices: Iterable[TimeSlice], now: Callable[[], float] = time.monotonic) -> Iterator[TimeSlice]:
+    """Yield time slices in groups: some are computed before the first is yielded.
 
-    What waits is handed on before whatever ends the slabs is raised.
+    The waiting time slices are yielded before an error of the source is raised.
     """
     waiting: list[TimeSlice] = []
-    count, since, source = 0, 0.0, iter(slabs)
+    count, since, source = 0, 0.0, iter(time_slices)
     while True:
         try:
-            slab = next(source, None)
+            time_slice = next(source, None)
         except BaseException:
             yield from waiting
             raise
-        if slab is None:
+        if time_slice is None:
             break
         since = since if waiting else now()
-        waiting.append(slab)
-        count += sum(reading.time.size for reading in slab.readings.values())
+        waiting.append(time_slice)
+        count += sum(reading.time.size for reading in time_slice.readings.values())
         if count >= MAX_BUFFERED_SAMPLES or now() - since >= MAX_BUFFERED_SECONDS:
             yield from waiting
             waiting, count = [], 0

@@ -6,7 +6,7 @@
 
 Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
 its sample instant, so the first step, n = 0, releases the samples at t = 0. Samples that are still under way at
-the last step are never released: a motion that is to be heard to its end has to go on for as long as the latency.
+the last step are never released: a run has to continue for the latency after the last sample that is wanted.
 
 A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
 

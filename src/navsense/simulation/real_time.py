@@ -1,6 +1,6 @@
 """The pace of a run: how many simulated seconds a second of the wall may have, for software that listens to a port.
 
-The n-th slab, which ends at t_n of simulated time, is handed on at wall time T_n::
+The n-th time slice, which ends at t_n of simulated time, is handed on at wall time T_n::
 
     T_1 = when it is made,        T_n >= T_1 + (t_n - t_1) / speed
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from navsense.core.errors import SimulationError
 
 WALL_STEP = 0.05
-"""Wall time (s) from one slab to the next."""
+"""Wall time (s) from one time slice to the next."""
 
 MIN_SPEED = 1e-6
 """Simulated seconds a second of the slowest run: a day of one has less than a sample."""
@@ -38,7 +38,7 @@ class RealTimeLimiter:
         self._origin: float | None = None
 
     def wait(self, end: float) -> None:
-        """Wait until the slab that ends at `end` (s) is due; note by how much (s) the run was `behind` at most."""
+        """Wait until the time slice with the end `end` (s) is due, and update the largest delay `behind` (s)."""
         due = end / self._speed
         if self._origin is None:
             self._origin = self._now() - due

@@ -208,27 +208,27 @@ class SensorRun:
         return SensorBlock(measured, self._stamps.errors(ticks.time), arrival)
 
     def _measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
-        """Return what the sensor makes of a block; what faults do to what it hears is in it."""
+        """Measure a block. Faults of the arrays that others are derived from act before the derivation."""
         spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
         self.state, measured = spec.measure(before, ticks, ideal, draws)
-        heard = list_source_arrays(spec) if faults.scheduled else ()
-        if not heard:
+        source_arrays = list_source_arrays(spec) if faults.scheduled else ()
+        if not source_arrays:
             return measured
-        # Which ticks tell something is known only now, and does not depend on what they tell.
-        told = EmissionMask.from_ticks(
+        # The published ticks are known only after the measurement. They do not depend on the values.
+        mask = EmissionMask.from_ticks(
             ticks, get_flags(measured, len(ticks))["emitted"], self._faults.last_emitted_tick
         )
-        shapes = {output.name: output.shape for output in spec.outputs if output.name in heard}
-        if off := compute_source_offsets(faults.schedule.find_active(told), shapes):
+        shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
+        if off := compute_source_offsets(faults.schedule.find_active(mask), shapes):
             self.state, measured = spec.measure(before, ticks, {**ideal, **off}, draws)
         return measured
 
     def _inject_faults(self, ticks: Ticks, measured: Measurement) -> Measurement:
-        """Return what the faults leave of a block."""
+        """Apply the faults to a block."""
         flags, draws = get_flags(measured, len(ticks)), self._fault_draws.take(len(ticks))
         shown = {**measured.arrays, _VALID: flags["valid"]}
-        heard = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
-        given = (ticks, draws, shown, flags["emitted"], heard)
+        source_arrays = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
+        given = (ticks, draws, shown, flags["emitted"], source_arrays)
         self._faults, arrays, fault = apply_faults(self.sensor.faults, self._faults, *given)
         published = ~fault["dropout"]
         valid = arrays[_VALID] & published

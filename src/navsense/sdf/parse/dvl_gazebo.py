@@ -257,7 +257,7 @@ def _check_water_velocity(context: Context, element: Element) -> None:
 
 
 def _parse_reference(context: Context, element: Element | None) -> Quaternion:
-    """Return the rotation from the sensor's frame to the one in which velocities are told."""
+    """Return the rotation from the sensor's frame to the one of the reported velocities."""
     if element is None:
         return IDENTITY_ROTATION
     context.check(element, FRAME)

@@ -76,10 +76,10 @@ def parse_environment(context: Context, scope: Scope) -> Environment:
     origin = _parse_origin(context, world.find("spherical_coordinates"))
     _warn_about_defaults(context, world)
     magnetic = _parse_magnetic_field(context, world, origin)
-    beside: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
+    local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     return Environment(
         gravity=_parse_gravity(context, world, origin),
-        magnetic_field=FieldSum((magnetic, *beside)) if beside else magnetic,
+        magnetic_field=FieldSum((magnetic, *local_fields)) if local_fields else magnetic,
         origin=origin,
         atmosphere=_parse_atmosphere(context, world.find("atmosphere")),
         water=parse_water(context, world, origin),

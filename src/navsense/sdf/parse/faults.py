@@ -1,4 +1,4 @@
-"""`<navsense:faults>`: of a sensor those by chance and on purpose; of a clock steps; of a world anomalies of its field.
+"""`<navsense:faults>`: random and scheduled ones of a sensor; of a clock steps; of a world anomalies of its field.
 
 <sensor> <navsense:faults>
 <dropout_rate>0.01</dropout_rate> <dropout_duration>0.5</dropout_duration>        begins a second; seconds on average
@@ -65,7 +65,7 @@ def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
 def _parse_scheduled_fault(
     context: Context, element: Element, spec: Sensor, outputs: dict[str, tuple[int, ...]]
 ) -> ScheduledFault:
-    """Return one fault of a sensor on purpose."""
+    """Return one scheduled fault of a sensor."""
     context.check(element, FAULT.schema)
     kind, start, end, value = _parse_fault(element)
     array, period = element.get_attribute("array") or "", parse_attribute_number(element, "period")
@@ -78,7 +78,7 @@ def _parse_scheduled_fault(
 
 
 def parse_clock_steps(context: Context, clock: Element) -> tuple[ClockStep, ...]:
-    """Return the steps of a clock on purpose."""
+    """Return the scheduled steps of a clock."""
     found: list[ClockStep] = []
     for element in _list_faults(context, clock):
         with context.collect_errors():

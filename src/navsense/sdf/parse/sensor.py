@@ -135,8 +135,8 @@ class SensorParser:
             raise invalid_value(child, plugged.link, f"must be one of {known}", parent=element.tag)
         name = join_names(element, link, parse_name(element))
         mount = self._make_mount(parsed, scope, element, name, links[link], Pose())
-        told = reader.parse(self.context, element, mount, others)
-        if told is None:
+        parsed = reader.parse(self.context, element, mount, others)
+        if parsed is None:
             return None
         own = parse_name(element)
         models = tuple(link.split("::")[:-1])
@@ -145,14 +145,14 @@ class SensorParser:
         )
         return MountedSensor(
             name=name,
-            spec=told.spec,
+            spec=parsed.spec,
             model=parsed.model.name,
             link=link,
             rate=self._parse_rate(element, DEFAULT_RATE),
             topic=self._claim_topic(element, topic, name, "sensor_topic"),
-            frame=plugged.link + told.frame_suffix,
+            frame=plugged.link + parsed.frame_suffix,
             where=element.where,
-            is_on=told.is_on,
+            is_on=parsed.is_on,
         )
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
@@ -192,9 +192,9 @@ class SensorParser:
         )
         if plugged.profiler is None:
             return [dvl]
-        beside = name + dsros_dvl.PROFILER_SUFFIX
-        topic = self._claim_topic(plugin, plugged.topic + dsros_dvl.PROFILER_SUFFIX, beside, "topicName")
-        return [dvl, replace(dvl, name=beside, spec=plugged.profiler, topic=topic)]
+        profiler_name = name + dsros_dvl.PROFILER_SUFFIX
+        topic = self._claim_topic(plugin, plugged.topic + dsros_dvl.PROFILER_SUFFIX, profiler_name, "topicName")
+        return [dvl, replace(dvl, name=profiler_name, spec=plugged.profiler, topic=topic)]
 
     def _make_mount(
         self, parsed: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
@@ -280,7 +280,7 @@ class SensorParser:
         found = [child for tag in (kind, *list_aliases(kind)) if (child := element.find(tag)) is not None]
         for other in found[1:]:
             self.context.add_problem(
-                invalid_value(other, "given beside it", f"is another name of <{kind}>; keep one of them")
+                invalid_value(other, "given profiler_name it", f"is another name of <{kind}>; keep one of them")
             )
         if not found and element.get_attribute("type") == "custom" and kind in GAZEBO_BLOCKS.values():
             blocks = ", ".join(f"<{tag}>" for tag, new in GAZEBO_BLOCKS.items() if new == kind)
@@ -320,13 +320,13 @@ class SensorParser:
     def _parse_topic(self, element: Element, link: FrameNode, name: str, kind: str) -> str:
         """Return the given topic, or where there is none or it is taken the default one."""
         models = tuple(link.name.split("::")[:-1])
-        told = (
+        parsed = (
             element.get_attribute("type") or "",
             *(child.tag for child in element.children if child.tag in GAZEBO_BLOCKS),
         )
         sensor, last = (
             name.rpartition("::")[2],
-            next((DEFAULT_TOPIC_ENDINGS[one] for one in told if one in DEFAULT_TOPIC_ENDINGS), kind),
+            next((DEFAULT_TOPIC_ENDINGS[one] for one in parsed if one in DEFAULT_TOPIC_ENDINGS), kind),
         )
         default = normalize_topic(
             make_default_topic(self.world, models, sensor=sensor, link=link.name.rpartition("::")[2], ending=last)

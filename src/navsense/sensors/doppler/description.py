@@ -1,4 +1,4 @@
-"""Lines of the description of a Doppler instrument, beside its noise."""
+"""Lines of the description of a Doppler instrument, without its noise."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def describe_missing_values(figures: Sequence[str]) -> tuple[str, ...]:
 
 
 def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...]:
-    """Describe the errors of pings beside the noise over the bottom."""
+    """Describe the errors of pings other than the noise of bottom track."""
     found = []
     for name, track, shown in (("bottom", bottom, True), ("water", water, False)):
         parts = [] if shown or track.noise.stddev == 0.0 else [f"stddev {track.noise.stddev:g} m/s"]
@@ -123,7 +123,7 @@ def find_unreported_noise(
 def describe_systematic_errors(
     bottom: DopplerTrack, water: DopplerTrack, misalignment: Vector, spread: float
 ) -> tuple[str, ...]:
-    """Describe the errors beside the noise of a ping, and those of a serial number."""
+    """Describe the errors other than the noise of a ping, and those of a serial number."""
     found = [*_describe_pings(bottom, water)]
     for name, track in (("bottom", bottom), ("water", water)):
         if track.long_term_scale + track.long_term_offset > 0.0:

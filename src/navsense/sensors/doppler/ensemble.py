@@ -89,7 +89,7 @@ IDEAL_OUTPUTS = (
     *("velocity", "beam_velocity", "error_velocity"),
     *("bottom_range", "bottom_velocity", "bottom_beam_velocity"),
 )
-"""Outputs that have an ideal value, beside orientation, time and speed of sound."""
+"""Outputs that have an ideal value, in addition to orientation, time and speed of sound."""
 
 SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
 """Measurements of the beams that injected faults act on."""

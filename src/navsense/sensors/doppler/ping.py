@@ -26,7 +26,7 @@ above the limit is rejected.
 Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks.
 Inner kernels take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
 
-Random processes of a DVL beside those of its noise channels:
+Random processes of a DVL in addition to those of its noise channels:
 
 | process | draws |
 |---|---|
@@ -118,7 +118,7 @@ IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
-"""Outputs that have an ideal value, beside `time_of_validity` and `sound_speed`."""
+"""Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
 
 SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 """Measurements of the beams that injected faults act on, in the order of the noise channels."""
@@ -828,7 +828,7 @@ def list_processes(
     has_dropout: bool,
     has_misalignment: bool,
 ) -> tuple[RandomProcess, ...]:
-    """Return the random processes beside those of the noise channels, in the order of their draws."""
+    """Return the random processes other than those of the noise channels, in the order of their draws."""
     once = (
         ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
         ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
