@@ -1,4 +1,4 @@
-"""What a run gives back: named arrays with unit, frame and time.
+"""Results of a run: named arrays with unit, frame and time.
 
 Times are float64 seconds since the run's start. A stamp, the integer nanoseconds that a message carries, is formed
 only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
@@ -69,7 +69,7 @@ class Truth:
     epoch: int = 0
 
     def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
+        """Return a short description."""
         return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {self.time.size} instants>"
 
     @property
@@ -118,7 +118,7 @@ class Current:
     layers: Layers | None = None
 
     def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
+        """Return a short description."""
         place = " ".join(f"{part:g}" for part in self.position)
         return f"<Current on {self.topic} at {place} m: velocity; {self.time.size} instants>"
 
@@ -146,7 +146,7 @@ FAULT_BITS: Mapping[str, int] = {"dropout": 1, "stuck": 2, "bias": 4, "spike": 8
 
 
 class Rows(Mapping[str, AnyArray]):
-    """Arrays by name of which only some rows are seen: views, made when they are asked for."""
+    """Views of some rows of arrays by name, created on access."""
 
     __slots__ = ("_arrays", "_rows")
 
@@ -203,7 +203,7 @@ class Reading(Mapping[str, AnyArray]):
     fault: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
+        """Return a short description."""
         return f"<Reading {self.name}: {', '.join(self.arrays)}; {self.time.size} samples>"
 
     def __getitem__(self, name: str) -> AnyArray:
@@ -266,7 +266,7 @@ class Reading(Mapping[str, AnyArray]):
 
 @dataclass(frozen=True, eq=False)
 class TimeSlice:
-    """All that happened in one span of simulated time, `start` <= t < `end` (s): what a writer is handed at a time."""
+    """All data of one interval of simulated time, `start` <= t < `end` (s): the unit in which files are written."""
 
     start: float
     end: float

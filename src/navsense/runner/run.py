@@ -43,7 +43,7 @@ PathGiven = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Run(Mapping[str, Reading]):
-    """A run in memory: full sensor name -> Reading, the truth of every link in `truth`, the water's in `current`.
+    """A run in memory: readings by full sensor name, `truth` by link name, and the recorded `current`.
 
     A name can be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name refers to its
     canonical link.
@@ -55,7 +55,7 @@ class Run(Mapping[str, Reading]):
     current: Current | None = None
 
     def __repr__(self) -> str:
-        """Return what it is in a line, not its numbers."""
+        """Return a short description."""
         return f"<Run of {self.session.duration:g} s: {', '.join(self.readings) or 'no sensor'}>"
 
     def __getitem__(self, name: str) -> Reading:
@@ -67,11 +67,11 @@ class Run(Mapping[str, Reading]):
         return iter(self.readings)
 
     def __len__(self) -> int:
-        """Return how many sensors there are."""
+        """Return the number of sensors."""
         return len(self.readings)
 
     def slices(self) -> Iterator[TimeSlice]:
-        """Yield the run window after window, as a writer takes it."""
+        """Yield the time slices of the run in order."""
         for start, end in self.session.windows():
             readings = {name: r.between(*row_range(r.time, start, end)) for name, r in self.readings.items()}
             truth = {name: t.between(*row_range(t.time, start, end)) for name, t in self.truth.items()}
@@ -92,13 +92,13 @@ class Run(Mapping[str, Reading]):
 
 
 def row_range(time: Times, start: float, end: float) -> tuple[int, int]:
-    """Return which rows have start <= t < end (s): first, and one past the last."""
+    """Return the first row with start <= t (s), and the first with end <= t."""
     first, stop = np.searchsorted(time, (start, end))
     return int(first), int(stop)
 
 
 def load_motions(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:
-    """Return the motions given by the caller, logs read, by the name of the model they move."""
+    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`."""
     if motion is None:
         return {}
     if not isinstance(motion, Mapping):

@@ -1,7 +1,7 @@
-"""Windows of a run handed on a few at a time, for whoever makes them and whoever writes them works quicker so.
+"""Groups of time slices between the simulation and the writers.
 
-Each finds its own code near the processor for some windows, not for one. What is handed on is the same, in the same
-order; only a run that is killed may lose `PATIENCE` seconds of work with what it was about to hand on.
+Simulating several time slices and then writing them is faster: each stage keeps its code in the processor cache.
+Content and order do not change. A run that is killed loses at most `MAX_BUFFERED_SECONDS` of work that was not written.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from navsense.core.series import TimeSlice
 
 MAX_BUFFERED_SAMPLES = 60_000
-"""So many samples of all sensors wait at most, and one window."""
+"""Largest number of waiting samples of all sensors, in addition to one time slice."""
 
 MAX_BUFFERED_SECONDS = 0.25
-"""Wall time (s) after which a window is handed on once the next one is there."""
+"""Wall time (s) after which waiting time slices are yielded."""
 
 
 def buffer_slices(time_slices: Iterable[TimeSlice], now: Callable[[], float] = time.monotonic) -> Iterator[TimeSlice]:

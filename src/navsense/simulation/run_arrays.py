@@ -1,4 +1,4 @@
-"""A run kept in memory: every array allocated once, filled window by window."""
+"""A run in memory: each array is allocated once and filled time slice by time slice."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from navsense.world import MountedSensor
 Arguments = ParamSpec("Arguments")
 
 SHARE_OF_FREE_MEMORY = 0.5
-"""A run above this share of the free memory is refused, with a pointer to `record`."""
+"""Largest share of the free memory that a run may need."""
 
 
 def free_memory() -> float:
-    """Return the memory (bytes) that can be had without swapping; infinite where the system does not say."""
+    """Return the available memory (bytes), infinite if the system does not report it."""
     try:
         with Path("/proc/meminfo").open(encoding="ascii") as lines:
             for line in lines:
@@ -53,7 +53,7 @@ def needed_memory(session: Session) -> float:
 
 
 def count_current_rows(session: Session) -> int:
-    """Return how many rows of the current are kept."""
+    """Return the number of rows of the recorded current."""
     rate = session.world.current_topic.rate
     return count_samples(session.duration, rate) if session.currents and rate else 0
 
@@ -71,16 +71,16 @@ def check_memory(session: Session) -> None:
 
 
 def allocate_like(values: AnyArray, lead: tuple[int, ...], length: int) -> AnyArray:
-    """Return an empty array (*lead, length, ...), its axes in memory as the block has them: copying then streams."""
+    """Return an empty array (*lead, length, ...) with the memory order of the block, so that rows are copied fast."""
     if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
         return np.empty((*lead, values.shape[1], length), dtype=values.dtype).swapaxes(-1, -2)
     return np.empty((*lead, length, *values.shape[1:]), dtype=values.dtype)
 
 
 class BackgroundWorker:
-    """A second thread that does things in order, a few behind: copying into new memory costs as much as measuring.
+    """A second thread that executes calls in order: copying into new memory costs as much as measuring.
 
-    If the system cannot start a second thread, the calling thread does them.
+    If the system cannot start a second thread, the calling thread executes the calls.
     """
 
     MOST = 16
@@ -96,7 +96,7 @@ class BackgroundWorker:
         self._open: deque[Future[None]] = deque()
 
     def submit(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        """Hand over one piece of work; raise what an earlier one raised."""
+        """Queue a call. Raises the error of an earlier call."""
         if not self._started:
             work(*args, **kwargs)
             return
@@ -109,7 +109,7 @@ class BackgroundWorker:
         return self
 
     def __exit__(self, kind: object, *rest: object) -> None:
-        """Wait for the last piece, and raise what it raised unless something else is on its way."""
+        """Wait for the queued calls, and raise the error of one unless another error is in flight."""
         self._thread.shutdown(wait=True, cancel_futures=kind is not None)
         while kind is None and self._open:
             self._open.popleft().result()

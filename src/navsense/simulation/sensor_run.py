@@ -1,4 +1,4 @@
-"""One mounted sensor in one run: its draws, its state and its stamps, advanced block by block."""
+"""A mounted sensor in one run: its random draws, its state and its stamps, advanced block by block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_LINK_MOTIONS: Motions = MappingProxyType({})
 
 
 def resolve_motions(world: World, given: Mapping[str, Motion]) -> Motions:
-    """Return what moves each model: what was given, else its own motion, else it stands still where the file put it."""
+    """Return the motion of each model: the given one, else its own, else stationary at its pose in the file."""
     known = {model.name for model in world.models}
     for name in given:
         if name not in known:
@@ -92,14 +92,14 @@ def build_scene(world: World, motions: Motions, own: Motions = NO_LINK_MOTIONS) 
 
 
 def _make_body(solid: Solid, motion: Motion) -> Body:
-    """Return a surface on its link; on one that stands still for ever, a body of the world's own frame."""
+    """Return a surface as a body on its link; on a stationary link, as a body of the world frame."""
     if isinstance(motion, Stationary):
         return Body(solid.name, solid.shape, motion.pose @ solid.pose)
     return Body(solid.name, solid.shape, solid.pose, motion)
 
 
 def environment_for(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
-    """Return what a sensor has around it; one that casts rays has the scene, every file in its way read.
+    """Return the environment of a sensor. For a sensor that casts rays it contains the scene, with all files read.
 
     Raises `FieldError` with the surface's name for a file that cannot be read.
     """
@@ -113,13 +113,13 @@ def environment_for(world: World, sensor: MountedSensor, scene: Scene) -> Enviro
 
 
 def may_hit(sensor: MountedSensor, surface: str) -> bool:
-    """Tell whether a sensor casts rays that may meet a surface of this name."""
+    """Return whether a sensor casts rays that can hit the surface with this name."""
     spec = sensor.spec
     return isinstance(spec, UsesRayCasting) and (spec.own_hull or not surface.startswith(f"{sensor.model}::"))
 
 
 def list_unreadable_surfaces(world: World) -> Iterator[FieldError]:
-    """Yield what is wrong with the files of surfaces that a sensor's rays may meet, which it reads."""
+    """Read the surfaces that rays of a sensor can hit, and yield the errors of their files."""
     for solid in world.solids:
         if isinstance(solid.shape, LazyShape) and any(may_hit(sensor, solid.name) for sensor in world.sensors):
             try:
@@ -151,15 +151,15 @@ def check_duration(motions: Motions, duration: float) -> None:
 
 
 OUT_OF_REACH = "look at where its model's motion and the world's <spherical_coordinates> put it at that instant"
-"""Remedy for a sensor where a field is not given."""
+"""Remedy for a sensor at a point where a field is undefined."""
 
 _VALID = "valid"
-"""Goes through the faults with the arrays: what is stuck is as valid as it was."""
+"""Validity passes through fault injection with the arrays: a stuck sensor repeats its validity."""
 
 
 @dataclass(frozen=True, eq=False)
 class SensorBlock:
-    """What one sensor gives for a block of ticks in one run; `arrival` (n,) s is None without latency."""
+    """The result of one sensor for a block of ticks in one run; `arrival` (n,) s is None without latency."""
 
     measured: Measurement
     clock_error: FloatArray
@@ -179,9 +179,9 @@ class SensorRun:
         ahead: int = 0,
         curve: ClockRealisation | None = None,
     ) -> None:
-        """Draw the serial number: streams are keyed (run, "sensor", name, channel, process).
+        """Draw the initial state. The keys of the random streams are (run, "sensor", name, channel, process).
 
-        `curve` is that of the clock, where others read it too.
+        `curve` is the realisation of the clock, shared with other sensors of that clock.
         """
         self.sensor = sensor
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=ahead)
@@ -192,7 +192,7 @@ class SensorRun:
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
-        """Return the next block; ticks go on from the last call's."""
+        """Measure the next block. `ticks` must follow those of the last call."""
         draws = self._draws.take(len(ticks))
         faults, spec = self.sensor.faults, self.sensor.spec
         if faults.scheduled and isinstance(spec, UsesBottomEchoes):
@@ -280,7 +280,7 @@ def _error_at_instant(
 def make_reading(
     sensor: MountedSensor, ticks: Ticks, ideal: Mapping[str, AnyArray], block: SensorBlock, epoch: int
 ) -> Reading:
-    """Return a block as a reading."""
+    """Return the reading of a block."""
     measured, unit = block.measured, sensor.unit
     flags = get_flags(measured, len(ticks))
     made = object.__new__(Reading)  # a live step makes one a sensor: not field by field
@@ -312,7 +312,7 @@ def clocks_by_name(world: World) -> Mapping[str, Clock]:
 def open_sensor_runs(
     world: World, seed: int, runs: Sequence[int], *, ahead: int = 0
 ) -> dict[str, tuple[SensorRun, ...]]:
-    """Return every sensor's stations, one for each run, by the sensor's full name."""
+    """Return the sensor runs by full sensor name, one for each run."""
     clocks = clocks_by_name(world)
     read = {sensor.clock for sensor in world.sensors if sensor.clock}
     curves = {(name, run): ClockRealisation(clocks[name], seed, run) for name in read for run in runs}

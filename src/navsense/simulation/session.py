@@ -1,4 +1,4 @@
-"""One prepared run: who moves how, which stations there are, and time cut into windows that fit the cache."""
+"""A prepared run: the motions, the sensors, and time windows that fit the processor cache."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from navsense.simulation.sensor_run import (
 from navsense.world import MountedSensor, World
 
 LONGEST_WINDOW = 30.0
-"""Longest span (s) of simulated time that is handed on at once."""
+"""Longest time slice (s)."""
 
 TRUTH_RATE = 100.0
-"""Rate (Hz) of the ground truth of links, unless asked otherwise."""
+"""Default rate (Hz) of the ground truth of links."""
 
 
 def check_duration_value(duration: float) -> float:
@@ -62,7 +62,12 @@ def check_epoch(epoch: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A world with its motions resolved; `places`, `links` and `surroundings` are by the names of sensors and links."""
+    """A world with resolved motions and its runs.
+
+    sensor_motions, environments: by sensor name. link_motions: by link name.
+    currents: one current per run, or none.
+    by_chance: true if the runs differ by a random current.
+    """
 
     world: World
     duration: float
@@ -77,35 +82,35 @@ class Session:
     by_chance: bool = False
 
     def open_sensor_runs(self, *, ahead: int = 0) -> dict[str, tuple[SensorRun, ...]]:
-        """Draw and return every sensor's stations, one for each run, by the sensor's full name."""
+        """Return the sensor runs by full sensor name, one for each run, with their initial draws."""
         return open_sensor_runs(self.world, self.seed, self.runs, ahead=ahead)
 
     def differs_between_runs(self, sensor: MountedSensor) -> bool:
-        """Return whether the ideal values of a sensor are others in each run: it feels a current by chance."""
+        """Return whether the ideal values of a sensor differ between runs, because of a random current."""
         return self.by_chance and uses_current(sensor.spec)
 
     def environment_of(self, sensor: MountedSensor, number: int) -> Environment:
-        """Return what a sensor has around it in the run of this place among the runs."""
+        """Return the environment of a sensor in the run with this index."""
         here = self.environments[sensor.name]
         return replace(here, current=self.currents[number]) if self.currents else here
 
     def motions_seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
-        """Return the motions that a sensor's readings depend on: its own, and those of surfaces that its rays meet."""
+        """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
         own = (self.sensor_motions[sensor.name],)
         if not isinstance(sensor.spec, UsesRayCasting):
             return own
         return (*own, *(self.link_motions[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
 
     def is_known_ahead(self, sensor: MountedSensor) -> bool:
-        """Return whether all that a sensor's readings depend on is known before its time."""
+        """Return whether all motions that a sensor depends on are known in advance."""
         bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, UsesRayCasting) else ()
-        known = all(body.motion is None for body in bodies)  # of a caller's own nothing is assumed
+        known = all(body.motion is None for body in bodies)  # a body of the caller may move in any way
         return known and all(is_known_ahead(motion) for motion in self.motions_seen_by(sensor))
 
     def windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
-        """Yield the spans [start, end) s: at most `BLOCK` samples of the fastest sensor and `longest` (s) each.
+        """Yield the time windows [start, end) s: at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s) each.
 
-        Of many runs a third of it: each holds what its clocks did in one.
+        With several runs a window is a third of that, because each run keeps its clock errors of a window.
         """
         flow = self.world.current_topic.rate if self.currents else 0.0
         fastest = max([self.truth_rate, flow, *(sensor.rate for sensor in self.world.sensors)])
@@ -122,9 +127,9 @@ class Session:
         return {name: make_truth(name, motion, ticks, self.epoch) for name, motion in self.link_motions.items()}
 
     def current(self, start: float, end: float) -> Current | None:
-        """Return the current of every run (runs, time, 3) where it is recorded, for start <= t < end (s).
+        """Return the recorded current of every run (runs, time, 3) for start <= t < end (s).
 
-        None in a world without one, or that does not record it. Raises `FieldError` where it is not given there.
+        None in a world without a current, or if it is not recorded. Raises `FieldError` if it is undefined there.
         """
         shown = self.world.current_topic
         if not self.currents or shown.rate == 0.0:
@@ -154,7 +159,7 @@ class Session:
         return velocity
 
     def readings(self, start: float, end: float, drawn: Mapping[str, tuple[SensorRun, ...]]) -> dict[str, Reading]:
-        """Return what the first stations drawn read for start <= t < end (s), sensor by sensor; forwards only."""
+        """Return the readings of the first run for start <= t < end (s). Calls must follow one another in time."""
         found: dict[str, Reading] = {}
         for sensor in self.world.sensors:
             ticks = make_ticks(start, end, sensor.rate)
@@ -165,7 +170,7 @@ class Session:
         return found
 
     def slices(self, longest: float = LONGEST_WINDOW) -> Iterator[TimeSlice]:
-        """Yield the whole run of one robot, window after window, each of `longest` (s) at most."""
+        """Yield the time slices of the first run, each of at most `longest` (s)."""
         drawn = self.open_sensor_runs()
         for start, end in self.windows(longest):
             flow = self.current(start, end)
@@ -175,7 +180,7 @@ class Session:
 
 
 def _error_on_topic(topic: str, time: Times, error: FieldError) -> FieldError:
-    """Return an error of a current as one of where and when it is recorded."""
+    """Return an error of a current with its topic and time."""
     when = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
     what = f"current recorded on {topic}{when}: {error.quantity}"
     remedy = error.remedy or "record it at another position, or at a rate of 0"
@@ -191,7 +196,7 @@ def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
 
 
 def common_end(motions: Motions) -> float:
-    """Return how long (s) the motions of the world last; raise `SimulationError` where all go on for ever."""
+    """Return the time (s) at which the first motion ends. Raises `SimulationError` if no motion ends."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
         allowed = "must be given: nothing in this world ends by itself"
@@ -211,15 +216,15 @@ def prepare(
     truth_rate: float = TRUTH_RATE,
     live: bool = False,
 ) -> Session:
-    """Return a session, everything checked before the first sample; a live one has no end of its own.
+    """Check all arguments and return the session. A live session has no end.
 
     `links` are the motions of links that do not move with their model, by full name.
 
-    The session's world is the one given with the motions in force, so that whoever writes it down says what moved. A
-    current by chance is that of the run in it where there is one run; where there are several, `around` says.
+    The world of the session contains the motions in force, so that a recording states them. With one run it contains
+    the realised current; with several runs `environment_of` returns it.
     """
     if not INTERPRETED:
-        load_numba()  # its errors come before an output replaces an older file
+        load_numba()  # so that its errors come before an output replaces an older file
     given = motions or {}
     moving = resolve_motions(world, given)
     world = replace_motions(world, given)
