@@ -135,8 +135,8 @@ class SensorParser:
             raise invalid_value(child, plugged.link, f"must be one of {known}", parent=element.tag)
         name = join_names(element, link, parse_name(element))
         mount = self._make_mount(parsed, scope, element, name, links[link], Pose())
-        parsed = reader.parse(self.context, element, mount, others)
-        if parsed is None:
+        plugin_sensor = reader.parse(self.context, element, mount, others)
+        if plugin_sensor is None:
             return None
         own = parse_name(element)
         models = tuple(link.split("::")[:-1])
@@ -145,14 +145,14 @@ class SensorParser:
         )
         return MountedSensor(
             name=name,
-            spec=parsed.spec,
+            spec=plugin_sensor.spec,
             model=parsed.model.name,
             link=link,
             rate=self._parse_rate(element, DEFAULT_RATE),
             topic=self._claim_topic(element, topic, name, "sensor_topic"),
-            frame=plugged.link + parsed.frame_suffix,
+            frame=plugged.link + plugin_sensor.frame_suffix,
             where=element.where,
-            is_on=parsed.is_on,
+            is_on=plugin_sensor.is_on,
         )
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
@@ -320,13 +320,13 @@ class SensorParser:
     def _parse_topic(self, element: Element, link: FrameNode, name: str, kind: str) -> str:
         """Return the given topic, or where there is none or it is taken the default one."""
         models = tuple(link.name.split("::")[:-1])
-        parsed = (
+        candidates = (
             element.get_attribute("type") or "",
             *(child.tag for child in element.children if child.tag in GAZEBO_BLOCKS),
         )
         sensor, last = (
             name.rpartition("::")[2],
-            next((DEFAULT_TOPIC_ENDINGS[one] for one in parsed if one in DEFAULT_TOPIC_ENDINGS), kind),
+            next((DEFAULT_TOPIC_ENDINGS[one] for one in candidates if one in DEFAULT_TOPIC_ENDINGS), kind),
         )
         default = normalize_topic(
             make_default_topic(self.world, models, sensor=sensor, link=link.name.rpartition("::")[2], ending=last)
