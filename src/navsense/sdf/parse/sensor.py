@@ -280,7 +280,7 @@ class SensorParser:
         found = [child for tag in (kind, *list_aliases(kind)) if (child := element.find(tag)) is not None]
         for other in found[1:]:
             self.context.add_problem(
-                invalid_value(other, "given profiler_name it", f"is another name of <{kind}>; keep one of them")
+                invalid_value(other, "given beside it", f"is another name of <{kind}>; keep one of them")
             )
         if not found and element.get_attribute("type") == "custom" and kind in GAZEBO_BLOCKS.values():
             blocks = ", ".join(f"<{tag}>" for tag, new in GAZEBO_BLOCKS.items() if new == kind)
