@@ -331,7 +331,7 @@ def test_a_wrong_mounting_is_doubted(inside: Callable[..., Ended], bags: ModuleT
 def test_a_guessed_mounting_is_a_note(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", fixed=False, mag_frame=""))
     ended = inside(path, "--attitude", "/attitude")
-    assert "note: mounting guessed: the magnetometer's messages do not name their frame; the sensor is" in ended.stdout
+    assert "note: mounting assumed: the magnetometer's messages do not name their frame; the sensor is" in ended.stdout
 
 
 def test_outliers_are_counted(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:

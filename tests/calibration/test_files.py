@@ -228,7 +228,7 @@ def test_a_topic_by_what_it_ends_in(bags: ModuleType, tmp_path: Path) -> None:
 def test_a_guessed_mounting_is_said(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=20, fixed=False, **change))
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
-    assert notes == [f"mounting guessed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
+    assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
     assert "aligned" in _attitude.ASSUMED_ALIGNED
     given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
     assert [note for note in given.notes if note != FUSED_NOTE] == []
@@ -467,7 +467,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         assert samples.time is None
         assert samples.notes == (
             "1 of 40 readings are invalid and are left out",
-            "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
+            "mounting assumed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
             "1 of 40 readings have no attitude near them and are left out",
         )
         assert not samples.exact
@@ -597,7 +597,7 @@ def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp
     assert samples.rotation_ws.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     assert samples.notes == (
         "2 of 6 readings are invalid and are left out",
-        "mounting guessed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
+        "mounting assumed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
         "2 of 6 readings have no attitude near them and are left out",
     )
 

@@ -317,8 +317,8 @@ def find_mounting(
         return aligned, f"of the sensor's own frame {sensor!r}", ()
     if not body or not sensor:
         silent = [what for what, frame in (("the attitude's", body), ("the magnetometer's", sensor)) if not frame]
-        note = f"mounting guessed: {' and '.join(silent)} messages do not name their frame; {_attitude.ASSUMED_ALIGNED}"
-        return aligned, "mounting guessed, see below", (note,)
+        note = f"mounting assumed: {' and '.join(silent)} messages do not name their frame; {_attitude.ASSUMED_ALIGNED}"
+        return aligned, "mounting assumed, see below", (note,)
     found = fixed_rotation(edges, body, sensor, where)
     if found is None:
         raise CalibrationError(

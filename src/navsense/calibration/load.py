@@ -393,7 +393,7 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
         source = f"columns {', '.join(table.columns[3:])}"
         rotation = _bags.unit(table.attitude, source, Where(str(path)))
         status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
-        note = f"mounting guessed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
+        note = f"mounting assumed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
         notes = (note,) if mounting is None else ()
         rotation = rotation if mounting is None else _attitude.multiply(rotation, mounting)
         series = _attitude.AttitudeSeries(rotation, status, source, notes)

@@ -30,7 +30,7 @@ DEFINITION_LANGUAGES: Mapping[str, str] = {
 """Schema encoding in MCAP -> language in `rosbag.definitions`."""
 
 QOS_KEY, LATCHED_DURABILITIES = "offered_qos_profiles", ("durability: 1", "durability: transient_local")
-"""How the channel of an MCAP file says that its messages are for those who come late."""
+"""Metadata of an MCAP channel that marks a latched topic."""
 
 BATCH_BYTES = 4_000_000
 """Bytes of messages in memory at which they are yielded."""

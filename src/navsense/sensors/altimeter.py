@@ -4,11 +4,10 @@
     vertical_velocity  = v_z(t) + errors
     vertical_reference = reference(t)
 
-z and v are position and velocity of the sensor's own point in the world, lever arm included; vertical is the world's z.
-The reference is a fixed height above the world's origin, or the sensor's own height, taken at the start and, where a
-period P is given, anew at the first sample at or after each n P; the errors of a height do not come into it. One that
-has an injected bias is in the heights that are told from it, the other way. The errors of height and velocity are two
-channels.
+z and v are the position and velocity of the sensor in the world frame, lever arm included; vertical is the world's z.
+The reference is a fixed height above the world's origin, or the ideal height of the sensor at the start. With a period
+P the sensor takes it again at the first sample at or after each n P. A bias injected into the reference changes the
+height with the opposite sign. Height and velocity have one noise channel each.
 Source: Gazebo's design of an altimeter sensor; gz-sensors' `AltimeterSensor`.
 """
 
@@ -141,10 +140,12 @@ def _check_height(value: object) -> float:
 
 @dataclass(frozen=True)
 class Altimeter:
-    """Data sheet of an altimeter: noise of height (m) and vertical velocity (m/s), and what heights are told from.
+    """Specification of an altimeter.
 
-    `reference` is a height in the world (m), or `ZeroReference`, or "initial" for `ZeroReference()`; under `classic` it
-    is the height at the start, whatever the sheet says.
+    vertical_position: noise of the height, m.
+    vertical_velocity: noise of the vertical velocity, m/s.
+    reference: height in the world (m), a `ZeroReference`, or "initial" for `ZeroReference()`.
+    classic: true for Gazebo's rule: the reference is the height at the start.
     """
 
     vertical_position: Noise = NEUTRAL
@@ -199,7 +200,7 @@ class Altimeter:
 
     @property
     def effective_reference(self) -> float | ZeroReference:
-        """Return what heights are told from: a height in the world (m), or how the own height is taken."""
+        """Return the reference in force: a height in the world (m), or a `ZeroReference`."""
         return ZeroReference() if self.classic or isinstance(self.reference, str) else self.reference
 
     def _compute_reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:

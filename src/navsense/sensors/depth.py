@@ -4,13 +4,13 @@
     pressure = p_air(z) [- surface_pressure] + errors                         above the water
     depth    = assumed.depth(absolute pressure as read - surface_pressure)
 
-z is the height of the sensor's own point in the world, p_water and the surface those of the world's water, p_air the
-atmosphere over altitude (see `environment.water`, `environment.atmosphere`). What stands in brackets is subtracted
-where the reading is a gauge pressure; `surface_pressure` is what the instrument takes the air's to be. The depth comes
-of the reading as in an instrument: by the water that is `assumed`, so that it is off where the real water is warmer or
-less salt, the latitude is another, or the weather has changed, and with an injected bias of the pressure. In air it is
-negative, by a millimetre or so a metre.
-With `assumed` None the instrument knows the water it is in, and only the pressure's errors count:
+z is the height of the sensor in the world. p_water and the surface are those of the world's water, p_air is the
+pressure of the atmosphere at that altitude (`environment.water`, `environment.atmosphere`). The term in brackets is
+subtracted for a gauge pressure; `surface_pressure` is the air pressure that the instrument assumes. The instrument
+computes the depth from the measured pressure with the `assumed` water. The depth is therefore wrong if temperature,
+salinity, latitude or weather differ, or if the pressure has an injected bias. In air it is negative, about 1 mm per
+metre.
+With `assumed` None the instrument knows the true water, and only errors of the pressure act:
 
     depth = d + (reading - ideal) / (rho g)                                   rho g of the water there
 
