@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("messages",),
     ("devices",),
     ("recordings",),
+    ("streams",),
     ("sdf",),
     ("runner",),
     ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),

@@ -20,11 +20,12 @@ import pytest
 from numba.core import config
 
 import navsense
-from navsense import cli, recordings
+from navsense import cli
 from navsense.core import kernel_cache
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import Kernel
 from navsense.report import write
+from navsense.streams.tcp_server import TcpServer
 
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
 TINY = '"""A module."""\n\n\ndef twice(x):\n    """Return two of it."""\n    return 2.0 * x\n'
@@ -242,7 +243,7 @@ def test_a_recording_without_threads_is_written_or_refused(
 
 def test_a_port_without_threads_is_refused(without_threads: None) -> None:
     with pytest.raises(RecordingError, match="cannot start another thread"):
-        recordings.tcp_server.TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
+        TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 
 @pytest.mark.compiled

@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-RENAMED: dict[str, str] = {
-    "navsense.sinks.load.load": "navsense.recordings.open",
-    "navsense.session.prepare": "navsense.simulation.session.prepare",
-    "navsense.cli.cli": "navsense.cli.application.cli",
+RENAMED: dict[str, tuple[str, ...]] = {
+    "navsense.sinks.load.load": ("navsense.recordings.dataset_reader.open_recording", "navsense.recordings.open"),
+    "navsense.session.prepare": ("navsense.simulation.session.prepare",),
+    "navsense.cli.cli": ("navsense.cli.application.cli",),
 }
-"""Dotted name in the old tree -> dotted name in the new tree."""
+"""Dotted name in the oldest tree -> its later dotted names, oldest first."""
 
 SURVEY_DURATION = 300.0
 """s of examples/auv_survey.sdf in the workloads of recordings."""
@@ -68,11 +68,11 @@ PLANE = "<pose>0 0 -45 0 0 0</pose><geometry><plane><normal>0 0 1</normal><size>
 
 
 def find_object(name: str) -> Any:
-    """Return the object with this dotted name, or with the name that RENAMED lists for it.
+    """Return the object with this dotted name, or with a later name that RENAMED lists for it.
 
-    Raises `LookupError` if the tree has neither.
+    Raises `LookupError` if the tree has none of them.
     """
-    for dotted in (name, RENAMED.get(name, name)):
+    for dotted in (name, *RENAMED.get(name, ())):
         module, _, attribute = dotted.rpartition(".")
         with contextlib.suppress(ImportError, AttributeError):
             return getattr(importlib.import_module(module), attribute)

@@ -26,13 +26,14 @@ from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.motion.trajectory import Trajectory
-from navsense.recordings import tcp_server
-from navsense.recordings.device_writers import DevicePortWriter
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.summary import read_summary
+from navsense.runner.outputs import open_output
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import Beams, BinMapping, CoordinateSystem, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
+from navsense.streams import tcp_server
+from navsense.streams.device_port import DevicePublisher
 from navsense.world import Link, Model, MountedSensor, World
 
 EPOCH, COUNT, RATE = 1767225600, 8, 4.0
@@ -460,16 +461,16 @@ def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
 def test_which_instrument(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
     with pytest.raises(
-        RecordingError, match=r"world has 2; they are rov::base::dvl, rov::base::second; name it: a\.SENSOR"
+        RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
     ):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(dive.world))
     assert len(recorded(dive, tmp_path / "a.dvl.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.second.wl.json")) == 0
-    with pytest.raises(RecordingError, match="the world has no DVL or ADCP"):
+    with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(World("empty")))
-    with pytest.raises(RecordingError, match="sensor: third; they are"):
-        recordings.open_writer("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
+    with pytest.raises(RecordingError, match="sensor: third; must be one of"):
+        open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
 
 
 def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
@@ -488,7 +489,7 @@ def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
     profiler = world(Adcp(beams=beams(), coordinates=CoordinateSystem.SHIP))
     with pytest.raises(RecordingError, match="must be ship or beam"):
         recordings.open_writer(tmp_path / "b.earth.pd0", RecordingHeader(profiler))
-    with pytest.raises(RecordingError, match="the world has no DVL"):
+    with pytest.raises(RecordingError, match="requires a DVL; the world has none"):
         recordings.open_writer(tmp_path / "b.wl.json", RecordingHeader(profiler))
 
 
@@ -527,12 +528,12 @@ def received(port: int, out: list[bytes]) -> threading.Thread:
     return thread
 
 
-def send(writer: DevicePortWriter, block: bytes, times: int) -> None:
+def send(writer: DevicePublisher, block: bytes, times: int) -> None:
     for _ in range(times):
         writer._server.send(block)
 
 
-def until(writer: DevicePortWriter, count: int) -> None:
+def until(writer: DevicePublisher, count: int) -> None:
     """Wait until a port has so many clients."""
     end = time.monotonic() + 20.0
     while len(writer._server._clients) < count:
@@ -545,13 +546,13 @@ def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
     whole = recorded(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
-    for given in (address, Path(address)):
-        writer = recordings.open_writer(given, RecordingHeader(dive.world, EPOCH, duration=3.0))
-        assert isinstance(writer, DevicePortWriter)
+    for _ in range(2):
+        writer = open_output(address, RecordingHeader(dive.world, EPOCH, duration=3.0))
+        assert isinstance(writer, DevicePublisher)
         with writer:
-            threads = [received(writer.port, out) for _ in range(2)]
+            threads = [received(writer._server.port, out) for _ in range(2)]
             until(writer, 2)
-            with socket.create_connection(("127.0.0.1", writer.port)) as gone:
+            with socket.create_connection(("127.0.0.1", writer._server.port)) as gone:
                 until(writer, 3)
                 gone.shutdown(socket.SHUT_RDWR)
             for slab in dive.slabs((0.6, 1.3)):
@@ -567,10 +568,10 @@ def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: p
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
-    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(writer, DevicePortWriter)
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePublisher)
     block = bytes(range(256)) * (1 << 14)
-    with socket.create_connection(("127.0.0.1", writer.port)) as half:
+    with socket.create_connection(("127.0.0.1", writer._server.port)) as half:
         until(writer, 1)
         half.shutdown(socket.SHUT_WR)
         writer._server.send(b"first")
@@ -592,10 +593,10 @@ def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
-    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(writer, DevicePortWriter)
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePublisher)
     block = bytes(1 << 18)
-    with socket.create_connection(("127.0.0.1", writer.port)) as idle:
+    with socket.create_connection(("127.0.0.1", writer._server.port)) as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         until(writer, 1)
         started = time.monotonic()
@@ -603,15 +604,15 @@ def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
             send(writer, block, 200)
         assert not writer._server._clients
         assert time.monotonic() - started < 10.0
-        reader = received(writer.port, out)
+        reader = received(writer._server.port, out)
         until(writer, 1)
         writer.write(dive.slabs()[0])
         writer.close()
         reader.join(20.0)
     assert len(out[0]) > 0
-    writer = recordings.open_writer("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
-    assert isinstance(writer, DevicePortWriter)
-    with socket.create_connection(("127.0.0.1", writer.port)):
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    assert isinstance(writer, DevicePublisher)
+    with socket.create_connection(("127.0.0.1", writer._server.port)):
         until(writer, 1)
         monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 30)
         send(writer, block, 100)
@@ -624,21 +625,21 @@ def test_ports_that_cannot_be_served() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):
-            recordings.open_writer(f"pd0+tcp://127.0.0.1:{port}", head)
+            open_output(f"pd0+tcp://127.0.0.1:{port}", head)
     for address, what in {
         "pd0+tcp://127.0.0.1:x": "must be a number from 0 to 65535",
         "pd0+tcp://127.0.0.1:70000": "must be a number from 0 to 65535",
-        "pd9+tcp://127.0.0.1:0": "must be one of pd0, pd6, wl, nmea",
+        "pd9+tcp://127.0.0.1:0": r"must be one of pd0\+tcp, pd6\+tcp, wl\+tcp, nmea\+tcp",
         "pd0+tcp://127.0.0.1:0?frames=ship": "must be one of sensor, frame, wait",
         "pd0+tcp://127.0.0.1:0?wait=-1": "must be a number from 0",
         "pd0+tcp://127.0.0.1:0?frame=up": "must be one of beam",
-        "pd6+tcp://127.0.0.1:0?frame=ship": "PD6 has none to choose",
+        "pd6+tcp://127.0.0.1:0?frame=ship": "must be one of sensor, wait",
         "pd0+tcp://192.0.2.1:0": "name an address of this machine",
     }.items():
         with pytest.raises(RecordingError, match=what):
-            recordings.open_writer(address, head)
+            open_output(address, head)
     with pytest.warns(RuntimeWarning, match="no client connected within 0.01 s"):
-        recordings.open_writer("nmea+tcp://:0?wait=0.01", head).close()
+        open_output("nmea+tcp://:0?wait=0.01", head).close()
 
 
 SEA = """\

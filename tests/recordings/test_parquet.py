@@ -694,7 +694,7 @@ def test_without_pyarrow_it_says_what_to_install(
     before = path.read_bytes()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     works: list[Callable[[], object]] = [
-        lambda: recordings.check_output(path),
+        lambda: recordings.find_output_format(path),
         lambda: recordings.open_writer(path, recordings.RecordingHeader(made.world())),
         lambda: ns.open(path),
         lambda: read_summary(path),

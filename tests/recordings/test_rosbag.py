@@ -507,7 +507,7 @@ def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path:
     (tmp_path / "dive" / "notes.txt").write_text("mine")
     for _ in range(2):
         with pytest.raises(RecordingError, match=r"dive\.db3.*folder of this name, which is something else.*dive"):
-            recordings.check_output(path)
+            recordings.find_output_format(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))

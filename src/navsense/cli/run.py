@@ -144,7 +144,6 @@ def run(
     from navsense.description import format_log_noise
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.recordings.device_writers import is_port_address
     from navsense.runner.run import load_motions, record
     from navsense.simulation.sensor_run import replace_motions
 
@@ -183,9 +182,7 @@ def run(
     if speed is not None and summary.behind > MAX_LAG:
         click.echo(f"warning: the run fell up to {summary.behind:.2g} s behind --speed", err=True)
     for path in summary.paths:
-        if is_port_address(path):
-            continue
         size = f", {format_size(path.stat().st_size)}" if path.is_file() else ""
         click.echo(f"wrote {path}: {summary.duration:g} s simulated{size}")
-    if not summary.paths:
+    if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")

@@ -7,16 +7,9 @@ from pathlib import Path
 
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
-from navsense.recordings import csv_tables, device_writers, euroc, message_formats, npz, parquet
+from navsense.recordings import csv_tables, device_logs, euroc, message_formats, npz, parquet
 from navsense.recordings.base import check_target, find_format, to_path
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.device_writers import (
-    ADDRESS_PATTERN,
-    DevicePortWriter,
-    is_port_address,
-    parse_address,
-    resolve_port,
-)
 from navsense.recordings.format import (
     Capability,
     Format,
@@ -39,7 +32,6 @@ __all__ = [
     "RecordingWriter",
     "build_header",
     "check_name",
-    "check_output",
     "data_path",
     "find_output_format",
     "open",
@@ -57,7 +49,7 @@ FORMATS = (
     message_formats.ROS2_BAG,
     euroc.FORMAT,
     csv_tables.FORMAT,
-    *device_writers.FORMATS,
+    *device_logs.FORMATS,
     message_formats.ROS2_MCAP_BAG,
 )
 """The formats of navsense."""
@@ -84,8 +76,6 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     check_name(path)
     found = format_of_name(path)
     if found is None or found.open_writer is None:
-        if ADDRESS_PATTERN.fullmatch(str(path)):
-            parse_address(path)
         raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
@@ -97,17 +87,6 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     atomic.check_not_input(output_path(path))
     found.check_target(path, world)
     return found
-
-
-def check_output(path: str | os.PathLike[str], world: World | None = None) -> None:
-    """Raise `RecordingError` if a run of a world cannot be written to this path or address. Opens no file."""
-    target = to_path(path)
-    if is_port_address(target):
-        parse_address(target)
-        if world is not None:
-            resolve_port(target, world)
-    else:
-        find_output_format(target, world)
 
 
 def output_path(path: str | os.PathLike[str]) -> Path:
@@ -125,8 +104,6 @@ def data_path(path: str | os.PathLike[str]) -> Path:
 def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
     """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
     target = to_path(path)
-    if is_port_address(target):
-        return DevicePortWriter(target, header)
     found = find_output_format(target)
     if Capability.RUNS not in found.capabilities and len(header.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -117,11 +118,23 @@ def recovery_command(path: Path) -> str:
     return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
+URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
+"""A text that is meant as a URL, also with a missing slash."""
+
+
+def is_url(text: object) -> bool:
+    """Return True if a text is meant as a URL. A path object is never a URL."""
+    return isinstance(text, str) and URL_PATTERN.fullmatch(text) is not None
+
+
 def to_path(path: object) -> Path:
-    """Return a path. Raises `RecordingError` for another type, an empty path, and a null character."""
+    """Return a path. Raises `RecordingError` for another type, a URL, an empty path, and a null character."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
+    if is_url(path):
+        remedy = "write URLs after: navsense run WORLD -o"
+        raise RecordingError("path of a recording", path, allowed="must be a file or folder, not a URL", remedy=remedy)
     if not os.fspath(path):
         raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):

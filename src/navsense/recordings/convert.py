@@ -21,7 +21,6 @@ from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
 from navsense.recordings.base import os_error, to_path
 from navsense.recordings.channels import ROS1
-from navsense.recordings.device_writers import ADDRESS_PATTERN
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.losses import ConversionLosses
@@ -79,9 +78,6 @@ def convert(
             raise RecordingError(
                 "--epoch", epoch, allowed=f"must be an integer of seconds from 0 to {MAX_STAMP_SECONDS}"
             )
-        if ADDRESS_PATTERN.fullmatch(str(out)):
-            remedy = "name a file; what is sent to a port comes from: navsense run"
-            raise RecordingError("a recording is converted into a file, not an address", str(out), remedy=remedy)
         with inputs.collect_inputs():
             inputs.add_input(source)
             inputs.add_input(ros2_bag_folder(source))

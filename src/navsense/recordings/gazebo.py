@@ -15,14 +15,13 @@ from navsense import messages
 from navsense.core.series import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.header import RecordingHeader, check_header
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
     MessageRecord,
-    check_header,
     chunk_messages,
     encode_run_metadata,
     encode_world_metadata,

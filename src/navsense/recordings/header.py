@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Protocol, Self
 
 from navsense.core import inputs
-from navsense.core.errors import RecordingError
+from navsense.core.errors import RecordingError, Where
 from navsense.core.series import TimeSlice
 from navsense.core.text import format_count
+from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.world import World
@@ -106,6 +108,28 @@ class HasRunSettings(Protocol):
 def build_header(run: HasRunSettings, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
     """Return the header of the recording of a run; `truth` as in `RecordingHeader`."""
     return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
+
+
+def check_header(path: Path | str, recording: RecordingHeader, what: str = "an MCAP file") -> None:
+    """Raise `RecordingError` if `what` cannot hold several runs, or the stamps of a recording."""
+    where = Where(str(path))
+    if len(recording.runs) != 1:
+        raise RecordingError(
+            f"{what} holds one run",
+            len(recording.runs),
+            where=where,
+            remedy="write many runs to .npz or .parquet",
+        )
+    # A live run has no duration; its stamps are checked when they are written.
+    last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
+    if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
+        raise RecordingError(
+            f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
+            recording.epoch if recording.epoch < 0 else last,
+            allowed=f"a recording holds 0 to {MAX_STAMP_SECONDS}",
+            where=where,
+            remedy="choose another --epoch",
+        )
 
 
 class RecordingWriter(Protocol):

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,8 @@ from navsense.core.ticks import make_ticks
 from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
-from navsense.recordings.base import to_path
 from navsense.recordings.recorded_motion import load_motion
+from navsense.runner.outputs import Output, check_output, check_outputs, list_paths, open_output
 from navsense.simulation import fidelity as fidelities
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.real_time import RealTimeLimiter
@@ -37,8 +36,6 @@ MotionGiven = Motion | str | os.PathLike[str]
 
 Progress = Callable[[float, float], None]
 """Called with the simulated time (s) that is done, and that will be."""
-
-PathGiven = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +75,16 @@ class Run(Mapping[str, Reading]):
             flow = self.current and self.current.between(*row_range(self.current.time, start, end))
             yield TimeSlice(start, end, readings, truth, flow)
 
-    def save(self, path: str | os.PathLike[str], *, ros: str = DEFAULT_DISTRIBUTION) -> None:
-        """Write the run to a file in the format of its suffix, with the definitions of `ros`.
+    def save(self, path: Output, *, ros: str = DEFAULT_DISTRIBUTION) -> None:
+        """Write the run to a recording in the format of its suffix, or publish it to the URL of a stream.
+
+        ros: the ROS 2 distribution of the message definitions.
 
         Raises `RecordingError`.
         """
         with (
             inputs.collect_inputs(self.session.world.sources),
-            recordings.open_writer(path, recordings.build_header(self.session, ros=ros)) as writer,
+            open_output(path, recordings.build_header(self.session, ros=ros)) as writer,
         ):
             for time_slice in self.slices():
                 writer.write(time_slice)
@@ -223,9 +222,13 @@ def buffered_slices(session: Session, pace: RealTimeLimiter | None) -> Iterator[
 
 @dataclass(frozen=True)
 class RecordSummary:
-    """What was recorded: the files, the duration (s), and by sensor the samples, and those that are valid readings.
+    """The result of `record`.
 
-    `behind` is by how much (s of the wall) a run that was held to a speed fell behind it at most.
+    paths: the files and folders of the recordings.
+    duration: the simulated duration (s).
+    samples: the number of samples of each sensor.
+    valid: the number of valid readings of each sensor.
+    behind: the largest delay (s of real time) of a run with a speed.
     """
 
     paths: tuple[Path, ...]
@@ -237,7 +240,7 @@ class RecordSummary:
 
 def record(
     world: World,
-    path: PathGiven | Sequence[PathGiven],
+    path: Output | Sequence[Output],
     duration: float | None = None,
     *,
     seed: int = 0,
@@ -250,19 +253,19 @@ def record(
     ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
 ) -> RecordSummary:
-    """Stream a run into a file, or into several at once, by their suffixes, in bounded memory.
+    """Simulate a run and write it to one or several outputs, in bounded memory.
 
-    The numbers are those of `simulate(...).save(path)`. Arguments as for `simulate`; `run` is the run's number;
-    `speed` holds it back to so many simulated seconds a second, 1 being real time. An interrupt closes the files with
-    what was simulated so far, then goes on. `ros` is the ROS 2 distribution of the message definitions:
-    "jazzy" (also for later distributions) or "humble". Raises `RecordingError` and the errors of `simulate`.
+    path: the path of a recording, the URL of a stream, or several of them. The suffix of a path selects the format.
+    run: the number of the run.
+    speed: simulated seconds per second of real time; None runs as fast as possible.
+    ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
+    Other arguments as for `simulate`.
+
+    The readings are those of `simulate(...).save(path)`. After an interrupt, the recordings have the time slices so
+    far, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`.
     """
-    paths = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
-    targets = tuple(to_path(given) for given in paths)
-    places = [Path(os.path.realpath(recordings.output_path(target))) for target in targets]
-    if any(one == other or one in other.parents for one, other in permutations(places, 2)):
-        allowed = "must be different files, folders and ports, none in another"
-        raise SimulationError("recordings", ", ".join(map(str, paths)), allowed=allowed)
+    outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
+    check_outputs(outputs)
     world = fidelities.apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
@@ -277,13 +280,13 @@ def record(
             epoch=epoch,
             truth_rate=truth_rate,
         )
-        for target in targets:
-            recordings.check_output(target, world)
-        head = recordings.build_header(session, ros=ros)
-        opened = [stack.enter_context(recordings.open_writer(target, head)) for target in targets]
+        for output in outputs:
+            check_output(output, world)
+        header = recordings.build_header(session, ros=ros)
+        writers = [stack.enter_context(open_output(output, header)) for output in outputs]
         try:
             for time_slice in buffered_slices(session, pace):
-                for writer in opened:
+                for writer in writers:
                     writer.write(time_slice)
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
@@ -295,4 +298,5 @@ def record(
     if interrupted:
         raise KeyboardInterrupt
     behind = pace.behind if pace else 0.0
-    return RecordSummary(tuple(map(recordings.data_path, targets)), session.duration, samples, valid, behind)
+    paths = tuple(map(recordings.data_path, list_paths(outputs)))
+    return RecordSummary(paths, session.duration, samples, valid, behind)

@@ -446,8 +446,11 @@ class Dvl:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
         for array in (*echoes, *platform, listening_time):
             make_read_only(array)
-        outputs = ping.solve_ideal_ping(self._ideal_rules, self._geometry, echoes, platform)
-        ideal: dict[str, AnyArray] = {name: getattr(outputs, name) for name in ping.IDEAL_OUTPUTS}
+        blocks = ping.allocate_outputs(*echoes.true_beam_range.shape)
+        rules, geometry = tuple(self._ideal_rules), tuple(self._geometry)
+        ping.solve_ideal_ping(rules, geometry, tuple(echoes), tuple(platform), tuple(blocks))
+        outputs = blocks.name_outputs()
+        ideal = dict(zip(ping.IDEAL_OUTPUTS, ping.select_ideal_outputs(outputs), strict=True))
         ideal["time_of_validity"] = outputs.time_of_validity
         return {**ideal, **echoes._asdict(), **platform._asdict(), "listening_time": listening_time}
 
@@ -460,8 +463,9 @@ class Dvl:
         if self.models_travel_time:
             last = ping.schedule_emissions(time, ideal["listening_time"], last, emitted)
         unlocked_until, filter_state = state.unlocked_until.copy(), state.filter_state.copy()
-        blocks, outputs = ping.allocate_outputs(n, k)
-        channels, slow = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, blocks)
+        blocks = ping.allocate_outputs(n, k)
+        channels, slow = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(blocks))
+        outputs = blocks.name_outputs()
         if self.long_term is not None:
             long_term_filter.filter_pings(
                 self.long_term,
@@ -477,7 +481,7 @@ class Dvl:
         bias = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
         turn_on = {"beam_velocity": constant[:k], "beam_range": constant[2 * k :]}
         after = DvlState(channels, state.systematic, state.misalignment, last, unlocked_until, filter_state)
-        arrays = {name: getattr(outputs, name) for name, *_ in ping.OUTPUTS}
+        arrays = dict(zip(ping.OUTPUT_NAMES, ping.select_outputs(outputs), strict=True))
         return after, Measurement(arrays, bias, outputs.velocity_mode > ping.NO_TRACK, emitted, turn_on)
 
     def _solve_pings(
@@ -589,7 +593,7 @@ class Dvl:
             name=name,
             clock=clock,
             temperature=temperature,
-            skip_ideal=[name for name, *_ in ping.OUTPUTS if name not in ideal],
+            skip_ideal=[name for name in ping.OUTPUT_NAMES if name not in ideal],
             require_finite=False,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import struct
 import zlib
@@ -26,7 +25,6 @@ from navsense.core.kernels import kernel
 from navsense.core.series import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
-from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
 from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
@@ -38,7 +36,15 @@ from navsense.recordings.channels import (
     RawMessage,
     complete_metadata,
 )
-from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, format_runs, get_version, requested_duration
+from navsense.recordings.header import (
+    ROS_KEY,
+    WORLD_KEY,
+    RecordingHeader,
+    check_header,
+    format_runs,
+    get_version,
+    requested_duration,
+)
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.lz4_rows import (
     BLOCK_OVERHEAD,
@@ -460,28 +466,6 @@ def _fill_record_headers(
         sequence[i] = (first + i) & 0xFFFFFFFF
         log_time[i] = arrival_time[i]
         publish_time[i] = validity_time[i]
-
-
-def check_header(path: Path, recording: RecordingHeader, what: str = "an MCAP file") -> None:
-    """Raise `RecordingError` if the format, named `what` in the error, cannot hold the recording."""
-    where = Where(str(path))
-    if len(recording.runs) != 1:
-        raise RecordingError(
-            f"{what} holds one run",
-            len(recording.runs),
-            where=where,
-            remedy="write many runs to .npz or .parquet",
-        )
-    # A live run has no duration; its stamps are checked when they are written.
-    last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
-    if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
-        raise RecordingError(
-            f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
-            recording.epoch if recording.epoch < 0 else last,
-            allowed=f"a recording holds 0 to {MAX_STAMP_SECONDS}",
-            where=where,
-            remedy="choose another --epoch",
-        )
 
 
 def run_metadata(recording: RecordingHeader) -> dict[str, str]:

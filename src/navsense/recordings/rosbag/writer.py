@@ -29,8 +29,8 @@ from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
 from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
-from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader
-from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, check_header, format_world, run_metadata
+from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 

@@ -219,37 +219,42 @@ def _measure_nearest(
 
 
 @kernel
-def _is_counted(weight: float, cosine: float, hits: BeamHits, m: int, limit: float, surface: float) -> bool:
-    """Return whether ray m is part of an echo: it has a share, looks ahead and hits a body within a limit (m)."""
-    distance = hits.range[m]
-    return (
-        weight > 0.0
-        and cosine > 0.0
-        and distance <= limit
-        and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface)
-    )
+def _is_counted(
+    weight: float, cosine: float, distance: float, limit: float, height: float, descent: float, surface: float
+) -> bool:
+    """Return True if a ray is part of an echo: it has a weight, looks ahead and hits a body within a limit (m).
+
+    The ray starts at a height (m) and descends by `descent` per metre. Scalars are passed because a tuple of arrays
+    takes longer to pass than the test.
+    """
+    return weight > 0.0 and cosine > 0.0 and distance <= limit and _stays_in_water(height, descent, distance, surface)
 
 
 @kernel
 def _fit_axis_range(
-    weights: FloatArray, cosines: FloatArray, start: int, reach: float, surface: float, hits: BeamHits
+    weights: FloatArray,
+    cosines: FloatArray,
+    origin: Vectors,
+    direction: Vectors,
+    distance: FloatArray,
+    reach: float,
+    surface: float,
 ) -> tuple[float, float]:
     """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
 
-    `weights` and `cosines` (m,) are those of the rays from `start` on. The range is NaN without a hit.
+    The arrays (m,) and (m, 3) are those of the rays of the beam. The range is NaN without a hit.
     """
     limit, total, inverse = math.inf, 0.0, 0.0
     for m in range(weights.shape[0]):
-        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
-            limit = hits.range[start + m]
+        if _is_counted(weights[m], cosines[m], distance[m], limit, origin[m, 2], -direction[m, 2], surface):
+            limit = distance[m]
     limit = max(reach, MAX_RANGE_RATIO * limit)
     for m in range(weights.shape[0]):
-        if _is_counted(weights[m], cosines[m], hits, start + m, limit, surface):
-            distance = hits.range[start + m]
-            if distance == 0.0:
+        if _is_counted(weights[m], cosines[m], distance[m], limit, origin[m, 2], -direction[m, 2], surface):
+            if distance[m] == 0.0:
                 return 0.0, limit
             total += weights[m]
-            inverse += weights[m] / (distance * cosines[m])
+            inverse += weights[m] / (distance[m] * cosines[m])
     return (total / inverse if total > 0.0 else math.nan), limit
 
 
@@ -272,32 +277,37 @@ def _measure_footprint(
         BeamHits(*ray_hits),
         Echoes(*fields),
     )
+    origin, direction, distance, normal, body_velocity = hits
     axes, (count, rays) = beams.axes, beams.weights.shape
-    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+    for n in range(first, first + distance.shape[0] // (rays * count)):
         q = motion.rotation[n]
         w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
             weights, cosines, start = beams.weights[k], beams.cosines[k], ((n - first) * count + k) * rays
-            found, limit = _fit_axis_range(weights, cosines, start, reach, surface, hits)
-            echoes.beam_range[n, k] = found if found <= reach else found * math.inf
+            end = start + rays
+            axis_range, limit = _fit_axis_range(
+                weights, cosines, origin[start:end], direction[start:end], distance[start:end], reach, surface
+            )
+            echoes.beam_range[n, k] = axis_range if axis_range <= reach else axis_range * math.inf
             echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
-            if not found <= reach:
+            if not axis_range <= reach:
                 continue
             a, b, c = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
             )
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             nearest, total, slant, along = math.inf, 0.0, 0.0, 0.0
-            for m in range(start, start + rays):
-                nearest = min(nearest, hits.range[m])
-            for m in range(start, start + rays):
-                if not _is_counted(weights[m - start], cosines[m - start], hits, m, limit, surface):
+            for m in range(start, end):
+                nearest = min(nearest, distance[m])
+            for m in range(start, end):
+                weight, cosine = weights[m - start], cosines[m - start]
+                if not _is_counted(weight, cosine, distance[m], limit, origin[m, 2], -direction[m, 2], surface):
                     continue
-                d, f, v, weight = hits.direction[m], hits.normal[m], hits.velocity[m], weights[m - start]
+                d, f, v = direction[m], normal[m], body_velocity[m]
                 if is_pattern:
                     cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
                     # Relative to the loss at the nearest range: however far all are, some weight is left.
-                    weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (hits.range[m] - nearest))
+                    weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (distance[m] - nearest))
                     slant += weight * cosine
                     along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
                 else:

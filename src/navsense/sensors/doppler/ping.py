@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -114,11 +115,16 @@ OUTPUTS = (
 )
 """Name, shape and unit of each array of a reading."""
 
+OUTPUT_NAMES = tuple(name for name, *_ in OUTPUTS)
+
 IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
 """Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
+
+select_outputs, select_ideal_outputs = attrgetter(*OUTPUT_NAMES), attrgetter(*IDEAL_OUTPUTS)
+"""Functions of `PingOutputs` that return the arrays of `OUTPUT_NAMES` and of `IDEAL_OUTPUTS`."""
 
 SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 """Measurements of the beams that injected faults act on, in the order of the noise channels."""
@@ -243,10 +249,6 @@ class AxisNoise(NamedTuple):
     draws: FloatArray
 
 
-NO_AXIS_NOISE: Fields = (0.0, np.full(3, -1), np.empty((0, 0)))
-"""Fields of `AxisNoise` without noise."""
-
-
 class ReceivedBeams(NamedTuple):
     """Measurements of n pings of k beams, (n, k) each: m, a cosine, m/s, probability and uniform draws of lock."""
 
@@ -325,16 +327,16 @@ class OutputBlocks(NamedTuple):
     vectors: FloatArray
     covariances: FloatArray
 
+    def name_outputs(self) -> PingOutputs:
+        """Return the outputs, which share this memory."""
+        return PingOutputs(*self.scalars, *self.per_beam, *self.vectors, *self.covariances)
 
-def allocate_outputs(pings: int, beams: int) -> tuple[Fields, PingOutputs]:
-    """Return memory for the outputs of pings, and the outputs in it."""
-    blocks = (
-        np.empty((10, pings)),
-        np.empty((7, pings, beams)),
-        np.empty((3, pings, 3)),
-        np.empty((3, pings, 3, 3)),
+
+def allocate_outputs(pings: int, beams: int) -> OutputBlocks:
+    """Return memory for the outputs of pings."""
+    return OutputBlocks(
+        np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3))
     )
-    return blocks, PingOutputs(*blocks[0], *blocks[1], *blocks[2], *blocks[3])
 
 
 @kernel
@@ -792,30 +794,29 @@ def solve_ping(
         sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
 
 
+@kernel
 def solve_ideal_ping(
-    rules: PingRules, geometry: BeamGeometry, echo: EchoInputs, platform: PlatformInputs
-) -> PingOutputs:
-    """Return the outputs of n pings without errors."""
+    rules: Fields, geometry: Fields, echo_inputs: Fields, platform_inputs: Fields, output_blocks: Fields
+) -> None:
+    """Write the outputs of n pings without errors; the tuples are those of `solve_ping` and `EchoInputs`."""
+    echo, platform = EchoInputs(*echo_inputs), PlatformInputs(*platform_inputs)
     pings, beams = echo.true_beam_range.shape
     block, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
-    block[0], block[1] = echo.true_beam_range, echo.incidence_cosine
-    block[5:7], block[7], block[8], block[9] = 0.0, 1.0, 0.0, 1.0
-    measured[:beams], measured[beams : 2 * beams] = echo.true_beam_velocity.T, echo.true_water_beam_velocity.T
-    measured[2 * beams :] = echo.true_beam_range.T
-    output_blocks, outputs = allocate_outputs(pings, beams)
-    solve_ping(
-        tuple(rules),
-        tuple(geometry),
-        measured,
-        block,
-        tuple(platform),
+    block[0], block[1], block[5], block[6] = echo.true_beam_range, echo.incidence_cosine, 0.0, 0.0
+    block[7], block[8], block[9] = 1.0, 0.0, 1.0
+    for n in range(pings):
+        for k in range(beams):
+            measured[k, n], measured[beams + k, n] = echo.true_beam_velocity[n, k], echo.true_water_beam_velocity[n, k]
+            measured[2 * beams + k, n] = echo.true_beam_range[n, k]
+    no_noise = (0.0, np.full(3, -1), np.empty((0, 0)))
+    time, emitted, unlocked_until = (
         platform.bottom_time_of_validity,
         np.ones(pings, np.bool_),
         np.full(beams, -math.inf),
-        NO_AXIS_NOISE,
-        output_blocks,
     )
-    return outputs
+    solve_ping(
+        rules, geometry, measured, block, platform_inputs, time, emitted, unlocked_until, no_noise, output_blocks
+    )
 
 
 def list_processes(

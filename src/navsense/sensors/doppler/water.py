@@ -176,6 +176,23 @@ def find_far_boundaries(layer: WaterMassLayer, bottom: FloatArray) -> FloatArray
     return far
 
 
+@kernel
+def _compute_middle_times(
+    boundaries: Fields,
+    bottom: FloatArray,
+    transmit_time: Times,
+    mean_slant_ratio: float,
+    sound_speed: FloatArray,
+    fallback: Times,
+    out: Times,
+) -> None:
+    layer = LayerBoundaries(*boundaries)
+    for n in range(out.shape[0]):
+        far = _find_far_boundary(layer, bottom[n])
+        middle = transmit_time[n] + 0.5 * (layer.near + far) * mean_slant_ratio / sound_speed[n]
+        out[n] = max(middle, 0.0) if far == far else fallback[n]
+
+
 def compute_middle_times(
     beams: Beams,
     layer: WaterMassLayer,
@@ -188,9 +205,11 @@ def compute_middle_times(
 
     `sound_speed` (n,) m/s is the true one; `fallback` (n,) s applies without a layer.
     """
-    far = find_far_boundaries(layer, bottom)
-    middle = transmit_time + 0.5 * (float(layer.near) + far) * beams.mean_slant_ratio / sound_speed
-    return np.where(np.isnan(far), fallback, np.maximum(middle, 0.0))
+    out = np.empty(bottom.shape)
+    _compute_middle_times(
+        tuple(layer.boundaries), bottom, transmit_time, beams.mean_slant_ratio, sound_speed, fallback, out
+    )
+    return out
 
 
 @kernel

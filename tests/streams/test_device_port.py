@@ -1,4 +1,4 @@
-"""What is said of ports: where one is served, what was sent to how many, and what is wrong with an address."""
+"""Device ports log their URL and the bytes sent, and reject invalid URLs before the run starts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from navsense import cli, recordings
 from navsense.cli.application import print_library_messages
 from navsense.core.errors import RecordingError
 from navsense.core.text import format_size
-from navsense.recordings.device_writers import DevicePortWriter, format_url
 from navsense.recordings.mcap.writer import McapWriter
+from navsense.runner.outputs import check_output, open_output
 from navsense.sensors import Dvl
+from navsense.streams.device_port import DevicePublisher
 from navsense.testing import example_world
 
 WORLD = """\
@@ -66,20 +67,20 @@ def run(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")
-def test_the_port_that_was_free_is_told_where_nobody_comes(
+def test_log_names_the_port_that_the_system_assigned(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As plain lines, in their order; a file beside it is written, the port is not."""
+    """The lines are plain and in order. Only the file is listed as written."""
     file = world.with_name("a.nmea")
     assert run(monkeypatch, world, "nmea+tcp://127.0.0.1:0?wait=0.05", str(file)) == 0
     out, err = capsys.readouterr()
     found = re.search(r"^(nmea\+tcp://127\.0\.0\.1:(\d+)\?wait=0\.05): serves all clients$", err, re.MULTILINE)
     assert found is not None
     assert int(found[2]) > 0
-    told = [line for line in err.splitlines() if found[1] in line]
-    assert told[1:] == [
+    lines = [line for line in err.splitlines() if found[1] in line]
+    assert lines[1:] == [
         f"warning: {found[1]}: no client connected within 0.05 s; the run continues",
-        f"{found[1]}: sent nothing: no client connected",
+        f"{found[1]}: no client connected",
     ]
     assert "RuntimeWarning" not in err
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
@@ -87,26 +88,26 @@ def test_the_port_that_was_free_is_told_where_nobody_comes(
     ]
 
 
-def test_what_was_sent_is_told(
+def test_log_reports_the_bytes_sent(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A client connects where the line says that the port is."""
-    got: list[bytes] = []
+    """A client connects to the port in the log."""
+    received: list[bytes] = []
     served = threading.Event()
-    where: list[int] = []
+    ports: list[int] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             found = re.match(r"pd0\+tcp://localhost:(\d+): serves all", record.getMessage())
             if found:
-                where.append(int(found[1]))
+                ports.append(int(found[1]))
                 served.set()
 
     def read() -> None:
         served.wait(300.0)
-        with socket.create_connection(("localhost", where[0]), timeout=60.0) as one:
+        with socket.create_connection(("localhost", ports[0]), timeout=60.0) as one:
             while part := one.recv(1 << 16):
-                got.append(part)
+                received.append(part)
 
     listener, logger = Listener(), logging.getLogger("navsense")
     thread = threading.Thread(target=read)
@@ -117,30 +118,29 @@ def test_what_was_sent_is_told(
     finally:
         logger.removeHandler(listener)
     thread.join(20.0)
-    whole = world.with_name("a.pd0").read_bytes()
-    assert len(whole) > 100
-    assert b"".join(got) == whole
+    file = world.with_name("a.pd0").read_bytes()
+    assert len(file) > 100
+    assert b"".join(received) == file
     err = capsys.readouterr().err
-    assert f"pd0+tcp://localhost:{where[0]}: sent {len(whole)} bytes to 1 client\n" in err
+    assert f"pd0+tcp://localhost:{ports[0]}: sent {len(file)} bytes to 1 client\n" in err
     assert "warning" not in err
 
 
-def test_two_clients_and_a_second_end(caplog: pytest.LogCaptureFixture) -> None:
-    """What is told is told once, and of Python only to those who ask for it."""
+def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="navsense")
     head = recordings.RecordingHeader(example_world(("dvl", Dvl.example_spec())), 1000, duration=1.0)
-    writer = recordings.open_writer("nmea+tcp://127.0.0.1:0?wait=0", head)
-    assert isinstance(writer, DevicePortWriter)
+    writer = open_output("nmea+tcp://127.0.0.1:0?wait=0", head)
+    assert isinstance(writer, DevicePublisher)
     with contextlib.ExitStack() as stack:
         for _ in range(2):
-            stack.enter_context(socket.create_connection(("127.0.0.1", writer.port)))
+            stack.enter_context(socket.create_connection(("127.0.0.1", writer._server.port)))
         until = time.monotonic() + 20.0
         while len(writer._server._clients) < 2 and time.monotonic() < until:
             time.sleep(0.005)
         writer._server.send(b"12345")
         writer.close()
         writer.close()
-    name = f"nmea+tcp://127.0.0.1:{writer.port}?wait=0"
+    name = f"nmea+tcp://127.0.0.1:{writer._server.port}?wait=0"
     assert caplog.messages == [f"{name}: serves all clients", f"{name}: sent 10 bytes to 2 clients"]
 
 
@@ -150,29 +150,28 @@ def test_two_clients_and_a_second_end(caplog: pytest.LogCaptureFixture) -> None:
         ("nmea+tcp://127.0.0.1:99999", r"nmea\+tcp://127\.0\.0\.1:99999 port: 99999; must be a number from 0 to 65535"),
         (
             "pd9+tcp://127.0.0.1:0",
-            r"pd9\+tcp://127\.0\.0\.1:0 format of a port: pd9; must be one of pd0, pd6, wl, nmea",
+            r"pd9\+tcp://127\.0\.0\.1:0 scheme of the URL: pd9\+tcp; must be one of pd0\+tcp, pd6\+tcp, wl\+tcp",
         ),
         (
             "nmea+udp://127.0.0.1:0",
-            r"nmea\+udp://127\.0\.0\.1:0 no address of a port; a port is FORMAT\+tcp://HOST:PORT",
+            r"nmea\+udp://127\.0\.0\.1:0 scheme of the URL: nmea\+udp; must be one of pd0\+tcp",
         ),
-        ("tcp://127.0.0.1:1033", r"tcp://127\.0\.0\.1:1033 no address of a port; .* FORMAT one of pd0, pd6, wl, nmea"),
-        ("nmea+tcp:10110", r"nmea\+tcp:10110 no address of a port"),
+        ("tcp://127.0.0.1:1033", r"tcp://127\.0\.0\.1:1033 scheme of the URL: tcp; must be one of pd0\+tcp"),
+        ("nmea+tcp:10110", r"nmea\+tcp:10110 URL without //; must be SCHEME://HOST:PORT"),
     ],
 )
-def test_an_address_that_is_none_is_shown_as_it_was_given(
+def test_error_shows_an_invalid_url_unchanged(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, why: str
 ) -> None:
-    """Before anything is said of it."""
     with pytest.raises(RecordingError, match=why):
-        recordings.check_output(given)
+        check_output(given)
     assert run(monkeypatch, world, given) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(f"error: {why}.*\n", err)
 
 
-def test_a_port_in_use_is_all_that_is_said(
+def test_a_port_in_use_is_a_one_line_error(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -204,9 +203,8 @@ def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "dive:2").mkdir()
     path = tmp_path / "dive:2" / "run.mcap"
     assert recordings.find_output_format(path).open_writer is McapWriter
-    assert format_url(path) == str(path)
     with pytest.raises(RecordingError, match="no recording has this suffix"):
-        recordings.check_output(path.with_suffix(".xyz"))
+        check_output(path.with_suffix(".xyz"))
 
 
 def test_warnings_in_python_stay_warnings(world: Path) -> None:
@@ -220,24 +218,24 @@ def test_warnings_in_python_stay_warnings(world: Path) -> None:
     assert (warnings.showwarning, logging.getLogger("navsense").handlers) == before
 
 
-def test_a_second_port_that_cannot_be_is_refused_before_the_first_is_served(
+def test_all_outputs_are_checked_before_the_first_port_listens(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     second = "nmea+tcp://127.0.0.1:0?sensor=nobody"
     assert run(monkeypatch, world, "pd0+tcp://127.0.0.1:0?wait=1000", second) == 2
     err = capsys.readouterr().err
     assert "serves all clients" not in err
-    assert "sensor: nobody; they are auv::base::dvl" in err
+    assert "sensor: nobody; must be one of auv::base::dvl" in err
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("dive.dvl.beem.pd0", "frame behind the sensor's name: beem; must be one of beam, instrument, ship, earth"),
-        ("dive.dvl.beam.wl.json", "frame behind the sensor's name: beam; Water Linked JSON has none to choose"),
+        ("dive.dvl.beem.pd0", "coordinate frame: beem; must be one of beam, instrument, ship, earth"),
+        ("dive.dvl.beam.wl.json", "coordinate frame: beam; Water Linked JSON has one frame"),
     ],
 )
-def test_a_word_behind_the_sensors_name_is_a_frame(
+def test_the_last_word_of_a_file_name_is_the_coordinate_frame(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, problem: str
 ) -> None:
     assert run(monkeypatch, world, str(world.with_name(name))) == 2

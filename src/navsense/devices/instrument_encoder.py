@@ -1,0 +1,81 @@
+"""Selects the Doppler instrument of a device format in a world, and encodes its readings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import Reading, TimeSlice
+from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
+from navsense.devices.measurement import DopplerInstrument
+from navsense.world import MountedSensor, World
+
+
+def has_name(sensor: MountedSensor, name: str) -> bool:
+    """Return True if a name is the full name of a sensor or the end of it."""
+    return sensor.name == name or sensor.name.endswith(f"::{name}")
+
+
+def select_sensor(world: World, device_format: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
+    """Return the sensor that a device format encodes: the one with this name; for "" the only one that it supports.
+
+    hint: how the user writes the name, for the remedy. Raises `RecordingError`, which lists the candidates.
+    """
+    candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, device_format.spec_types)]
+    types = " or ".join(spec_type.__name__.upper() for spec_type in device_format.spec_types)
+    if not candidates:
+        what, remedy = f"{device_format.name} requires a {types}", f"add a {types}, or choose another format"
+        raise RecordingError(what, where=where, allowed="the world has none", remedy=remedy)
+    matches = [sensor for sensor in candidates if has_name(sensor, name)] if name else candidates
+    if len(matches) == 1:
+        return matches[0]
+    what = "sensor" if name else f"{device_format.name} encodes one instrument; the world has {len(candidates)}"
+    allowed = f"must be one of {', '.join(sensor.name for sensor in candidates)}"
+    raise RecordingError(what, name or None, where=where, allowed=allowed, remedy=f"write {hint}")
+
+
+def check_frame(device_format: DeviceFormat, frame: str, where: Where, remedy: str = "") -> None:
+    """Raise `RecordingError` if a device format does not support a coordinate frame; "" is its default."""
+    if frame and not (device_format.has_frames and frame in list(Pd0Coordinates)):
+        names = ", ".join(Pd0Coordinates)
+        allowed = f"must be one of {names}" if device_format.has_frames else f"{device_format.name} has one frame"
+        raise RecordingError("coordinate frame", frame, where=where, allowed=allowed, remedy=remedy)
+
+
+class InstrumentEncoder:
+    """Encodes the readings of one instrument in a device format."""
+
+    def __init__(self, world: World, device_format: DeviceFormat, sensor: MountedSensor, frame: str) -> None:
+        """Create the encoder. Raises `RecordingError` if the format does not support the instrument."""
+        self._instrument, self._format_name = DopplerInstrument(world, sensor), device_format.name
+        self._encode_samples = device_format.make_encoder(self._instrument, frame)
+        self._has_pose, self._end_time = False, -math.inf
+
+    def encode(self, time_slice: TimeSlice) -> bytes:
+        """Return the bytes of a time slice. Raises `RecordingError`."""
+        sensor = self._instrument.sensor
+        # Messages arrive late: truth can come in an earlier time slice than the readings of the same time.
+        self._instrument.add_truth(time_slice.truth, min(time_slice.start, self._end_time))
+        self._has_pose = self._has_pose or sensor.link in time_slice.truth
+        reading = time_slice.readings.get(sensor.name)
+        if reading is None:
+            return b""
+        self._end_time = float(reading.time[-1]) if reading.time.size else self._end_time
+        if not self._has_pose and reading.emitted.any():
+            what = f"{self._format_name} of {sensor.name!r} requires the true pose of link {sensor.link!r}"
+            raise RecordingError(what, remedy="use a recording with the truth of links")
+        return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))
+
+
+def _fill_missing_arrays(reading: Reading, sensor: MountedSensor) -> Reading:
+    """Return a reading with all outputs of a sensor. Outputs that a recording of messages lacks are NaN."""
+    count = reading.time.size
+    missing = {
+        output.name: np.full((count, *output.shape), np.nan)
+        for output in sensor.spec.outputs
+        if output.name not in reading
+    }
+    return replace(reading, arrays={**missing, **reading.arrays}) if missing else reading

@@ -1,0 +1,48 @@
+"""Outputs of a run: recordings, by the suffix of their path, and streams, by the scheme of their URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+
+from navsense import recordings, streams
+from navsense.core.errors import SimulationError
+from navsense.recordings.base import to_path
+from navsense.recordings.header import RecordingHeader, RecordingWriter
+from navsense.world import World
+
+Output = str | os.PathLike[str]
+"""The path of a recording, or the URL of a stream as a text."""
+
+
+def check_outputs(outputs: Sequence[Output]) -> None:
+    """Raise `SimulationError` if two outputs are the same, or one is inside another."""
+    urls = [output for output in outputs if streams.is_url(output)]
+    paths = [Path(os.path.realpath(recordings.output_path(path))) for path in list_paths(outputs)]
+    if len(set(urls)) < len(urls) or any(
+        path == other or path in other.parents for path, other in permutations(paths, 2)
+    ):
+        allowed = "must be different files, folders and URLs, none in another"
+        raise SimulationError("outputs", ", ".join(map(str, outputs)), allowed=allowed)
+
+
+def check_output(output: Output, world: World | None = None) -> None:
+    """Raise `RecordingError` if this path or URL cannot be an output of a world. Opens no file and no connection."""
+    if isinstance(output, str) and streams.is_url(output):
+        streams.check_url(output, world)
+    else:
+        recordings.find_output_format(to_path(output), world)
+
+
+def open_output(output: Output, header: RecordingHeader) -> RecordingWriter:
+    """Open a recording for writing, or the publisher of a stream. Raises `RecordingError`."""
+    if isinstance(output, str) and streams.is_url(output):
+        return streams.open_publisher(output, header)
+    return recordings.open_writer(output, header)
+
+
+def list_paths(outputs: Sequence[Output]) -> list[Path]:
+    """Return the paths of the recordings among outputs."""
+    return [to_path(output) for output in outputs if not streams.is_url(output)]

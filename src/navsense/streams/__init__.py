@@ -1,0 +1,33 @@
+"""Streams: live systems that a run publishes to, addressed by URLs."""
+
+from __future__ import annotations
+
+from navsense.recordings.base import is_url
+from navsense.streams import device_port
+from navsense.streams.stream import (
+    Publisher,
+    Stream,
+    StreamUrl,
+    check_url,
+    list_streams,
+    open_publisher,
+    register_stream,
+)
+
+__all__ = [
+    "STREAMS",
+    "Publisher",
+    "Stream",
+    "StreamUrl",
+    "check_url",
+    "is_url",
+    "list_streams",
+    "open_publisher",
+    "register_stream",
+]
+
+STREAMS = device_port.STREAMS
+"""The streams of navsense."""
+
+for _stream in STREAMS:
+    register_stream(_stream)

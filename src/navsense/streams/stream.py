@@ -1,0 +1,168 @@
+"""The contract of a stream, the URLs that address streams, and their registry.
+
+A stream is a live system that a run publishes to. Its address is a URL:
+
+    SCHEME://HOST:PORT/PATH?OPTION=VALUE
+
+Each module of a stream declares one or more `Stream`s. `navsense.streams.STREAMS` lists those of navsense. Other
+packages declare theirs under the entry point `navsense.streams`; the name of the entry point is the scheme.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from urllib.parse import parse_qsl, urlsplit
+
+from navsense.core.errors import RecordingError, Where
+from navsense.core.series import TimeSlice
+from navsense.recordings.base import WriterBase
+from navsense.recordings.header import RecordingHeader
+from navsense.world import World
+
+LOOPBACK = "127.0.0.1"
+"""Host of a URL that names none: only programs of this machine can connect."""
+
+
+@dataclass(frozen=True)
+class StreamUrl:
+    """The parts of a URL.
+
+    text: the complete URL, for messages.
+    scheme: in lower case.
+    host: `LOOPBACK` if the URL has no host.
+    port: None if the URL has no port.
+    path: with its slash; "" if the URL has no path.
+    options: the query.
+    """
+
+    text: str
+    scheme: str
+    host: str = LOOPBACK
+    port: int | None = None
+    path: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Publisher(WriterBase):
+    """Publishes the time slices of a run. `write` never waits for a subscriber.
+
+    As a context it is closed at the end, also after an error.
+
+    url: the URL that subscribers connect to, with the port that the system assigned for port 0.
+    """
+
+    url: str
+
+    @abstractmethod
+    def write(self, time_slice: TimeSlice) -> None:
+        """Publish a time slice. Raises `RecordingError` if the publisher is closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Deliver the queues of the subscribers that still read, and disconnect. A second call does nothing."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Disconnect at once. Never raises."""
+
+    def salvage(self) -> None:
+        """Close: what was published stays published."""
+        self.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A live system that a run can publish to.
+
+    scheme: of its URLs, in lower case.
+    name: the name in messages.
+    url_format: the form of its URLs, for error texts and help: "pd0+tcp://HOST:PORT".
+    open_publisher: connects or listens, and returns the publisher. Raises `RecordingError`.
+    options: the names of the options that a URL can have.
+    check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
+    """
+
+    scheme: str
+    name: str
+    url_format: str
+    open_publisher: Callable[[StreamUrl, RecordingHeader], Publisher]
+    options: tuple[str, ...] = ()
+    check: Callable[[StreamUrl, World | None], None] = lambda *_: None
+
+
+ENTRY_POINTS = "navsense.streams"
+"""Group of the entry points of streams in other packages."""
+
+_STREAMS: dict[str, Stream] = {}
+"""Scheme -> stream."""
+
+
+def register_stream(stream: Stream) -> None:
+    """Register a stream; it replaces an earlier stream with the same scheme."""
+    _STREAMS[stream.scheme] = stream
+
+
+def list_streams() -> list[Stream]:
+    """Return all registered streams."""
+    return list(_STREAMS.values())
+
+
+def find_stream(scheme: str, where: Where) -> Stream:
+    """Return the stream of a scheme; the package that declares it is imported. Raises `RecordingError`."""
+    if scheme not in _STREAMS:
+        for entry in entry_points(group=ENTRY_POINTS, name=scheme):
+            try:
+                plugin = entry.load()
+                if not isinstance(plugin, Stream):
+                    raise TypeError(f"is {plugin!r}")  # noqa: TRY301
+            except Exception as error:  # whatever the package does when it is imported
+                package = entry.dist.name if entry.dist else entry.value
+                what, remedy = f"stream {scheme!r} of package {package}", f"repair or remove {package}"
+                raise RecordingError(what, str(error), allowed="must be a Stream", remedy=remedy) from error
+            register_stream(plugin)
+    if scheme not in _STREAMS:
+        allowed = f"must be one of {', '.join(_STREAMS)}"
+        raise RecordingError("scheme of the URL", scheme, where=where, allowed=allowed)
+    return _STREAMS[scheme]
+
+
+def parse_url(text: str) -> tuple[Stream, StreamUrl]:
+    """Return the parts of a URL, and the stream of its scheme. Raises `RecordingError`."""
+    where = Where(text)
+    if "://" not in text:
+        raise RecordingError("URL without //", where=where, allowed="must be SCHEME://HOST:PORT")
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or LOOPBACK
+    except ValueError as error:
+        raise RecordingError(f"invalid URL: {error}", where=where, allowed="must be SCHEME://HOST:PORT") from error
+    stream = find_stream(parts.scheme or text.partition(":")[0], where)
+    try:
+        port = parts.port
+    except ValueError as error:
+        given, allowed = parts.netloc.rpartition(":")[2], "must be a number from 0 to 65535; 0 selects a free port"
+        raise RecordingError("port", given, where=where, allowed=allowed) from error
+    if parts.username is not None or parts.fragment:
+        allowed = f"must be {stream.url_format}"
+        raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for option in options:
+        if option not in stream.options:
+            allowed = f"must be one of {', '.join(stream.options)}" if stream.options else "the stream has no options"
+            raise RecordingError("option of the URL", option, where=where, allowed=allowed)
+    return stream, StreamUrl(text, parts.scheme, host, port, parts.path, options)
+
+
+def check_url(text: str, world: World | None = None) -> None:
+    """Raise `RecordingError` if a URL is invalid, or its stream cannot publish a world. Opens no connection."""
+    stream, url = parse_url(text)
+    stream.check(url, world)
+
+
+def open_publisher(text: str, header: RecordingHeader) -> Publisher:
+    """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened."""
+    stream, url = parse_url(text)
+    return stream.open_publisher(url, header)

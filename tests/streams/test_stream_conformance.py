@@ -1,0 +1,362 @@
+"""Every stream delivers all samples to its subscribers, waits for none of them, and releases what it opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import runpy
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Protocol
+
+import pytest
+
+import navsense as ns
+from navsense import streams
+from navsense.core.errors import RecordingError
+from navsense.recordings.header import RecordingHeader, build_header
+from navsense.runner.run import Run
+from navsense.streams import Publisher, Stream, register_stream
+from navsense.streams import stream as stream_module
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_udp.py"
+JSON_UDP: Stream = runpy.run_path(str(EXAMPLE))["STREAM"]
+
+WORLD = """\
+<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
+  <world name="sea">
+    <model name="bed">
+      <static>true</static> <pose>0 0 -8 0 0 0</pose>
+      <link name="ground"><collision name="c"><geometry><plane/></geometry></collision></link>
+    </model>
+    <model name="auv">
+      <link name="base">
+        <sensor name="dvl" type="dvl"><update_rate>50</update_rate><dvl><max>20</max></dvl></sensor>
+      </link>
+    </model>
+  </world>
+</sdf>
+"""
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400), pytest.mark.requirement("REC-1")]
+
+
+class Subscriber(Protocol):
+    """A subscriber of one stream.
+
+    received: the samples so far, as bytes; complete after `finish`.
+    """
+
+    received: bytearray
+
+    def finish(self) -> None:
+        """Wait until everything is received that was published before `close`."""
+        ...
+
+
+class TcpSubscriber:
+    """Reads a TCP connection in a thread, until the publisher closes it."""
+
+    def __init__(self, url: str) -> None:
+        self.received = bytearray()
+        host, _, port = url.partition("://")[2].partition("?")[0].rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=60.0)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self) -> None:
+        with self.socket:
+            while block := self.socket.recv(1 << 16):
+                self.received += block
+
+    def finish(self) -> None:
+        self.thread.join(60.0)
+        assert not self.thread.is_alive()
+
+
+class UdpSubscriber:
+    """Receives datagrams in a thread. The publisher sends to the port of the subscriber."""
+
+    def __init__(self, url: str) -> None:
+        self.received = bytearray()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", int(url.rpartition(":")[2])))
+        self.socket.settimeout(0.5)
+        self.ending = threading.Event()
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self) -> None:
+        with self.socket:
+            while True:
+                try:
+                    self.received += self.socket.recv(1 << 16) + b"\n"
+                except TimeoutError:
+                    if self.ending.is_set():
+                        return
+
+    def finish(self) -> None:
+        self.ending.set()
+        self.thread.join(60.0)
+        assert not self.thread.is_alive()
+
+
+def free_port(kind: socket.SocketKind) -> int:
+    """Return a port that no program uses."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+SUBSCRIBERS: dict[str, type[TcpSubscriber | UdpSubscriber]] = {
+    "pd0+tcp": TcpSubscriber,
+    "pd6+tcp": TcpSubscriber,
+    "wl+tcp": TcpSubscriber,
+    "nmea+tcp": TcpSubscriber,
+    "json+udp": UdpSubscriber,
+}
+"""Scheme -> subscriber."""
+
+
+@pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
+def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stream:
+    """Return each stream of navsense, and the example."""
+    monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
+    stream: Stream = request.param
+    register_stream(stream)
+    return stream
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> ns.World:
+    path = tmp_path_factory.mktemp("sea") / "sea.sdf"
+    path.write_text(WORLD, encoding="utf-8")
+    return ns.load(path)
+
+
+@pytest.fixture(scope="module")
+def run(world: ns.World) -> Run:
+    """Return a short run, whose samples fit into the buffer of one socket."""
+    return ns.simulate(world, 4.0, seed=3, epoch=1000)
+
+
+@pytest.fixture(scope="module")
+def long_run(world: ns.World) -> Run:
+    """Return a run with more samples than the buffers of a socket hold."""
+    return ns.simulate(world, 1600.0, seed=3, epoch=1000, truth_rate=1.0)
+
+
+def is_server(stream: Stream) -> bool:
+    """Return True if subscribers connect to the publisher, False if it sends to their port."""
+    return SUBSCRIBERS[stream.scheme] is TcpSubscriber
+
+
+def make_url(stream: Stream, host: str = "127.0.0.1") -> str:
+    """Return a URL at which the publisher does not wait for its first subscriber."""
+    return f"{stream.scheme}://{host}:0?wait=0" if is_server(stream) else f"{stream.scheme}://{host}:{udp_port()}"
+
+
+def udp_port() -> int:
+    return free_port(socket.SOCK_DGRAM)
+
+
+def subscribe(stream: Stream, publisher: Publisher, count: int = 1) -> list[TcpSubscriber | UdpSubscriber]:
+    """Return subscribers that are connected."""
+    subscribers = [SUBSCRIBERS[stream.scheme](publisher.url) for _ in range(count)]
+    if is_server(stream):
+        time.sleep(0.2)  # the thread of the server accepts the connections
+    return subscribers
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """Check that a closed publisher leaves no thread."""
+    before = set(threading.enumerate())
+    yield
+    until = time.monotonic() + 10.0
+    while set(threading.enumerate()) - before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not set(threading.enumerate()) - before
+
+
+def test_every_stream_has_a_subscriber() -> None:
+    assert {one.scheme for one in streams.STREAMS} < set(SUBSCRIBERS)
+
+
+def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:
+    """The samples do not depend on how the run is cut into time slices."""
+    received = []
+    for slices in (list(run.slices()), [piece for one in run.slices() for piece in halve(one)]):
+        with streams.open_publisher(make_url(stream), build_header(run.session)) as publisher:
+            subscribers = subscribe(stream, publisher, 2 if is_server(stream) else 1)
+            for time_slice in slices:
+                publisher.write(time_slice)
+        for subscriber in subscribers:
+            subscriber.finish()
+            received.append(bytes(subscriber.received))
+    assert len(received[0]) > 50 * int(run["dvl"].emitted.sum())
+    assert set(received) == {received[0]}
+    if stream.scheme == "json+udp":
+        stamps = [json.loads(line)["stamp"] for line in received[0].splitlines()]
+        assert stamps == run["dvl"].stamp[run["dvl"].emitted].tolist()
+
+
+def halve(time_slice: ns.core.series.TimeSlice) -> Iterator[ns.core.series.TimeSlice]:
+    """Yield the halves of a time slice."""
+    middle = 0.5 * (time_slice.start + time_slice.end)
+    for start, end in ((time_slice.start, middle), (middle, time_slice.end)):
+        parts = {}
+        for field in ("readings", "truth"):
+            series = getattr(time_slice, field)
+            parts[field] = {
+                name: one.between(int((one.time < start).sum()), int((one.time < end).sum()))
+                for name, one in series.items()
+            }
+        yield dataclasses.replace(time_slice, start=start, end=end, current=None, **parts)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the subscriber that does not read is disconnected
+def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Stream, long_run: Run) -> None:
+    """A blocked publisher would never end; the other subscribers receive everything."""
+    publisher = streams.open_publisher(make_url(stream), build_header(long_run.session))
+    stalled = socket.socket(socket.AF_INET, socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM)
+    stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    address = ("127.0.0.1", int(publisher.url.partition("?")[0].rpartition(":")[2]))
+    (stalled.connect if is_server(stream) else stalled.bind)(address)
+    subscribers = subscribe(stream, publisher) if is_server(stream) else []
+
+    def publish() -> None:
+        for time_slice in long_run.slices():
+            publisher.write(time_slice)
+
+    writer = threading.Thread(target=publish)
+    with stalled:
+        writer.start()
+        writer.join(120.0)
+        assert not writer.is_alive()
+        publisher.close()
+    for subscriber in subscribers:
+        subscriber.finish()
+        assert len(subscriber.received) > 50 * int(long_run["dvl"].emitted.sum())
+
+
+def test_a_subscriber_that_leaves_disturbs_nobody(stream: Stream, run: Run) -> None:
+    slices = list(run.slices())
+    with streams.open_publisher(make_url(stream), build_header(run.session)) as publisher:
+        if is_server(stream):
+            staying, leaving = subscribe(stream, publisher, 2)
+            assert isinstance(leaving, TcpSubscriber)
+            leaving.socket.shutdown(socket.SHUT_RDWR)
+        for time_slice in slices:
+            publisher.write(time_slice)
+    if is_server(stream):
+        staying.finish()
+        leaving.finish()
+        assert len(staying.received) > 50 * int(run["dvl"].emitted.sum())
+
+
+def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
+    with streams.open_publisher(make_url(stream, host=""), build_header(run.session)) as publisher:
+        _, url = streams.stream.parse_url(publisher.url)
+        assert url.host == "127.0.0.1"
+        server = getattr(publisher, "_server", None)
+        if is_server(stream):
+            assert server is not None
+            assert server._listener.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, run: Run) -> None:
+    for end in ("close", "abort"):
+        publisher = streams.open_publisher(make_url(stream), build_header(run.session))
+        getattr(publisher, end)()
+        publisher.close()
+        publisher.abort()
+        with pytest.raises(RecordingError, match="closed"):
+            publisher.write(next(run.slices()))
+        port = int(publisher.url.partition("?")[0].rpartition(":")[2])
+        kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
+        with socket.socket(socket.AF_INET, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+
+
+def test_check_opens_no_connection(stream: Stream, world: ns.World) -> None:
+    kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as taken:
+        taken.bind(("127.0.0.1", 0))
+        streams.check_url(f"{stream.scheme}://127.0.0.1:{taken.getsockname()[1]}", world)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("{}://127.0.0.1", "port"),
+        ("{}://127.0.0.1:70000", "port: 70000; must be a number from 0 to 65535"),
+        ("{}://127.0.0.1:9x", "port: 9x; must be a number from 0 to 65535"),
+        ("{}:127.0.0.1:5000", "URL without //; must be SCHEME://HOST:PORT"),
+        ("{}:/127.0.0.1:5000", "URL without //"),
+        ("{}://[::1:5000", "invalid URL"),
+        ("{}://user@127.0.0.1:5000", "user name"),
+        ("{}://127.0.0.1:5000#a", "fragment"),
+        ("{}://127.0.0.1:5000?colour=red", "option of the URL: colour; must be one of sensor"),
+        ("{}://127.0.0.1:5000?sensor=nobody", "sensor: nobody; must be one of auv::base::dvl"),
+    ],
+)
+def test_an_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.World, url: str, problem: str) -> None:
+    url = url.format(stream.scheme)
+    with pytest.raises(RecordingError) as error:
+        ns.record(world, url, 0.1)
+    assert str(error.value).startswith(f"{url} ")
+    assert problem in str(error.value)
+
+
+def test_a_world_without_a_fitting_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
+    """The error comes before a connection is opened."""
+    empty = dataclasses.replace(world, sensors=())
+    with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):
+        streams.open_publisher(make_url(stream), RecordingHeader(empty))
+
+
+def test_an_output_that_is_given_twice_is_an_error(stream: Stream, world: ns.World) -> None:
+    url = f"{stream.scheme}://127.0.0.1:5000"
+    with pytest.raises(ns.NavsenseError, match="must be different files, folders and URLs"):
+        ns.record(world, [url, url], 0.1)
+
+
+def test_a_stream_of_another_package_is_found_by_its_scheme(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
+    entries = [SimpleNamespace(load=lambda: JSON_UDP, dist=None, value="json_udp:STREAM")]
+    monkeypatch.setattr(stream_module, "entry_points", lambda group, name: entries if name == "json+udp" else [])
+    subscriber = UdpSubscriber(f"json+udp://127.0.0.1:{udp_port()}")
+    port = subscriber.socket.getsockname()[1]
+    ns.record(world, f"json+udp://127.0.0.1:{port}", 1.0, seed=3)
+    subscriber.finish()
+    emitted = ns.simulate(world, 1.0, seed=3)["dvl"].emitted
+    assert 40 < len(subscriber.received.splitlines()) == emitted.sum()
+
+
+def test_a_package_without_its_stream_is_an_error_that_names_it(
+    world: ns.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
+    entries = [SimpleNamespace(load=lambda: 3, dist=SimpleNamespace(name="broken"), value="broken:STREAM")]
+    monkeypatch.setattr(stream_module, "entry_points", lambda group, name: entries)
+    with pytest.raises(RecordingError, match="stream 'x\\+y' of package broken: is 3; must be a Stream; repair"):
+        ns.record(world, "x+y://:1", 0.1)
+
+
+def test_an_unknown_scheme_is_an_error_that_lists_the_schemes(world: ns.World) -> None:
+    with pytest.raises(RecordingError, match=r"^gopher://a:1 scheme of the URL: gopher; must be one of pd0\+tcp, "):
+        ns.record(world, "gopher://a:1", 0.1)
+
+
+def test_the_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE)])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert capsys.readouterr().out.startswith("50 samples, the last: {'sensor': 'box::base::imu'")
