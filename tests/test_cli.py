@@ -167,7 +167,7 @@ def test_describe_says_what_a_fidelity_would_run(inside: Typed) -> None:
     told, rest = classic.stdout.partition("warnings\n")[::2]
     shown = told.replace(", (classic)", "").replace("(classic)", "none")
     assert shown == as_written.stdout.partition("not supported\n")[0]
-    assert "<navsense:reference>: initial: does not act under classic" in rest
+    assert "<navsense:reference>: initial: has no effect under classic," in rest
 
 
 @pytest.mark.parametrize(

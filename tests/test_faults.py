@@ -251,7 +251,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("clock", '<fault kind="step" start="1">1e30</fault>', "step of a clock (s): must be of a size below"),
         ("sensor", '<fault start="1"/>', "missing; kind of a fault: must be one of dropout"),
         ("clock", '<fault kind="step" start="1">1 2</fault>', "must be a finite number"),
-        ("clock", '<fault kind="step" start="1" array="field">1</fault>', "belongs to a sensor's fault"),
+        ("clock", '<fault kind="step" start="1" array="field">1</fault>', "is allowed in a sensor's fault only"),
         ("world", '<fault kind="magnetic_anomaly" start="1">1</fault>', "must be 3 finite numbers"),
         ("world", '<fault kind="magnetic_anomaly" start="2" end="2">1 0 0</fault>', "must end after its start"),
     ],

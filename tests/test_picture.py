@@ -657,7 +657,7 @@ def test_ground_that_cannot_be_read_is_named(world_of: Text, tmp_path: Path) -> 
     ):
         draw(tmp_path / "x.png", world_of(text))
     (tmp_path / "bed.png").unlink()
-    with pytest.raises((FieldError, SdfError), match=r"world\.sdf:1 .*bed\.png; is not found; looked for"):
+    with pytest.raises((FieldError, SdfError), match=r"world\.sdf:1 .*bed\.png; is not found; searched"):
         draw(tmp_path / "x.png", world_of(text))
     assert not (tmp_path / "x.png").exists()
 

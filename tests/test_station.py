@@ -200,7 +200,7 @@ def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> No
 
 def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
     world = replace(example_world(("gps", NavSat())), environment=Environment())
-    with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; stands nowhere"):
+    with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; has no"):
         ns.simulate(world, 1.0)
 
 

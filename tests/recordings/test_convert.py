@@ -517,7 +517,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
         assert isinstance(current, CurrentReplay)
         assert np.array_equal(current.velocity, known.velocity)
     world.write_text(world.read_text(encoding="utf-8").replace('"a"', '"nix.csv"'), encoding="utf-8")
-    with pytest.raises(SdfError, match=r"nix\.csv; is not found"):
+    with pytest.raises(SdfError, match=r"nix\.csv; is not found;"):
         ns.load(world)
     with pytest.raises(FieldError, match="record of a current: File name too long"):
         CurrentReplay.from_file("x" * 300 + ".csv")

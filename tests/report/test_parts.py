@@ -447,7 +447,7 @@ ODD: Mapping[str, tuple[float, ...]] = {
     "constant": (5.0, 5.0),
     "0": (0.0, 0.0),
     "no number": (math.nan, math.nan),
-    "without end": (math.inf, -math.inf),
+    "endless recursion": (math.inf, -math.inf),
     "one": (3.0,),
     "none": (),
     "next to each other": (1.0, 1.0 + 2e-16),

@@ -145,7 +145,7 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<cell/>", "dive.sdf:6 <adcp><cell>; is unknown here; did you mean cells?"),
+        ("<cell/>", "dive.sdf:6 <adcp><cell>; is not allowed here; did you mean cells?"),
         ('<cells depth="2"/>', "dive.sdf:6 <cells depth>"),
         ('<cells count="0"/>', "dive.sdf:6 <cells> number of cells: 0; must be a whole number from 1 to 255"),
         ('<cells count="2.5"/>', "dive.sdf:6 <cells count>: 2.5; must be a whole number"),

@@ -36,8 +36,8 @@ def test_without_a_block(load: Load, in_link: Text) -> None:
     ("body", "problem"),
     [
         ("<reference_altitude>up</reference_altitude>", "<air_pressure><reference_altitude>: up; must be a finite"),
-        ("<pressure><x/></pressure>", "<pressure><x>; is unknown here"),
-        ("<presure/>", "<air_pressure><presure>; is unknown here; did you mean pressure?"),
+        ("<pressure><x/></pressure>", "<pressure><x>; is not allowed here"),
+        ("<presure/>", "<air_pressure><presure>; is not allowed here; did you mean pressure?"),
     ],
 )
 def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:

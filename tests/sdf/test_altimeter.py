@@ -71,7 +71,7 @@ def test_under_classic_a_given_reference_is_said_not_to_act(load: Load, in_link:
     world = load(in_link(reference("12.5")), fidelity="classic")
     (note,) = world.notes
     assert str(note).endswith(
-        "dive.sdf:6 <navsense:reference>: 12.5: does not act under classic, where the reference is the sensor's "
+        "dive.sdf:6 <navsense:reference>: 12.5: has no effect under classic, where the reference is the sensor's "
         "height at the start"
     )
     assert spec_of(world).classic
@@ -85,10 +85,13 @@ def test_under_classic_a_given_reference_is_said_not_to_act(load: Load, in_link:
         (reference("1e999"), "<altimeter><navsense:reference>: 1e999; must be a height"),
         (reference("initial", ' period="0"'), "<navsense:reference period>: 0; must be a finite number > 0"),
         (reference("initial", ' period="soon"'), "<navsense:reference period>: soon; must be a finite number > 0"),
-        (reference("5", ' period="60"'), "<navsense:reference period>: 60; must be absent: a height that is given"),
-        (reference("5", ' every="60"'), "<navsense:reference every>; is unknown here"),
-        (altimeter("<vertical_positon/>"), "<altimeter><vertical_positon>; is unknown here; did you mean vertical_pos"),
-        (altimeter("<vertical_velocity><x/></vertical_velocity>"), "<vertical_velocity><x>; is unknown here"),
+        (reference("5", ' period="60"'), "<navsense:reference period>: 60; must be absent for a constant height"),
+        (reference("5", ' every="60"'), "<navsense:reference every>; is not allowed here"),
+        (
+            altimeter("<vertical_positon/>"),
+            "<altimeter><vertical_positon>; is not allowed here; did you mean vertical_pos",
+        ),
+        (altimeter("<vertical_velocity><x/></vertical_velocity>"), "<vertical_velocity><x>; is not allowed here"),
     ],
 )
 def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
@@ -97,8 +100,8 @@ def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> N
 
 @pytest.mark.requirement("ALT-1")
 def test_a_reference_in_words() -> None:
-    assert str(ZeroReference()) == "own height at the start"
-    assert str(ZeroReference(60.0)) == "own height at the start and every 60 s"
+    assert str(ZeroReference()) == "initial height of the sensor"
+    assert str(ZeroReference(60.0)) == "initial height of the sensor and every 60 s"
     assert ZeroReference().period == math.inf
 
 

@@ -88,7 +88,7 @@ def test_repeat_in_another_link(load: Load, refused: Refused, in_world: Text) ->
 def test_unknown_clock(refused: Refused, in_link: Text, uses: str) -> None:
     (line,) = refused(in_link(clock("c") + "\n\n" + sensor("imu", uses)))
     shown = uses or "empty"
-    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {shown}; must name a clock of its model")
+    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {shown}; must be a clock of its model,")
     assert line.endswith("its model has c")
 
 
@@ -208,7 +208,7 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
     ("body", "problem"),
     [
         ('<navsense:oscillator grade="XO"/>', "<navsense:oscillator grade>: XO; must be one of RTC crystal, TCXO,"),
-        ("<navsense:oscillator><h0>1</h0></navsense:oscillator>", "<navsense:oscillator><h0>; is unknown here"),
+        ("<navsense:oscillator><h0>1</h0></navsense:oscillator>", "<navsense:oscillator><h0>; is not allowed here"),
         (
             "<navsense:oscillator><frequency>2 ppm</frequency></navsense:oscillator>",
             "<navsense:oscillator><frequency>: 2 ppm; must be a finite number",
@@ -223,11 +223,11 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
         ),
         (
             '<navsense:oscillator><offset per="day">1</offset></navsense:oscillator>',
-            "<offset per>; is unknown here",
+            "<offset per>; is not allowed here",
         ),
         (
             '<navsense:oscillator><temperature signal="t">3</temperature></navsense:oscillator>',
-            "<navsense:oscillator><temperature>: 3; must not stand beside a signal",
+            "<navsense:oscillator><temperature>: 3; must not be combined with a signal",
         ),
         (
             "<navsense:discipline><interval>0.0001</interval></navsense:discipline>",
@@ -241,9 +241,12 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
             "<navsense:discipline><interval>1e17</interval></navsense:discipline>",
             "<navsense:discipline><interval>: 1e+17; must be at most 6e+09 s",
         ),
-        ("<navsense:discipline><poll>4</poll></navsense:discipline>", "<navsense:discipline><poll>; is unknown here"),
+        (
+            "<navsense:discipline><poll>4</poll></navsense:discipline>",
+            "<navsense:discipline><poll>; is not allowed here",
+        ),
         ("<navsense:monotonic>yes</navsense:monotonic>", "<clock><navsense:monotonic>: yes; must be true, false"),
-        ("<navsense:latency/>", "<clock><navsense:latency>; is unknown here"),
+        ("<navsense:latency/>", "<clock><navsense:latency>; is not allowed here"),
     ],
 )
 def test_what_no_clock_can_hold(refused: Refused, in_link: Text, body: str, problem: str) -> None:
@@ -267,7 +270,7 @@ def test_latency_of_a_sensor() -> None:
     context.raise_problems()
     wrong = (
         (b"<stddev>-1</stddev>", "<navsense:latency><stddev>: -1; must be >= 0"),
-        (b"<jitter>1</jitter>", "<navsense:latency><jitter>; is unknown here; remove it"),
+        (b"<jitter>1</jitter>", "<navsense:latency><jitter>; is not allowed here; remove it"),
         (b"<mean>1</mean>", "<navsense:latency><mean>: given twice; first on line 1"),
         (b"<stddev>7e9</stddev>", "<navsense:latency><stddev>: 7000000000.0; must be at most 6e+09 s"),
         (b"<stddev>5e3</stddev>", "<navsense:latency><stddev>: 5000.0; must be at most 1e+06 times the mean, 0.004 s"),

@@ -219,12 +219,12 @@ def test_where_it_is_recorded(load: Load, in_world: Text) -> None:
 
 
 WRONG: dict[str, tuple[str, str, int, str]] = {
-    "nothing": ("", "", 3, "<navsense:current>: empty; must hold one current at least: uniform, gauss_markov"),
+    "nothing": ("", "", 3, "<navsense:current>: empty; requires at least one current: uniform, gauss_markov"),
     "unknown": (
         "<unifrom>1 0 0</unifrom><uniform>1 0 0</uniform>",
         "",
         4,
-        "<unifrom>; is unknown here; did you mean uniform?",
+        "<unifrom>; is not allowed here; did you mean uniform?",
     ),
     "two numbers": ("<uniform>1 0</uniform>", "", 4, "<uniform>: 1 0; must be 3 finite numbers"),
     "knots": ("<uniform>50 0 0</uniform>", "", 4, "<uniform> velocity of a layer (m/s): 50"),
@@ -251,9 +251,9 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         "<gauss_markov><speed/></gauss_markov>\n<gauss_markov><speed/></gauss_markov>",
         "",
         5,
-        "<gauss_markov name>: current; must be the name of one random current: two would be the same; first on line 4",
+        "<gauss_markov name>: current; must be unique: two random currents with one name would be equal; first on line 4",
     ),
-    "no layer": ("<stratified/>", "", 4, "<stratified>: empty; must hold layers, or name a file"),
+    "no layer": ("<stratified/>", "", 4, "<stratified>: empty; requires layers or file=..., not both"),
     "order": (
         '<stratified><layer depth="9">0 0 0</layer><layer depth="8">0 0 0</layer></stratified>',
         "",
@@ -261,10 +261,10 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         "<stratified> depth of a layer (m): 8.0; must be below 9.0 m",
     ),
     "no depth": ("<stratified>\n<layer>0 0 0</layer></stratified>", "", 5, "<layer depth>: missing; must be given"),
-    "lost file": ('<stratified file="no.csv"/>', "", 4, "<stratified file>: no.csv; is not found; looked for"),
-    "half wandering": (f"<stratified>{LAYERS}<speed/></stratified>", "", 4, "<speed> alone; must hold both"),
+    "lost file": ('<stratified file="no.csv"/>', "", 4, "<stratified file>: no.csv; is not found; searched"),
+    "half wandering": (f"<stratified>{LAYERS}<speed/></stratified>", "", 4, "<speed> alone; requires both <speed>"),
     "no date": ('<tidal flood_direction_deg="1"/>', "", 4, "<tidal>: without a date; needs one; give <navsense"),
-    "no tide": ('<tidal flood_direction_deg="1"/>', START, 4, "<tidal>: empty; must hold constituents, or name"),
+    "no tide": ('<tidal flood_direction_deg="1"/>', START, 4, "<tidal>: empty; requires constituents or a tide"),
     "constituent": (
         '<tidal flood_direction_deg="1">\n<constituent name="M9" amplitude="1" phase_deg="0"/></tidal>',
         START,
@@ -392,8 +392,8 @@ def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
     [
         (("<min>0</min>", "<min>1</min>"), 7, "<velocity> mean of the current's process: 0.5; must be from 1.0 to 5.0"),
         (("<mu>0.01</mu>", "<mu>2</mu>"), 7, "<velocity> mu of a current's process (1/s): 2"),
-        (("<mu>0.01</mu>", "<tau>2</tau>"), 7, "<velocity><tau>; is unknown here"),
-        (("constant_current>", "steady_current>"), 5, "<plugin><steady_current>; is unknown here"),
+        (("<mu>0.01</mu>", "<tau>2</tau>"), 7, "<velocity><tau>; is not allowed here"),
+        (("constant_current>", "steady_current>"), 5, "<plugin><steady_current>; is not allowed here"),
         (("<mean>0.5</mean><min>0<", "<mean>x</mean><min>0<"), 7, "<velocity><mean>: x; must be a finite number"),
     ],
 )
@@ -568,10 +568,10 @@ def test_gazebos_table(load: Load, in_world: Text, example_data: Path, units: st
     assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
     assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12, abs=0.0)
-    assert "stands at latitude and longitude 0, as in Gazebo" in "".join(note.reason for note in world.notes)
+    assert "its latitude and longitude are 0, as in Gazebo" in "".join(note.reason for note in world.notes)
     unnamed = load(in_world(PRELOAD.format(file="underwater_currents.csv", units=units)))
     assert unnamed.environment.current is None
-    assert [note.reason for note in unnamed.notes] == ["nothing in the world says which of its columns are a current"]
+    assert [note.reason for note in unnamed.notes] == ["no element of the world names its columns of a current"]
 
 
 @pytest.mark.requirement("CUR-2")
@@ -582,9 +582,9 @@ def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path
     for change, problem in (
         (("spherical", "polar"), "dive.sdf:6 <space reference>: polar; must be one of global, spherical, ecef"),
         (("<data>own.csv</data>", ""), "dive.sdf:3 <plugin><data>: missing; must be given"),
-        (("own.csv", "no.csv"), "dive.sdf:4 <plugin><data>: no.csv; is not found"),
+        (("own.csv", "no.csv"), "dive.sdf:4 <plugin><data>: no.csv; is not found;"),
         (("altitude_meter", "height"), "column: height; must occur once in the header"),
-        (("time>", "clock>"), "<dimensions><clock>; is unknown here"),
+        (("time>", "clock>"), "<dimensions><clock>; is not allowed here"),
         (("x", "x"), "latitude (rad) of a grid: 50"),
     ):
         text = PRELOAD.format(file="own.csv", units="").replace(*change)
@@ -599,7 +599,7 @@ def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -
     assert load(in_world(vehicle(""))).environment.current is None
     differ = load(in_world(vehicle(east) + vehicle("", "n")))
     assert differ.environment.current is None
-    assert any("models differ in it: none is taken" in note.reason for note in differ.notes)
+    assert any("models differ: no current is used; add" in note.reason for note in differ.notes)
     (line,) = refused(in_world(vehicle("<default_current>0.3</default_current>")))
     assert "<plugin><default_current>: 0.3; must be 3 finite numbers" in line
     (line,) = refused(in_world(vehicle("<default_current>30 0 0</default_current>")))
@@ -610,7 +610,7 @@ def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:
     inside = '<plugin name="c" filename="libdave_ocean_current_model_plugin.so"/>'
     world = load(in_world(f'<model name="m"><link name="l"/>{inside}</model>'))
     (note,) = world.notes
-    assert note.reason == "every vehicle feels its world's current; noise of its own is not added"
+    assert note.reason == "each vehicle is in the world's current; its own noise is not added"
 
 
 @pytest.mark.parametrize("kind", KINDS)

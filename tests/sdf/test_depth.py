@@ -66,23 +66,23 @@ def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
     ("element", "problem"),
     [
         (' surface="high"/>', "<navsense:water surface>: high; must be a finite number"),
-        (' depth="5"/>', "<navsense:water depth>; is unknown here"),
+        (' depth="5"/>', "<navsense:water depth>; is not allowed here"),
         (' latitude_deg="91"/>', "<navsense:water> latitude of the water (rad): 1.58"),
         (
             "><temperature>10</temperature></navsense:water>",
             "<navsense:water> temperature of the water (K): 10.0; must",
         ),
-        ("><salt>35</salt></navsense:water>", "<navsense:water><salt>; is unknown here"),
+        ("><salt>35</salt></navsense:water>", "<navsense:water><salt>; is not allowed here"),
         ("><density>x</density></navsense:water>", "<navsense:water><density>: x; must be a finite number"),
         ("><sound_speed>fast</sound_speed></navsense:water>", "<navsense:water> formula for the speed of sound: fast"),
         ('><point depth="0" temperature="290"/></navsense:water>', "<point salinity>: missing; must be given"),
         (
             '><point depth="0" temperature="290" salinity="35"/><salinity>3</salinity></navsense:water>',
-            "<navsense:water><salinity>: 3; must be absent where a profile is given",
+            "<navsense:water><salinity>: 3; must not be combined with a profile",
         ),
         (
             ' file="a.csv"><point depth="0" temperature="290" salinity="35"/></navsense:water>',
-            "<navsense:water><point>: beside a file; must be absent where file=... is given",
+            "<navsense:water><point>: beside a file; must not be combined with file=...",
         ),
         (' file=""/>', "<navsense:water file>: empty; must name a file"),
         (' file="none.csv"/>', "<navsense:water> none.csv profile of the water: does not exist"),
@@ -135,12 +135,11 @@ def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link:
     world = load(in_link(sensor('<formula density="1000">constant</formula>')))
     (note,) = world.notes
     assert (note.kind, note.what) == ("warning", '<sensor type="depth">: auv::base::d')
-    assert "its surface at height 0" in note.reason
+    assert "with the surface at height 0" in note.reason
     assert ns.simulate(world, 1.0)["auv::base::d"]["depth"][0] == 0.0
     (line,) = refused(in_link(sensor("<formula>known</formula>")))
     assert line.endswith(
-        "<formula>: known: auv::base::d; must be a formula where the world has no <navsense:water>; "
-        "give <navsense:water/> in the world"
+        "<formula>: known: auv::base::d; requires the world's <navsense:water>; give <navsense:water/> in the world"
     )
 
 
@@ -154,7 +153,7 @@ def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link:
             '<formula density="0">constant</formula>',
             "<formula> density of the formula (kg/m^3): 0.0; must be a number from 0.001",
         ),
-        ('<formula density="1000">unesco</formula>', "<formula density>; is unknown here"),
+        ('<formula density="1000">unesco</formula>', "<formula density>; is not allowed here"),
         ('<formula latitude_deg="95">saunders</formula>', "<formula> latitude of the formula (rad): 1.658"),
         ('<formula latitude_deg="x">saunders</formula>', "<formula latitude_deg>: x; must be a finite number"),
         ("<surface_pressure>-1</surface_pressure>", "<depth><surface_pressure>: -1; must be >= 0"),
@@ -167,7 +166,7 @@ def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link:
             "<formula> gravity of the formula (m/s^2): 1e-300; must be a number from 0.001",
         ),
         ("<gauge>maybe</gauge>", "<depth><gauge>: maybe; must be true, false, 1 or 0"),
-        ("<presure/>", "<depth><presure>; is unknown here; did you mean pressure?"),
+        ("<presure/>", "<depth><presure>; is not allowed here; did you mean pressure?"),
     ],
 )
 def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
@@ -269,7 +268,7 @@ def test_the_uuv_simulators_pressure_sensor(load: Load) -> None:
     assert (found.rate, found.topic, found.frame) == (10.0, "/auv/pressure", "auv/pressure_link")
     said = {(note.kind, note.reason) for note in world.notes}
     assert ("warning", "readings are in Pa; the plug-in writes kPa") in said
-    assert ("unsupported", "the depth is always given") in said
+    assert ("unsupported", "the depth is always published") in said
     assert not any("not run" in reason for _, reason in said)
     truth = ns.simulate(world, 1.0, seed=1)[found.name].ideal
     np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14, atol=0.0)
@@ -321,7 +320,7 @@ def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
         ((">9.80638<", ">0<"), 13, "<plugin><kPa_per_meter>: 0; must be > 0"),
         ((">9.80638<", ">1000<"), 4, "<plugin> density of the formula (kg/m^3): 101971"),
         ((">10<", ">1e9<"), 8, "<plugin><update_rate>: 1e+09 Hz; must be from 0.001 to 10000000 Hz"),
-        (("saturation>", "saturated>"), 9, "<plugin><saturated>; is unknown here; did you mean saturation?"),
+        (("saturation>", "saturated>"), 9, "<plugin><saturated>; is not allowed here; did you mean saturation?"),
     ],
 )
 def test_plug_ins_that_cannot_be(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:

@@ -192,7 +192,7 @@ def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
 def test_an_angle_in_radians_is_told(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
     world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
     shown = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
-    reason = f"is taken as degrees; if it is radians, write {math.degrees(float(angle)):.4g}"
+    reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
     assert shown == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
 
 
@@ -220,7 +220,7 @@ def test_axes_in_which_velocities_are_told(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<beam/>", "dive.sdf:6 <dvl><beam>; is unknown here; did you mean beams?"),
+        ("<beam/>", "dive.sdf:6 <dvl><beam>; is not allowed here; did you mean beams?"),
         ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
         ("<max>nan</max>", "dive.sdf:6 <dvl><max>: nan; must be a finite number"),
         (
@@ -241,11 +241,11 @@ def test_axes_in_which_velocities_are_told(
         ('<beams width_deg="400"/>', "<beams> width of a beam (rad): 6.98"),
         ('<beams rings="1.5" width_deg="3"/>', "<beams rings>: 1.5; must be a whole number"),
         ("<beams><down>0 0 0</down></beams>", "<beams> down: (0.0, 0.0, 0.0); must be 3 finite numbers, not all 0"),
-        ('<beams angle_deg="9"><beam tilt_deg="3"/></beams>', "<beams angle_deg>: 9; must not stand beside <beam>"),
-        ("<beams><down>0 0 1</down><beam/></beams>", "<beams><down>: 0 0 1; must not stand beside <beam>"),
+        ('<beams angle_deg="9"><beam tilt_deg="3"/></beams>', "<beams angle_deg>: 9; must not be combined with"),
+        ("<beams><down>0 0 1</down><beam/></beams>", "<beams><down>: 0 0 1; must not be combined with"),
         ("<beams><beam/></beams>", "dive.sdf:6 <beam tilt_deg>: missing; must be given, or a <pose>"),
         ('<beams>\n<beam tilt_deg="95"/></beams>', "dive.sdf:7 <beam> tilt of a beam (rad): 1.65"),
-        ('<beams><beam tilt_deg="5"><pose/></beam></beams>', "<beam tilt_deg>: 5.0; must not stand beside <pose>"),
+        ('<beams><beam tilt_deg="5"><pose/></beam></beams>', "<beam tilt_deg>: 5.0; must not be combined with <pose>"),
         (
             f'<beams><beam id="1" {TILT}/><beam {TILT}/>\n<beam id="2" {TILT}/></beams>',
             "dive.sdf:7 <beam id>: 2; must be unique among the beams",
@@ -257,7 +257,7 @@ def test_axes_in_which_velocities_are_told(
             "<bottom_track>\n<per_speed>-1</per_speed></bottom_track>",
             "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0",
         ),
-        ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is unknown here"),
+        ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is not allowed here"),
         ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given where the water is tracked"),
         ('<water_track><layer near="1"/></water_track>', "<layer far>: missing; must be given"),
         (
@@ -298,13 +298,13 @@ def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) 
 @pytest.mark.requirement("SDF-1")
 def test_a_custom_sensor_without_its_block(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
-    assert line.startswith("dive.sdf:5 <sensor>: no block; must have <gz:dvl>, as Gazebo wants it")
+    assert line.startswith("dive.sdf:5 <sensor>: no block; requires <gz:dvl>, as in Gazebo")
 
 
 @pytest.mark.requirement("SDF-1")
 def test_two_blocks_are_one_too_many(refused: Refused, in_link: Text) -> None:
     (line, *_) = refused(in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
-    assert "<gz:dvl>: given beside it; is another name of <dvl>; keep one of them" in line
+    assert "<gz:dvl>: given beside it; is another name of <dvl>; remove one of them" in line
 
 
 BED = """<model name="bed"><static>true</static><pose>0 0 -20 0 0 0</pose><link name="l"><collision name="c">

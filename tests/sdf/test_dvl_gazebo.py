@@ -274,9 +274,9 @@ def test_what_a_file_need_not_say(load: Load, in_link: Text) -> None:
     assert spec.beams.axes[1] == pytest.approx(axis, abs=1e-15)
     reasons = [note.reason for note in world.notes]
     assert len(reasons) == 3
-    assert "is finer than rays are cast: 10 rings of them in a beam, 0.0785 rad apart" in reasons
-    assert "gives no <aperture>: it is 90 degrees, as Gazebo documents it" in reasons
-    assert any("the world has no table that these could be columns of" in reason for reason in reasons)
+    assert "is finer than supported: 10 rings of rays in a beam, 0.0785 rad apart" in reasons
+    assert "has no <aperture>: the default is 90 degrees, as Gazebo documents it" in reasons
+    assert any("the world has no table with these columns; its other currents" in reason for reason in reasons)
 
 
 @pytest.mark.requirement("SDF-1", "GAP-9")
@@ -298,7 +298,7 @@ def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world
     assert layer is not None
     assert layer.far == pytest.approx(reach, rel=1e-12, abs=0.0)
     (note,) = world.notes
-    assert note.reason.startswith("95 m is beyond what the beams reach along the instrument's axis: 86.6025 m")
+    assert note.reason.startswith("95 m is beyond the reach of the beams along the instrument's axis: 86.6025 m")
     assert note.where is not None
 
 
@@ -321,7 +321,7 @@ def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_
         (block().replace("<tilt>30", "<tilt>0"), "dive.sdf:6 <arrangement> axes of the beams"),
         (block().replace("<tilt>30", "<tilt>90", 1), "dive.sdf:6 <arrangement> tilt of a beam (rad): 1.57"),
         (block().replace("<aperture>2", "<aperture>-2", 1), "<beam><aperture>: -2; must be >= 0"),
-        (block(""), "dive.sdf:7 <tracking>: nothing; must have a <bottom_mode> or a <water_mass_mode>"),
+        (block(""), "dive.sdf:7 <tracking>: nothing; requires a <bottom_mode> or a <water_mass_mode> that"),
         (
             block(BOTTOM.replace("best", "fallback")),
             "<bottom_mode><when>: fallback; must be one of never, always, best",
@@ -349,7 +349,7 @@ def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_
         ),
         (block(more="<type>laser</type>"), "<gz:dvl><type>: laser; must be one of piston, phased_array"),
         (block(more="<resolution>0</resolution>"), "<gz:dvl><resolution>: 0; must be > 0"),
-        (block(more="<range>9</range>"), "<gz:dvl><range>; is unknown here"),
+        (block(more="<range>9</range>"), "<gz:dvl><range>; is not allowed here"),
         (block(more="<reference_frame>1 2</reference_frame>"), "<gz:dvl><reference_frame>: 1 2; must be 6 finite"),
     ],
 )

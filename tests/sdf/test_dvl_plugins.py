@@ -360,7 +360,7 @@ def no_water(before: Dive, after: Dive) -> None:
 
 def other_current(before: Dive, after: Dive) -> None:
     """The one current of a world acts whatever its topic, with a warning."""
-    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
+    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's's current, on ")
     assert [(what, reason[: len(told[1])]) for what, reason in warnings(after.world)] == [told]
     same_readings(before, after)
 
@@ -460,10 +460,10 @@ def test_the_list_of_its_elements_is_complete() -> None:
     ("own", "plugin", "rate", "told"),
     [
         ("7.0", "7.0", 7.0, None),
-        ("10", "12.0", 10.0, "and 10 Hz of <update_rate>: the smaller one counts"),
-        ("10", "2", 2.0, "and 10 Hz of <update_rate>: the smaller one counts"),
-        ("5", None, 1.0, "is not given: the plug-in's 1 Hz"),
-        ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one counts"),
+        ("10", "12.0", 10.0, "and 10 Hz of <update_rate>: the smaller one is used"),
+        ("10", "2", 2.0, "and 10 Hz of <update_rate>: the smaller one is used"),
+        ("5", None, 1.0, "is absent: the default is's 1 Hz"),
+        ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one is used"),
     ],
 )
 def test_the_smaller_of_its_rates(
@@ -485,7 +485,9 @@ def test_topics_with_and_without_a_namespace(load: Load, in_link: Text) -> None:
         "/auv/v",
         "/dvl_ranges",
     )
-    assert warnings(lacking) == [("<plugin><robotNamespace>", "is not given: topics are in /auv, that of the model")]
+    assert warnings(lacking) == [
+        ("<plugin><robotNamespace>", "is absent: topics are in /auv, the namespace of the model")
+    ]
 
 
 FRAMES = """</link>
@@ -506,7 +508,7 @@ def test_the_frame_of_its_velocity(
     world = load(in_world(text + BED))
     (found,) = world.sensors
     assert found.frame == frame
-    assert any("names no link of the model" in reason for _, reason in warnings(world)) == (frame == "keel")
+    assert any("is not a link of the" in reason for _, reason in warnings(world)) == (frame == "keel")
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
     np.testing.assert_allclose(run[found.name].ideal["velocity"][-1], velocity, rtol=LOW, atol=0.0)
     assert sheet(found).message_options.pointcloud_frame == "base"
@@ -563,7 +565,7 @@ def test_layers_of_water(load: Load, in_link: Text) -> None:
     assert sheet(found).layer == WaterMassLayer(8.0, 24.0, 4.0, 7, 0.75)
 
 
-NOTHING = "nothing in the world publishes it: the water is taken to stand still"
+NOTHING = "nothing in the world publishes it: the water is still"
 
 
 @pytest.mark.requirement("WTR-1", "CUR-1")
@@ -577,9 +579,9 @@ NOTHING = "nothing in the world publishes it: the water is taken to stand still"
         (
             '<navsense:current topic="/tide">',
             {**WATER, "ocean_current_topic": "flow"},
-            ("flow", "nothing publishes it: the world's current, on /tide, acts"),
+            ("flow", "nothing publishes it: the world's current, on /tide, is used"),
         ),
-        ("", {"ocean_current_topic": "flow"}, ("flow", "does not act: <enableWaterTrack> is not set")),
+        ("", {"ocean_current_topic": "flow"}, ("flow", "has no effect: <enableWaterTrack> is not set")),
     ],
 )
 def test_topics_of_currents(
@@ -639,7 +641,7 @@ def test_the_plug_in_elsewhere_is_told(load: Load, in_link: Text) -> None:
             "<plugin><navsense:cloud_points>: 2.5; must be a whole",
         ),
         ({"navsense:cloud_points": "5000"}, "navsense:cloud_points", "<navsense:cloud_points> points of a beam"),
-        ({"beamAngle": "3"}, "beamAngle", "<plugin><beamAngle>; is unknown here; did you mean beamAngleDeg?"),
+        ({"beamAngle": "3"}, "beamAngle", "<plugin><beamAngle>; is not allowed here; did you mean beamAngleDeg?"),
     ],
 )
 def test_what_it_cannot_be(refused: Refused, in_link: Text, change: dict[str, str], tag: str, problem: str) -> None:
@@ -669,7 +671,7 @@ def test_layers_that_cannot_be(refused: Refused, in_link: Text, layer: str, prob
 @pytest.mark.parametrize("tag", [*list(ELEMENTS)[3:5], *list(ELEMENTS)[8:]])
 def test_elements_that_it_needs(refused: Refused, in_link: Text, tag: str) -> None:
     assert refused(in_link(woods_hole({tag: None}))) == [
-        f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in needs it"
+        f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in requires it"
     ]
 
 
@@ -685,7 +687,7 @@ def test_all_that_is_missing_is_told_at_once(refused: Refused, in_link: Text) ->
 
 @pytest.mark.requirement("DVW-1")
 def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> None:
-    works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl works with no other plug-in"
+    works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl supports no other plug-in"
     (line,) = refused(in_link(woods_hole(plugin="libdvl.so")))
     assert line == f"dive.sdf:7 <sensor><plugin filename>: libdvl.so; {works}"
     (line,) = refused(in_link('<sensor name="dvl" type="dsros_dvl"/>'))
@@ -697,8 +699,8 @@ def test_a_second_plug_in_and_what_the_plug_in_names(load: Load, in_link: Text) 
     world = load(in_link(woods_hole().replace("</sensor>", other)))
     assert world.sensors[0].topic == "/dvl/dvl"
     reasons = [note.reason for note in world.notes]
-    assert "is one of several; the one on line 7 counts" in reasons
-    assert "is named by the plug-in" in reasons
+    assert "is one of several; the one on line 7 is used" in reasons
+    assert "the plug-in defines it" in reasons
 
 
 def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
@@ -708,7 +710,7 @@ def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
 
 def test_beams_that_look_up_are_told(load: Load, in_link: Text) -> None:
     world = load(in_link(woods_hole({"pos_z_down": "true"})))
-    assert ("<plugin><pos_z_down>: true", "the beams look up, as the sensor is posed: they meet no bottom") in warnings(
+    assert ("<plugin><pos_z_down>: true", "the beams point upwards in this pose and cannot hit the bottom") in warnings(
         world
     )
 
@@ -855,7 +857,7 @@ def uuv_off(before: Flight, after: Flight) -> None:
     assert (before.sensor.is_on, after.sensor.is_on) == (True, False)
     assert not after.reading.emitted.any()
     (note,) = (note for note in after.world.notes if "is_on" in note.what)
-    assert note.reason == "tells nothing until a live run switches it on"
+    assert note.reason == "emits nothing until a live run switches it on"
 
 
 def uuv_fidelity(before: Flight, after: Flight) -> None:
@@ -930,7 +932,7 @@ def test_a_plug_in_whose_file_is_mistyped(load: Load, in_world: Text, name: str,
     """A warning, which `check` shows too: nothing else says that the vehicle has no DVL. Another instrument is none."""
     world = load(in_world(uuv().replace(PLUGIN, name)))
     notes = [(note.kind, note.reason, note.where and note.where.line) for note in world.notes if "<plugin" in note.what]
-    meant = ("warning", f"is none that is read; did you mean {PLUGIN}?", 3)
+    meant = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
     assert (meant in notes) == is_meant
     assert not any(isinstance(sensor.spec, Dvl) for sensor in world.sensors)
     assert len(notes) == 1
@@ -1050,7 +1052,7 @@ def test_beams_that_differ(load: Load, in_world: Text, change: str, named: str, 
 
 def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
     world = load(in_world(uuv({"update_rate": "10"})))
-    reason = "differs from that of its range sensors, 7, 7, 7, 7 Hz: beams are heard at the rate of the plug-in"
+    reason = "differs from that of its range sensors, 7, 7, 7, 7 Hz: the DVL pings at the rate of the plug-in"
     assert ("<plugin><update_rate>: 10", reason) in warnings(world)
 
 
@@ -1079,7 +1081,7 @@ def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
         ({"noise_sigma": "-1"}, "", 8, "<plugin><noise_sigma>: -1; must be >= 0"),
         ({"noise_amplitude": "1e300"}, "", 9, "<noise_amplitude> stddev: 1e+300"),
         ({"is_on": "maybe"}, "", 21, "<plugin><is_on>: maybe; must be true, false"),
-        ({"beam_link": "x"}, "", 21, "<plugin><beam_link>; is unknown here; did you mean beam_link_name_3?"),
+        ({"beam_link": "x"}, "", 21, "<plugin><beam_link>; is not allowed here; did you mean beam_link_name_3?"),
         ({"sensor_topic": "dvl_sonar0"}, "", 3, "<plugin>: /dvl/dvl_sonar0; is taken by auv::sonar0::dvl_sonar0"),
         (
             {f"beam_link_name_{i}": "sonar0" for i in range(4)} | {f"beam_topic_{i}": "dvl_sonar0" for i in range(4)},
@@ -1308,7 +1310,7 @@ def test_woods_holes_profile(load: Load, in_link: Text) -> None:
 def test_what_its_profile_is_not(load: Load, in_link: Text, refused: Callable[..., list[str]]) -> None:
     off = load(in_link(woods_hole({"waterTrackBins": "3"})))
     assert len(off.sensors) == 1
-    assert warnings(off) == [("<plugin><waterTrackBins>: 3", "does not act: <enableWaterTrack> is not set")]
+    assert warnings(off) == [("<plugin><waterTrackBins>: 3", "has no effect: <enableWaterTrack> is not set")]
     for tag, value, allowed in (
         ("waterTrackBins", "0", "must be a whole number from 1 to 255"),
         ("waterTrackBins", "2.5", "must be a whole number from 1 to 255"),

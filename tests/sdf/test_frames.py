@@ -172,18 +172,18 @@ def test_degrees_and_quaternions(load: Load, in_world: Text) -> None:
         ("<pose>1 2 3 4 5 6 7</pose>", "must be 6 finite numbers"),
         ("<pose>1 2 3 4 5 nan</pose>", "must be 6 finite numbers"),
         ("<pose>1 2 3 4 5 1e400</pose>", "must be 6 finite numbers"),
-        ('<pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose>', "must not be of length zero"),
+        ('<pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose>', "must not have length 0"),
         ('<pose rotation_format="quat_xyzw">0 0 0 0 0 0</pose>', "must be 7 finite numbers"),
         ('<pose rotation_format="quat_wxyz">0 0 0 1 0 0 0</pose>', "must be euler_rpy or quat_xyzw"),
-        ('<pose rotation_format="quat_xyzw" degrees="true">0 0 0 1 0 0 0</pose>', "no degrees"),
+        ('<pose rotation_format="quat_xyzw" degrees="true">0 0 0 1 0 0 0</pose>', "not allowed with a quaternion"),
         ('<pose degrees="yes">0 0 0 0 0 0</pose>', "must be true, false, 1 or 0"),
         ('<pose frame="x">0 0 0 0 0 0</pose>', "use relative_to"),
         ('<pose relativ_to="x">0 0 0 0 0 0</pose>', "did you mean relative_to?"),
         ('<pose relative_to="x">0 0 0 0 0 0</pose>', "must name a link, joint, frame or model in model 'auv'"),
         ('<pose relative_to="world">0 0 0 0 0 0</pose>', "a pose in a model cannot refer to the world"),
         ('<pose relative_to="auv">0 0 0 0 0 0</pose>', "must name a link"),
-        ('<pose relative_to="base">0 0 0 0 0 0</pose>', "in a circle"),
-        ("<pose><x/></pose>", "unknown here"),
+        ('<pose relative_to="base">0 0 0 0 0 0</pose>', "in a cycle"),
+        ("<pose><x/></pose>", "not allowed here"),
     ],
 )
 def test_poses_that_are_none(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
@@ -201,7 +201,7 @@ def test_circles(refused: Refused, in_world: Text) -> None:
     assert line.startswith("dive.sdf:5 <frame attached_to>: f -> g -> f; frames must not depend")
     joint = '<joint name="j" type="fixed"><parent>l</parent><child>f</child></joint>'
     joint = f'<link name="l"/><frame name="f" attached_to="j"/>\n{joint}'
-    assert any("in a circle" in line for line in refused(in_world(f'<model name="m">\n{joint}</model>')))
+    assert any("in a cycle" in line for line in refused(in_world(f'<model name="m">\n{joint}</model>')))
     own = '<model name="m"><pose relative_to="m::l"/>\n<link name="l"/></model>'
     (line,) = refused(in_world(own))
     assert "m -> " in line or "l -> " in line
@@ -260,7 +260,7 @@ def test_joints(load: Load, refused: Refused, in_world: Text) -> None:
     assert "parent and child must differ" in refused(text("<parent>a</parent><child>a</child>"))[0]
     old = good + "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>"
     assert refused(text(old)) == [
-        'dive.sdf:4 <use_parent_model_frame> in <axis>; is written <xyz expressed_in="__model__"> since SDF 1.7'
+        'dive.sdf:4 <use_parent_model_frame> in <axis>; was replaced by <xyz expressed_in="__model__"> in SDF 1.7'
     ]
 
 
@@ -306,7 +306,7 @@ def test_axes_of_joints(load: Load, refused: Refused, in_world: Text) -> None:
             '<xyz expressed_in="g">1 0 0</xyz>',
             "<xyz expressed_in>: g; must name a link, joint, frame or model in model 'm'",
         ),
-        ("<xyx>1 0 0</xyx>", "<axis><xyx>; is unknown here; did you mean xyz?"),
+        ("<xyx>1 0 0</xyx>", "<axis><xyx>; is not allowed here; did you mean xyz?"),
     ):
         assert refused(text(xyz)) == [f"dive.sdf:4 {problem}"]
 
@@ -336,7 +336,7 @@ def test_ends_of_joints(load: Load, refused: Refused, in_world: Text, parent: st
     if holds:
         assert load(text).models
     else:
-        assert any("both stand on the same link" in line for line in refused(text))
+        assert any("both are fixed to the same link" in line for line in refused(text))
 
 
 def test_nested_references(example_data: Path) -> None:

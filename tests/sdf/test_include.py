@@ -162,7 +162,7 @@ def test_the_command_line_has_a_search_path(files: Files, tmp_path: Path, comman
     assert found.exit_code == 0, found.output
     missing = CliRunner().invoke(cli, [*arguments, "--path", str(tmp_path / "near")])
     assert missing.exit_code != 0
-    assert "is not found; looked for" in missing.output + str(missing.exception)
+    assert "is not found; searched" in missing.output + str(missing.exception)
 
 
 # what an include changes
@@ -291,7 +291,7 @@ def test_merge_into_a_model(files: Files) -> None:
     (sensor,) = found.sensors
     assert (sensor.name, sensor.pose.position, sensor.clock) == ("ship::core::imu", (0.0, 0.0, 1.0), "ship::core::mcu")
     notes = {note.what: note.reason for note in found.notes}
-    assert notes["<model><static>"] == "is not used: the model is merged, and that of <model> counts"
+    assert notes["<model><static>"] == "has no effect: the model is merged, and that of <model> applies"
     assert '<model><plugin name="p" filename="libp.so">' in notes
 
 
@@ -346,8 +346,8 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
 @pytest.mark.parametrize(
     ("element", "problem"),
     [
-        (inc("auv.sdf"), "<include><uri>: auv.sdf; is not found; looked for auv.sdf; name its folder by --path"),
-        (inc("model://x/y"), "<include><uri>: model://x/y; is not found; looked for x/y; name its folder by --path"),
+        (inc("auv.sdf"), "<include><uri>: auv.sdf; is not found; searched auv.sdf; name its folder by --path"),
+        (inc("model://x/y"), "<include><uri>: model://x/y; is not found; searched x/y; name its folder by --path"),
         (
             inc("https://fuel.gazebosim.org/1.0/o/models/X"),
             "<include><uri>: https://fuel.gazebosim.org/1.0/o/models/X; must",
@@ -370,7 +370,7 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
         (inc("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
         ("<include/>", "<include><uri>: missing; must be given"),
         ("<include><uri>a</uri><uri>b</uri></include>", "<include><uri>: given twice; first on line 4"),
-        (inc("good.sdf", "<scale>1</scale>"), "<include><scale>; is unknown here; remove it"),
+        (inc("good.sdf", "<scale>1</scale>"), "<include><scale>; is not allowed here; remove it"),
         (inc("good.sdf", "<name/>"), "<include><name>: empty; must not be empty"),
         (inc("good.sdf", "<name>a::b</name>"), '<name>: a::b; must not contain "::"'),
         (inc("good.sdf", "<static>maybe</static>"), "<model><static>: maybe; must be true, false, 1 or 0"),
@@ -382,7 +382,7 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
         (inc("good.sdf", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
         (
             inc("good.sdf", "<placement_frame>base</placement_frame>"),
-            "<include><placement_frame>: base; must come with a",
+            "<include><placement_frame>: base; requires a <pose>",
         ),
         (
             inc("good.sdf", "<pose/><placement_frame>x</placement_frame>"),
@@ -390,13 +390,13 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
         ),
         (
             inc("good.sdf", "<experimental:params/>"),
-            "<experimental:params> in <include>; changes what is included, which",
+            "<experimental:params> in <include>; changes to included models are",
         ),
         (
             inc("good.sdf") + inc("good.sdf"),
             "<include>: auv; must be unique among the links, joints, frames and models",
         ),
-        (inc("good.sdf") + inc("good.sdf", "<name>auv</name>"), "<name>: auv; must be unique among the links, joints"),
+        (inc("good.sdf") + inc("good.sdf", "<name>auv</name>"), "<name>: auv; must be unique among the links, joints,"),
     ],
 )
 def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem: str) -> None:
@@ -410,7 +410,7 @@ def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem:
     ("text", "problem"),
     [
         ("<sdf", "XML: unclosed token"),
-        ('<!DOCTYPE a><sdf version="1.9"/>', "<!DOCTYPE>: a; a world file declares no document type"),
+        ('<!DOCTYPE a><sdf version="1.9"/>', "<!DOCTYPE>: a; must not declare a document type or"),
         ("<robt/>", "<robt>; the outermost element must be <sdf> or <robot>"),
         ("<robot/>", "<robot name>: missing; must be given"),
         ("<sdf/>", "<sdf version>: missing; must be 1.4 to 1.12"),
@@ -419,15 +419,18 @@ def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem:
         ('<sdf version="1.9"><world name="w"/></sdf>', "<sdf>: none; an included file must hold one <model>"),
         (
             '<sdf version="1.9"><model name="m"><link name="l"/></model><model name="n"><link name="l"/></model></sdf>',
-            "<model>: 2 of them; an included",
+            "<model>: 2 models, actors or lights; an included",
         ),
         ('<sdf version="1.9"><model name="m"/></sdf>', "<model name>: p0; a model must have at least one link"),
         (
             '<sdf version="1.9"><model name="m"><pose relative_to="world"/></model></sdf>',
             "<pose relative_to>: world; a model",
         ),
-        ('<sdf version="1.9"><mdl name="m"/></sdf>', "<sdf><mdl>; is unknown here; did you mean model?"),
-        ('<sdf version="1.9"><model name="m"><lnk/><link name="l"/></model></sdf>', "<model><lnk>; is unknown here"),
+        ('<sdf version="1.9"><mdl name="m"/></sdf>', "<sdf><mdl>; is not allowed here; did you mean model?"),
+        (
+            '<sdf version="1.9"><model name="m"><lnk/><link name="l"/></model></sdf>',
+            "<model><lnk>; is not allowed here",
+        ),
     ],
 )
 def test_wrong_included_files_name_their_own_line(refused: Refused, text: str, problem: str) -> None:
@@ -459,7 +462,7 @@ def test_a_missing_model_is_one_problem(refused: Refused) -> None:
     """What refers to it is no second one: nobody knows what it would hold."""
     frame = '<frame name="f" attached_to="x::y"/>'
     lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
-    assert [line.partition("; is not found")[0] for line in lines] == [
+    assert [line.partition("; is not found;")[0] for line in lines] == [
         "dive.sdf:3 <include><uri>: x.sdf",
         "dive.sdf:5 <include><uri>: x.sdf",
     ]
@@ -467,7 +470,7 @@ def test_a_missing_model_is_one_problem(refused: Refused) -> None:
 
 def test_many_places(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", os.pathsep.join(f"/place{i}" for i in range(20)))
-    with pytest.raises(SdfError, match=r"looked for /place0/x, .*/place7/x and 13 places more; name its folder"):
+    with pytest.raises(SdfError, match=r"searched /place0/x, .*/place7/x and 13 places more; name its folder"):
         sdf.load(files(dive_sdf=world(inc("model://x"))))
 
 
@@ -506,7 +509,7 @@ def test_deep_models_by_includes(refused: Refused) -> None:
         return model("m", '<model name="n">' * 90 + inc(uri) + '<link name="l"/>' + "</model>" * 90)
 
     lines = refused(dive_sdf=world(inc("m1.sdf")), m1_sdf=nested("m2.sdf"), m2_sdf=nested("m3.sdf"), m3_sdf=nested("x"))
-    assert any("elements may be nested 200 deep, those included counted in" in line for line in lines)
+    assert any("elements may be nested 200 deep, with those of includes" in line for line in lines)
 
 
 def test_includes_that_multiply(refused: Refused) -> None:
@@ -515,9 +518,7 @@ def test_includes_that_multiply(refused: Refused) -> None:
         f"m{i}_sdf": model("m", *(inc(f"m{i + 1}.sdf", f"<name>n{k}</name>") for k in range(10))) for i in range(9)
     }
     lines = refused(dive_sdf=world(inc("m0.sdf")), **files, m9_sdf=BASE)
-    assert any(
-        "brings more than 10000 includes into one file, those inside included files counted in" in x for x in lines
-    )
+    assert any("brings more than 10000 includes into one file, with those of included files" in x for x in lines)
 
 
 def test_elements_that_multiply(refused: Refused) -> None:

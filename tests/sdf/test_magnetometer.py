@@ -51,8 +51,8 @@ def test_elements_of_our_own_that_are_wrong(refused: Refused, in_link: Text) -> 
             "<navsense:motor_current>1e200 0 0</navsense:motor_current>",
             "<navsense:motor_current>: 1e200 0 0; must be 3",
         ),
-        ("<navsense:iron/>", "<navsense:iron>; is unknown here"),
-        ("<w/>", "<w>; is unknown here"),
+        ("<navsense:iron/>", "<navsense:iron>; is not allowed here"),
+        ("<w/>", "<w>; is not allowed here"),
     ):
         (line,) = refused(in_link(magnetometer(body)))
         assert line.startswith(f"dive.sdf:6 <magnetometer>{problem}"), line

@@ -80,12 +80,12 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
     left_out = [note for note in warnings(world) if note.what.startswith("<include><uri>")]
     assert [note.what for note in left_out] == [f"<include><uri>: {uri}" for uri in uris]
     assert [(note.where.path, note.where.line) for note in left_out if note.where] == [(str(path), n) for n in lines]
-    assert all("left out, with all that it would bring" in note.reason for note in left_out)
+    assert all("skipped with its content;" in note.reason for note in left_out)
     assert tuple(model.name for model in world.models) == models
     if "gz-sim" in file:
         assert world.environment.current is None  # neither file has one
         (params,) = (note for note in world.notes if note.what == "<include><experimental:params>")
-        assert (params.kind, params.reason) == ("unsupported", "changes what is left out")
+        assert (params.kind, params.reason) == ("unsupported", "changes a skipped include")
         assert [solid.name for solid in world.solids] == ["sea_bottom::link::collision"]
 
 
@@ -157,9 +157,12 @@ def test_a_world_of_one_model(tmp_path: Path) -> None:
         (include(""), "<include><uri>: empty; must not be empty"),
         (include("folder"), "<include><uri>: folder; is a folder without model.config"),
         (include("broken.sdf"), "XML"),
-        (include("model://lost", "<scale>1</scale>"), "<include><scale>; is unknown here"),
+        (include("model://lost", "<scale>1</scale>"), "<include><scale>; is not allowed here"),
         (include("model://lost", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
-        (include("good.sdf", "<experimental:params/>"), "<experimental:params> in <include>; changes what is included"),
+        (
+            include("good.sdf", "<experimental:params/>"),
+            "<experimental:params> in <include>; changes to included models",
+        ),
         (include("model://lost", "<name/>"), "<include><name>: empty; must not be empty"),
         (include("model://lost", "<name>a::b</name>"), "<name>: a::b; must not contain"),
         ("<include/>", "<include><uri>: missing"),
@@ -216,14 +219,14 @@ def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Pat
     lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="skip")
     assert len(lines) == 1
     assert lines[0].startswith("dive.sdf:4 ")
-    assert "it may be in model://lost, left out on " in lines[0]
+    assert "it may be in model://lost, skipped at " in lines[0]
 
 
 def test_a_merged_include_may_bring_any_name(refused: Refused, in_world: Text) -> None:
     text = in_world(model("m", MERGED, BASE, '<frame name="f" attached_to="mast"/>'))
     (line,) = refused(text.replace('name="m"', 'name="m" canonical_link="base"'), missing="skip")
     assert "<frame attached_to>: mast; must name a link, joint, frame or model in model 'm'" in line
-    assert "it may be in model://lost, left out on " in line
+    assert "it may be in model://lost, skipped at " in line
 
 
 @pytest.mark.parametrize("name", ["shop", "world", "m::x", "other::ship"])
@@ -279,8 +282,8 @@ def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tu
     assert with_joint.models == without.models
     (note,) = (note for note in warnings(with_joint) if note.what.startswith("<joint"))
     assert note.what == '<joint name="j">'
-    assert note.reason.startswith("left out: its <")
-    assert "may be in model://lost, left out on " in note.reason
+    assert note.reason.startswith("skipped: its <")
+    assert "may be in model://lost, skipped at " in note.reason
     assert note.where is not None
     assert note.where.line == 4
     assert not any("joints between models" in other.reason for other in with_joint.notes)
@@ -344,7 +347,7 @@ def test_a_link_that_may_be_another(
         assert found.canonical_link == link
         return
     (line,) = refused(text, missing="skip")
-    assert "<model canonical_link>: missing; must be given: the first link may be one of the include left out" in line
+    assert "<model canonical_link>: missing; must be given: the first link may be in the include skipped at " in line
     said = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
     (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="skip").models
     assert found.canonical_link == f"m::{said}"
@@ -357,7 +360,7 @@ def test_a_model_of_which_no_link_is_left(load: Load, in_world: Text, body: tupl
     world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="skip")
     assert [one.name for one in world.models] == ["a"]
     (note,) = (note for note in warnings(world) if note.what == "<model>: m")
-    assert note.reason == "left out too: all of its links are in what is left out"
+    assert note.reason == "skipped too: all its links are in skipped includes"
 
 
 def test_a_model_without_any_link_is_an_error_still(refused: Refused, in_world: Text) -> None:
@@ -433,12 +436,12 @@ def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: s
         assert line.startswith(f"dive.sdf:4 <{tag}><uri>: {uri}; ")
     else:
         (note,) = (note for note in load(text).notes if note.what == f"<{tag}><uri>: {uri}")
-        assert "no sensor's rays may meet it" in note.reason
+        assert "no sensor's rays can hit it" in note.reason
     world = load(text, missing="skip")
     assert [solid.name for solid in world.solids] == ["bed::l::floor"]
     (note,) = warnings(world)
     assert note.what == f"<{tag}><uri>: {uri}"
-    assert "left out: rays go through where it would be" in note.reason
+    assert "skipped: rays pass through its place;" in note.reason
     assert note.where is not None
     assert note.where.line == 4
     if casting:
@@ -486,7 +489,7 @@ def test_tables_of_currents_are_needed(refused: Refused, in_world: Text) -> None
     """A world without its current would be another world: its tables must be there."""
     text = in_world('<navsense:current><stratified file="no.csv"/></navsense:current>')
     (line,) = refused(text, missing="skip")
-    assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; looked for")
+    assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; searched")
 
 
 def test_many_that_are_missing(load: Load, in_world: Text) -> None:

@@ -59,8 +59,8 @@ def test_some_noises_and_no_block(load: Load, on_earth: Text) -> None:
 def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text, kind: str) -> None:
     (line,) = refused(in_link(f'<sensor name="gps" type="{kind}"/>'))
     assert line == (
-        'dive.sdf:5 <sensor type="navsat">: auv::base::gps; stands nowhere on earth: '
-        "a NavSat needs the world's place; give the world <spherical_coordinates> "
+        'dive.sdf:5 <sensor type="navsat">: auv::base::gps; has no place on '
+        "earth, which a NavSat requires; give the world <spherical_coordinates> "
         "with latitude_deg, longitude_deg and elevation"
     )
 
@@ -80,9 +80,9 @@ def test_a_place_that_is_wrong_is_one_problem(refused: Refused, in_link: Text) -
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is another name of <navsat>; keep one of them"),
-        ("<navsat><position/></navsat>", "<navsat><position>; is unknown here; did you mean position_sensing?"),
-        ("<navsat><position_sensing><x/></position_sensing></navsat>", "<position_sensing><x>; is unknown here"),
+        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is another name of <navsat>; remove one of them"),
+        ("<navsat><position/></navsat>", "<navsat><position>; is not allowed here; did you mean position_sensing?"),
+        ("<navsat><position_sensing><x/></position_sensing></navsat>", "<position_sensing><x>; is not allowed here"),
         ("<navsat/><navsat/>", "<sensor><navsat>: given twice"),
     ],
 )

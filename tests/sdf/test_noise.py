@@ -123,7 +123,7 @@ def test_no_finite_number(refused: Refused, with_noise: Text, field: str, value:
 def test_all_problems_at_once(refused: Refused, with_noise: Text) -> None:
     text = with_noise('<noise type="pink">\n<stddev>-1</stddev>\n<mean>x</mean>\n<sdev>1</sdev></noise>')
     assert [line.split(":")[1].split(" ")[0] for line in refused(text)] == ["5", "6", "7", "8"]
-    assert refused(text)[3] == "dive.sdf:8 <noise><sdev>; is unknown here; did you mean stddev?"
+    assert refused(text)[3] == "dive.sdf:8 <noise><sdev>; is not allowed here; did you mean stddev?"
 
 
 def test_given_twice(refused: Refused, with_noise: Text) -> None:

@@ -61,7 +61,7 @@ def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
         (
             "imu",
             "<navsense:part>bmp388</navsense:part>",
-            r"bmp388; is no part for a sensor of type imu: it is of type air_pressure and has pressure",
+            r"bmp388; is not a part of type imu: it is of type air_pressure and has pressure",
         ),
         ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:4 .*no part of type altimeter"),
         ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:4 .*warm"),

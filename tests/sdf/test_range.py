@@ -115,13 +115,13 @@ def test_heightmaps_and_meshes_are_looked_for_and_read_when_needed(load: Load, i
 def test_a_file_that_is_missing(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
     lost = body("<mesh><uri>model://reef/rock.stl</uri></mesh>")
     (line,) = refused(in_world(robot() + lost))
-    assert line.startswith("dive.sdf:3 <mesh><uri>: model://reef/rock.stl; is not found; looked for reef/rock.stl")
+    assert line.startswith("dive.sdf:3 <mesh><uri>: model://reef/rock.stl; is not found; searched reef/rock.stl")
     assert "GZ_SIM_RESOURCE_PATH" in line
     world = load(in_world(robot("") + lost))
     (note,) = (note for note in world.notes if "rock.stl" in note.what)
-    assert "is not found; looked for" in note.reason
-    assert "no sensor's rays may meet it" in note.reason
-    with pytest.raises(FieldError, match="is not found"):
+    assert "is not found; searched" in note.reason
+    assert "no sensor's rays can hit it" in note.reason
+    with pytest.raises(FieldError, match="is not found;"):
         world.solids[0].shape.shape  # type: ignore[attr-defined]  # noqa: B018
     (tmp_path / "bad.stl").write_bytes(b"solid nothing\nendsolid\n")
     broken = load(in_world(robot() + body("<mesh><uri>bad.stl</uri></mesh>")))
@@ -149,7 +149,7 @@ def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp
         ("<sphere><radius>0</radius></sphere>", "<sphere> sphere's radius (m): 0.0; must be a number from 1e-09"),
         ("<sphere><radius>big</radius></sphere>", "<sphere><radius>: big; must be a finite number"),
         ("<plane><normal>0 0 0</normal></plane>", "<plane> plane's normal: (0.0, 0.0, 0.0); must be finite and not"),
-        ("<box><sise>1 1 1</sise></box>", "<box><sise>; is unknown here; did you mean size?"),
+        ("<box><sise>1 1 1</sise></box>", "<box><sise>; is not allowed here; did you mean size?"),
         ("<mesh/>", "<mesh><uri>: missing; must be given"),
         (
             "<heightmap><uri>bed.png</uri><sampling>1.5</sampling></heightmap>",
@@ -157,7 +157,7 @@ def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp
         ),
         ("<mesh><uri>https://fuel/rock.stl</uri></mesh>", "<mesh><uri>: https://fuel/rock.stl; must be a file"),
         ("<mesh><uri>.</uri></mesh>", "<mesh><uri>: .; is a folder"),
-        ("<torus/>", "<geometry><torus>; is unknown here"),
+        ("<torus/>", "<geometry><torus>; is not allowed here"),
     ],
 )
 def test_wrong_shapes(refused: Refused, in_world: Text, geometry: str, problem: str) -> None:
@@ -169,7 +169,7 @@ def test_wrong_shapes(refused: Refused, in_world: Text, geometry: str, problem: 
 def test_shapes_that_are_listed(load: Load, in_world: Text) -> None:
     world = load(in_world(robot() + body("<cone><radius>1</radius></cone>") + body("<empty/>", name="none")))
     assert world.solids == ()
-    assert any("cone" in note.what and "no ray meets it" in note.reason for note in world.notes)
+    assert any("cone" in note.what and "rays do not hit" in note.reason for note in world.notes)
 
 
 # sensors
@@ -284,21 +284,24 @@ def test_what_a_range_plugin_leaves_to_its_sensor(load: Load, in_link: Text) -> 
     assert (sensor.rate, sensor.topic, sensor.frame) == (5.0, "/own", "mine")
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")
     assert load(in_link(f'<sensor name="eye" type="ray"><ray>{wide}</ray>{PLUGIN}</sensor>')).sensors
-    assert any("messages hold the width of the rays" in note.reason for note in world.notes)
+    assert any("messages have the width of the rays," in note.reason for note in world.notes)
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "SDF-1")
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('<sensor name="e" type="ray"/>', "<sensor>: auv::base::e; must have its block"),
+        ('<sensor name="e" type="ray"/>', "<sensor>: auv::base::e; requires a block <ray>,"),
         ('<sensor name="e" type="ray"><ray/></sensor>', "<ray><scan>: missing; must be given"),
         (
             f'<sensor name="e" type="ray"><ray>{SCAN.replace("81", "0.5")}</ray></sensor>',
             "<ray> maximum_range (m): 0.5",
         ),
         ('<sensor name="e" type="range"><range/></sensor>', "<range><max>: missing"),
-        ('<sensor name="e" type="range"><range><max>9</max><width/></range></sensor>', "<range><width>; is unknown"),
+        (
+            '<sensor name="e" type="range"><range><max>9</max><width/></range></sensor>',
+            "<range><width>; is not allowed",
+        ),
         (
             '<sensor name="e" type="range"><range><max>9</max><beam width_deg="4" rings="1.5"/></range></sensor>',
             "<beam rings>: 1.5; must be a whole number",

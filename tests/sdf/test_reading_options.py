@@ -85,7 +85,7 @@ def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) 
         (("=5",), "--xacro: =5; must be NAME=VALUE"),
         (("",), '--xacro: ""; must not be empty'),
         (("rate=5", "rate=6"), "--xacro: rate=6; must set rate once"),
-        (("rat=5",), "auv.urdf.xacro xacro argument: rat; must be one of the files' <xacro:arg>: prefix, rate"),
+        (("rat=5",), "auv.urdf.xacro xacro argument: rat; must be an <xacro:arg> of the files: prefix, rate"),
         (("rate=fast",), "auv.urdf.xacro:4 <sensor><update_rate>: fast; must be a finite number"),
     ],
 )
@@ -99,7 +99,7 @@ def test_arguments_that_are_wrong(ask: Ask, command: str, options: tuple[str, ..
 def test_arguments_of_a_file_that_has_none(ask: Ask, command: str) -> None:
     robot = '<robot name="a"><link name="b"/></robot>'
     found = ask(command, "plain.urdf", robot, "--xacro", "rate=5")
-    assert "xacro argument: rate; must be one of the files' <xacro:arg>: there is none" in refusal(found)
+    assert "xacro argument: rate; must be an <xacro:arg> of the files: there is none" in refusal(found)
 
 
 @pytest.mark.requirement("SDF-1")
@@ -109,11 +109,11 @@ def test_a_world_without_what_is_missing(ask: Ask, command: str) -> None:
     imu = '<model name="auv"><link name="base"><sensor name="imu" type="imu"/></link></model>'
     lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"
     text = f'<sdf version="1.9">\n<world name="w">\n{lost}\n{imu}</world></sdf>'
-    assert "dive.sdf:3 <include><uri>: model://reef; is not found" in refusal(ask(command, "dive.sdf", text))
+    assert "dive.sdf:3 <include><uri>: model://reef; is not found;" in refusal(ask(command, "dive.sdf", text))
     found = ask(command, "dive.sdf", text, "--skip-missing")
     assert found.exit_code == 0, found.output
-    assert "dive.sdf:3 <include><uri>: model://reef: is not found; looked for " in found.output
-    assert "dive.sdf:4 <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; left" in found.output
+    assert "dive.sdf:3 <include><uri>: model://reef: is not found; searched " in found.output
+    assert "dive.sdf:4 <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; skipped" in found.output
     assert "--path" in found.output
     if command != "describe":
         assert found.output.count("warning: ") == 2

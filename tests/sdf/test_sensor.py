@@ -119,7 +119,7 @@ def test_topics(load: Load, refused: Refused, in_link: Text) -> None:
     (found,) = load(in_link(sensor("<topic/>"))).sensors
     assert found.topic.endswith("/magnetometer")
     (line,) = refused(in_link(sensor("<topic>@@@</topic>")))
-    assert line.startswith("dive.sdf:5 <sensor><topic>: @@@; must hold more")
+    assert line.startswith("dive.sdf:5 <sensor><topic>: @@@; must contain more")
 
 
 def test_a_taken_topic_falls_back(load: Load, refused: Refused, in_link: Text) -> None:
@@ -160,10 +160,10 @@ def test_problems(refused: Refused, in_link: Text) -> None:
         (sensor(kind=""), "<sensor type>: missing; must be one of"),
         (sensor(name=""), "<sensor name>: empty; must be given"),
         (sensor(name="a::b"), '<sensor name>: a::b; must not contain "::"'),
-        (sensor("<update_rat>1</update_rat>"), "<sensor><update_rat>; is unknown here; did you mean update_rate?"),
-        (sensor("<navsense:flux>1</navsense:flux>"), "<sensor><navsense:flux>; is unknown here"),
-        (sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is unknown here"),
-        (sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is unknown here"),
+        (sensor("<update_rat>1</update_rat>"), "<sensor><update_rat>; is not allowed here; did you mean update_rate?"),
+        (sensor("<navsense:flux>1</navsense:flux>"), "<sensor><navsense:flux>; is not allowed here"),
+        (sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is not allowed here"),
+        (sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is not allowed here"),
     ):
         assert refused(in_link(text))[0].startswith(f"dive.sdf:5 {problem}")
     (line,) = refused(in_link(sensor() + sensor()))
@@ -215,7 +215,7 @@ def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:
     joint = f'<joint name="j" type="fixed"><parent>world</parent><child>l</child>{sensor()}</joint>'
     world = load(in_world(f'<model name="m"><link name="l"/>{joint}</model>'))
     assert world.sensors == ()
-    assert "move other sensors into a link" in world.notes[0].reason
+    assert "move other sensors to a link" in world.notes[0].reason
 
 
 def test_degrees(load: Load, in_link: Text) -> None:

@@ -48,7 +48,7 @@ def test_a_place_that_is_half_given(load: Load, in_world: Text) -> None:
     world = load(in_world(half))
     assert world.environment.origin == Origin(0.0, math.radians(7.0))
     (note,) = world.notes
-    assert (note.kind, note.reason) == ("warning", "gives no latitude_deg: 0 is taken, as SDF has it")
+    assert (note.kind, note.reason) == ("warning", "has no latitude_deg: SDF's default is 0")
 
 
 # magnetic field
@@ -73,8 +73,8 @@ def test_ours_counts_beside_the_uniform_field(load: Load, in_world: Text) -> Non
     assert world.environment.magnetic_field == WorldMagneticModel(ORIGIN, 2022.5, "WMM2020")
     assert world.environment.gravity == NormalGravity(ORIGIN)
     assert [(note.kind, note.what, note.reason) for note in world.notes] == [
-        ("unsupported", "<world><magnetic_field>", "<navsense:magnetic_field> on line 4 counts"),
-        ("unsupported", "<world><gravity>", "<navsense:gravity> on line 5 counts"),
+        ("unsupported", "<world><magnetic_field>", "<navsense:magnetic_field> on line 4 overrides it"),
+        ("unsupported", "<world><gravity>", "<navsense:gravity> on line 5 overrides it"),
     ]
 
 
@@ -93,7 +93,7 @@ def test_ours_counts_beside_the_uniform_field(load: Load, in_world: Text) -> Non
             'magnetic_field model="IGRF" date="2027"',
             "magnetic_field> magnetic model: IGRF; must be one of WMM2020, WMM2025",
         ),
-        ('magnetic_field model="WMM2025" date="2027" height="1"', "magnetic_field height>; is unknown here"),
+        ('magnetic_field model="WMM2025" date="2027" height="1"', "magnetic_field height>; is not allowed here"),
         ("gravity", "gravity model>: missing; must be given"),
         ('gravity model="EGM96"', "gravity model>: EGM96; must be WGS84"),
     ],
@@ -142,7 +142,7 @@ def test_dipoles(load: Load, in_world: Text) -> None:
             '><pose relative_to="x"/><moment>1 2 3</moment>',
             "<pose relative_to>: x; must name a link, joint, frame or model",
         ),
-        ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is unknown here"),
+        ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is not allowed here"),
     ],
 )
 def test_dipoles_that_are_none(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
@@ -177,7 +177,10 @@ def test_atmosphere(load: Load, in_world: Text) -> None:
             '<atmosphere type="adiabatic"><temperature>hot</temperature></atmosphere>',
             "<atmosphere><temperature>: hot; must",
         ),
-        ('<atmosphere type="adiabatic"><humidity>1</humidity></atmosphere>', "<atmosphere><humidity>; is unknown here"),
+        (
+            '<atmosphere type="adiabatic"><humidity>1</humidity></atmosphere>',
+            "<atmosphere><humidity>; is not allowed here",
+        ),
     ],
 )
 def test_air_that_is_none(refused: Refused, in_world: Text, text: str, problem: str) -> None:
@@ -207,9 +210,9 @@ def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("element", "problem"),
     [
-        ('name="a"></navsense:signal>', "<navsense:signal>: a; must hold one of these: a number, points, or file=..."),
-        ('name="a">1<point time="0">1</point></navsense:signal>', "<navsense:signal>: a; must hold one of these"),
-        ('name="a" file="x.csv">1</navsense:signal>', "<navsense:signal>: a; must hold one of these"),
+        ('name="a"></navsense:signal>', "<navsense:signal>: a; must have exactly one of: a number, points, file=..."),
+        ('name="a">1<point time="0">1</point></navsense:signal>', "<navsense:signal>: a; must have exactly one of:"),
+        ('name="a" file="x.csv">1</navsense:signal>', "<navsense:signal>: a; must have exactly one of:"),
         ('name="a" file="x.csv"/>', "<navsense:signal> "),
         ('name="a" file=""/>', "<navsense:signal file>: empty; must name a file of time,value"),
         ('name="a">much</navsense:signal>', "<navsense:signal>: much; must be a finite number"),

@@ -88,7 +88,7 @@ def test_a_chain_of_all_types(load: Load) -> None:
     for i, (xyz, rpy) in enumerate(ORIGINS, 1):
         expected = expected @ of_origin(xyz, rpy)
         assert matrix(model.link(f"auv::l{i}").pose) == pytest.approx(expected, abs=1e-12)
-    held = [note.what for note in world.notes if "its links are held as posed" in note.reason]
+    held = [note.what for note in world.notes if "its links keep their poses" in note.reason]
     assert sorted(held) == sorted(f'<joint name="j{i}" type="{kind}">' for i, kind in enumerate(TYPES) if i != 3)
 
 
@@ -194,9 +194,9 @@ def test_the_world_as_root(load: Load, refused: Refused) -> None:
     assert (position(world, "auv::b"), position(world, "auv::a")) == ((1, 0, 0), (0, 1, 0))
     assert any('<plugin name="p" filename="lib.so">' in note.what for note in world.notes)
     (line,) = refused(robot(body + '\n<gazebo reference="world"><sensor name="i" type="imu"/></gazebo>'))
-    assert line.startswith("dive.sdf:3 <gazebo reference>: world; is the world itself, which carries nothing")
+    assert line.startswith("dive.sdf:3 <gazebo reference>: world; is the world, which cannot have such elements")
     (line,) = refused(robot('<link name="world"/><link name="b"/>\n' + joint("j", "b", "world")))
-    assert line == "dive.sdf:3 <joint><child link>: world; the world hangs on nothing"
+    assert line == "dive.sdf:3 <joint><child link>: world; the world cannot be a child"
     (line,) = refused(robot('<link name="world"/>'))
     assert line == "dive.sdf:1 <robot name>: auv; a robot must have at least one link"
 
@@ -240,7 +240,7 @@ def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
     ):
         assert what in told
     (line,) = refused(robot('<link name="base"/>\n<gazebo><sensor name="i" type="imu"/></gazebo>'))
-    assert line == 'dive.sdf:3 <gazebo><sensor>: i; stands in a link; write <gazebo reference="LINK"> around it'
+    assert line == 'dive.sdf:3 <gazebo><sensor>: i; belongs to a link; write <gazebo reference="LINK"> around it'
 
 
 @pytest.mark.requirement("SDF-2")
@@ -283,13 +283,13 @@ BASE = '<link name="base"/><link name="arm"/>\n'
     ("body", "problem"),
     [
         ("", "1 <robot name>: auv; a robot must have at least one link"),
-        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links"),
+        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links,"),
         ("<link/>", '2 <link name>: missing; must be given; write name="..."'),
         ('<link name=" "/>', "2 <link name>: empty; must be given"),
         ('<link name="a::b"/>', '2 <link name>: a::b; must not contain "::"'),
         ('<link name="__model__"/>', "2 <link name>: __model__; is reserved by SDF"),
-        (BASE, "2 <link name>: base, arm; a robot has one root link, and these have no joint above them"),
-        ('<link name="world"/>\n<link name="b"/>', "3 <link name>: world, b; a robot has one root link"),
+        (BASE, "2 <link name>: base, arm; a robot has one root link; these links have no parent joint"),
+        ('<link name="world"/>\n<link name="b"/>', "3 <link name>: world, b; a robot has one root link;"),
         (BASE + joint("j", "base", "leg"), "3 <joint><child link>: leg; must name a link of the robot"),
         (BASE + joint("j", "bse", "arm"), "3 <joint><parent link>: bse; must name a link of the robot; did you mean"),
         (BASE + joint("j", "base", "base"), "3 <joint name>: base; parent and child must differ"),
@@ -302,22 +302,22 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         (BASE + joint("j", "base", "arm") + "\n" + joint("k", "arm", "base"), "3 <joint name>: base -> arm -> base;"),
         (
             '<link name="c"/>' + BASE + joint("j", "base", "arm") + "\n" + joint("k", "c", "arm"),
-            "4 <joint><child link>: arm; a link hangs on one joint; the other is on line 3",
+            "4 <joint><child link>: arm; a link has one parent joint; the other is on line 3",
         ),
         (BASE + joint("j", "base", "arm", '<origin xyz="1 2"/>'), "3 <joint><origin xyz>: 1 2; must be 3 finite"),
         (BASE + joint("j", "base", "arm", '<origin xyz="1 2 nan"/>'), "3 <joint><origin xyz>: 1 2 nan; must be 3 fin"),
         (BASE + joint("j", "base", "arm", '<origin rpy="0 0 1e999"/>'), "3 <joint><origin rpy>: 0 0 1e999; must be 3"),
         (BASE + joint("j", "base", "arm", '<origin rpy=""/>'), "3 <joint><origin rpy>: empty; must be 3 finite"),
         (BASE + joint("j", "base", "arm", "<origin/><origin/>"), "3 <joint><origin>: given twice; first on line 3"),
-        (BASE + joint("j", "base", "arm", '<origin quat="0 0 0 1"/>'), "3 <origin quat>; is unknown here"),
+        (BASE + joint("j", "base", "arm", '<origin quat="0 0 0 1"/>'), "3 <origin quat>; is not allowed here"),
         (BASE + joint("j", "base", "arm", '<axis xyz="0 0 0"/>', "revolute"), "3 <joint><axis xyz>: 0 0 0; must have"),
         (BASE + joint("j", "base", "arm", '<axis xyz="a"/>'), "3 <joint><axis xyz>: a; must be 3 finite numbers"),
-        (BASE + joint("j", "base", "arm", "<orign/>"), "3 <joint><orign>; is unknown here; did you mean origin?"),
-        ('<link name="b"/>\n<lnk name="c"/>', "3 <robot><lnk>; is unknown here; did you mean link?"),
-        ('<link name="b"/>\n<plugin name="c"/>', '3 <plugin name="c"> in <robot>; stands in a <gazebo>'),
-        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; stands in <gazebo reference="L'),
-        ('<link name="b"/>\n<gazebo ref="b"/>', "3 <gazebo ref>; is unknown here; remove it"),
-        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is unknown here; did you mean"),
+        (BASE + joint("j", "base", "arm", "<orign/>"), "3 <joint><orign>; is not allowed here; did you mean origin?"),
+        ('<link name="b"/>\n<lnk name="c"/>', "3 <robot><lnk>; is not allowed here; did you mean link?"),
+        ('<link name="b"/>\n<plugin name="c"/>', '3 <plugin name="c"> in <robot>; belongs to a <gazebo>'),
+        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; belongs to <gazebo reference="LINK">'),
+        ('<link name="b"/>\n<gazebo ref="b"/>', "3 <gazebo ref>; is not allowed here; remove it"),
+        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is not allowed here; did you mean"),
         (
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3 <noise type>: x; must be",
@@ -329,7 +329,7 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')
             + "\n" + joint("k", "c", "d", '<origin xyz="1e308 0 0"/>'),
-            "3 <pose>: (inf, 0.0, 0.0); poses along a chain must add up to finite numbers",
+            "3 <pose>: (inf, 0.0, 0.0); the poses along a chain must give finite numbers",
         ),
     ],
 )  # fmt: skip
@@ -428,7 +428,7 @@ def test_in_a_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SdfError) as caught:
         sdf.load(tmp_path / "w.sdf")
     first, second = caught.value.problems
-    assert "w.sdf:2 <include><uri>: package://auv_description/urdf/auv.urdf; is not found" in str(first)
+    assert "w.sdf:2 <include><uri>: package://auv_description/urdf/auv.urdf; is not found;" in str(first)
     assert str(first).endswith("by --path (path= in Python) or in GZ_SIM_RESOURCE_PATH or ROS_PACKAGE_PATH")
     assert second.where is not None
     assert second.where.line == 3

@@ -56,9 +56,9 @@ def test_fields_leave_the_physics_and_keep_their_lines() -> None:
 def test_fields_twice(refused: Refused, in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
     beside = "<gravity>0 0 -4</gravity>\n" + physics
-    assert refused(in_world(beside, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; stands in <world> since")
-    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; stands")
-    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; stands in <world> since")
+    assert refused(in_world(beside, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
+    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved")
+    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; moved to <world> in")
 
 
 # poses
@@ -147,10 +147,10 @@ def test_noise_of_one_kind_only(load: Load, in_link: Text) -> None:
             "<type>pink</type><rate/>",
             "dive.sdf:6 <noise type>: pink; must be one of none, gaussian, gaussian_quantized",
         ),
-        ("<type>gaussian</type><rat/>", "dive.sdf:6 <noise><rat>; is unknown here; did you mean rate?"),
+        ("<type>gaussian</type><rat/>", "dive.sdf:6 <noise><rat>; is not allowed here; did you mean rate?"),
         (
             "<type>gaussian</type><rate>\n<men>1</men></rate>",
-            "dive.sdf:7 <noise><men>; is unknown here; did you mean mean?",
+            "dive.sdf:7 <noise><men>; is not allowed here; did you mean mean?",
         ),
         ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7 <noise><stddev>: -1; must be >= 0"),
     ],
@@ -162,13 +162,13 @@ def test_noise_that_is_none(refused: Refused, in_link: Text, noise: str, problem
 def test_noise_in_both_ways(refused: Refused, in_link: Text) -> None:
     more = "\n<angular_velocity><x/></angular_velocity>"
     (line,) = refused(in_link(imu("<type>gaussian</type>", more), "1.5"))
-    assert line.startswith("dive.sdf:6 <imu><noise>; says the noise of the axes a second time; the other way is")
-    assert line.endswith("the <angular_velocity> on line 7; keep one of the two")
+    assert line.startswith("dive.sdf:6 <imu><noise>; defines the noise of the axes twice; the other definition is")
+    assert line.endswith("the <angular_velocity> on line 7; remove one")
 
 
 def test_noise_of_an_imu_in_a_newer_file(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
-    assert line.startswith("dive.sdf:6 <noise> in <imu>; stands in each axis since SDF 1.6")
+    assert line.startswith("dive.sdf:6 <noise> in <imu>; moved to each axis in SDF 1.6:")
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_what_is_newer_is_read_with_a_warning(
     assert older.models[0].links == newer.models[0].links
     (note,) = older.notes
     assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", what, "4")
-    assert note.reason == f"exists since SDF 1.{since}, and the file says 1.{version}; it is read as in SDF 1.{since}"
+    assert note.reason == f"requires SDF 1.{since}, and the file has 1.{version}; it is read as in SDF 1.{since}"
 
 
 def test_other_programs_elements_are_not_judged(load: Load, in_world: Text) -> None:

@@ -35,7 +35,7 @@ def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
         assert line.startswith("dive.sdf:3 <world><magnetic_field>: ")
     in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
     (line,) = refused(in_world(in_physics))
-    assert line == "dive.sdf:3 <magnetic_field> in <physics>; stands in <world> since SDF 1.6; move it there"
+    assert line == "dive.sdf:3 <magnetic_field> in <physics>; moved to <world> in SDF 1.6; move it there"
     assert load(in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
@@ -45,7 +45,7 @@ def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> No
     assert world.environment.gravity == UniformField((0.0, 0.0, -1.62))
     assert world.environment.heading == -math.pi / 2
     assert [(note.kind, note.reason) for note in world.notes] == [
-        ("warning", "gives no latitude_deg and no longitude_deg: 0 is taken, as SDF has it")
+        ("warning", "has no latitude_deg and no longitude_deg: SDF's default is 0")
     ]
     assert len(refused(in_world(place.format("east")))) == 1
     orientation = (
@@ -86,7 +86,7 @@ def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
     assert load(in_world(physics("0.1") + physics("0.2"))).max_step_size == 0.1
     two = load(in_world(physics("0.1") + "\n" + physics("0.2", 'default="true"')))
     assert two.max_step_size == 0.2
-    assert "the one on line 4 counts" in two.notes[0].reason
+    assert "the one on line 4 is used" in two.notes[0].reason
     for step in ("0", "-0.001", "nan", "inf", "1e-400"):
         (line,) = refused(in_world(physics(step)))
         assert line.startswith(f"dive.sdf:3 <physics><max_step_size>: {step}; must be ")
@@ -110,7 +110,7 @@ def test_model_without_a_world(load: Load) -> None:
         ('<model name="a"/>\n<model name="b"/>', "dive.sdf:2 <model>: 2 worlds and models"),
         ("<world/>", "dive.sdf:1 <world name>: missing; must be given"),
         ('<world name="world"/>', "dive.sdf:1 <world name>: world; is reserved"),
-        ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is unknown here; did you mean world?"),
+        ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is not allowed here; did you mean world?"),
     ],
 )
 def test_what_a_file_holds(refused: Refused, body: str, line: str) -> None:
@@ -127,9 +127,9 @@ def test_versions(load: Load, in_world: Text, version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "remedy"),
     [
-        ("1.3", "the format was another then; bring the file to 1.4 or newer by hand"),
-        ("1.2", "the format was another then"),
-        ("1.0", "the format was another then"),
+        ("1.3", "the old format differs; convert the file to 1.4 or newer by hand"),
+        ("1.2", "the old format differs; convert"),
+        ("1.0", "the old format differs; convert"),
         *((newer, 'write <sdf version="1.12"> if it') for newer in ("1.13", "1.60", "2.0", "1." + "9" * 5000)),
         *((none, 'write <sdf version="1.12"> if it') for none in ("1", "1.x", "1.²", "-1.5", "1.5.0")),
         ("", 'write <sdf version="1.12">'),
@@ -153,9 +153,9 @@ def test_fidelity_that_is_none(load: Load, in_world: Text) -> None:
 
 def test_unknown_elements(refused: Refused, in_world: Text) -> None:
     assert refused(in_world("<gravty>0 0 0</gravty>")) == [
-        "dive.sdf:3 <world><gravty>; is unknown here; did you mean gravity?"
+        "dive.sdf:3 <world><gravty>; is not allowed here; did you mean gravity?"
     ]
-    assert refused(in_world("<navsense:wave/>"))[0].startswith("dive.sdf:3 <world><navsense:wave>; is unknown here")
+    assert refused(in_world("<navsense:wave/>"))[0].startswith("dive.sdf:3 <world><navsense:wave>; is not allowed here")
     assert refused(in_world("<zzzzzzzz/>"))[0].endswith("remove it")
     assert refused(in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith("did you mean name?")
 

@@ -238,7 +238,7 @@ def test_a_reference_may_be_any_kind_of_number_or_sdfs_own_word() -> None:
 
 @pytest.mark.parametrize("period", [0.0, -1.0, *NO_NUMBERS])
 def test_a_period_that_is_none_is_refused(period: Any) -> None:
-    with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\).*; must be > 0; leave it out"):
+    with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\).*; must be > 0; omit it for"):
         ZeroReference(period)
 
 
@@ -398,8 +398,8 @@ def test_a_motion_that_forgets_is_recalled() -> None:
     ("sheet", "words"),
     [
         (Altimeter(reference=12.5), "reference: 12.5 m"),
-        (Altimeter(reference=ZeroReference(60.0)), "reference: own height at the start and every 60 s"),
-        (Altimeter(reference=12.5, classic=True), "reference: own height at the start"),
+        (Altimeter(reference=ZeroReference(60.0)), "reference: initial height of the sensor and every 60 s"),
+        (Altimeter(reference=12.5, classic=True), "reference: initial height of the sensor"),
     ],
 )
 def test_a_description_says_what_heights_are_told_from(sheet: Altimeter, words: str) -> None:

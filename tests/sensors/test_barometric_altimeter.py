@@ -113,7 +113,7 @@ def test_the_dynamic_pressure_is_that_of_its_own_speed(sheet: Any) -> None:
     ("text", "message"),
     [
         ("<lag>-1</lag>", r"climb.sdf:\d+ <barometric_altimeter><lag>: -1; must be >= 0"),
-        ("<qnh>101325</qnh>", r"climb.sdf:\d+ <barometric_altimeter><qnh>; is unknown here"),
+        ("<qnh>101325</qnh>", r"climb.sdf:\d+ <barometric_altimeter><qnh>; is not allowed here"),
     ],
 )
 def test_mistakes_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Path, text: str, message: str) -> None:

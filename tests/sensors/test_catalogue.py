@@ -285,8 +285,8 @@ def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
         ("value = 1", "value = -1", "noise_density: -1; must be 3 numbers > 0"),
         ("value = 1", "value = nan", "noise_density: nan; must be"),
         ("value = 1", "value = true", "noise_density: True; must be"),
-        ("noise_density", "noise", "angular_velocity.noise; is no figure"),
-        ("value = 1", "remark = 0, value = 1", "noise_density remark; is no figure"),
+        ("noise_density", "noise", "angular_velocity.noise; is not an"),
+        ("value = 1", "remark = 0, value = 1", "noise_density remark; is not an"),
         ("[angular_velocity]", "[spin]", "table: spin; must be part"),
         ('grade = "tactical"', 'grade = "good"', "grade: good; must be one of consumer"),
         ('grade = "tactical"', 'grade = "tactical"\ntransducer = "dish"', "transducer: dish; must be one of piston"),
@@ -316,7 +316,7 @@ def test_the_range_of_a_pressure_has_two_ends(tmp_path: Path, value: str, good: 
     if good:
         assert catalogue.read_part(path).entries["pressure"]["range"].values == (0.0, 3e6)
         return
-    with pytest.raises(SensorError, match=r"pressure.range: .*; must be two numbers from 0 on, the lower one first"):
+    with pytest.raises(SensorError, match=r"pressure.range: .*; must be two numbers >= 0, the lower one first"):
         catalogue.read_part(path)
 
 

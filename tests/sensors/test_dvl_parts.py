@@ -98,7 +98,7 @@ def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
 def test_a_world_names_the_missing_deviation_by_the_class_of_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind, message in ((MissingDeviationError, "requires the standard deviation"), (SensorError, "is no part for")):
+    for kind, message in ((MissingDeviationError, "requires the standard deviation"), (SensorError, "is not a part")):
 
         def from_part(*_names: object, kind: type[SensorError] = kind, **_options: object) -> Dvl:
             raise kind("stddev of part")
@@ -191,7 +191,7 @@ def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
 def test_a_part_that_does_not_go_with_the_file_is_refused_with_its_line(tmp_path: Path) -> None:
     """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
     noise = '<bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>'
-    with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not go with the rest of the sensor: far boundary"):
+    with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not fit the other values of the sensor: far boundary"):
         spec(tmp_path, f"<dvl><max>3</max>{noise}</dvl><navsense:part>a50</navsense:part>")
 
 

@@ -126,7 +126,7 @@ def test_numbers_that_are_no_leaks_are_refused(field: str, value: object, messag
 @pytest.mark.parametrize("field", ["averaged", "earth_rotation"])
 def test_own_arrays_are_what_they_are(field: str) -> None:
     sheet = Imu(**{field: True})
-    with pytest.raises(SensorError, match=f"{field}: True; makes ideal values from a motion") as caught:
+    with pytest.raises(SensorError, match=f"{field}: True; computes ideal values from a motion;") as caught:
         sheet.apply(TIME, OMEGA, FORCE, seed=1)
     assert f"{field}=False" in caught.value.remedy
     assert np.array_equal(replace(sheet, **{field: False}).apply(TIME, OMEGA, FORCE, seed=1)["angular_velocity"], OMEGA)

@@ -132,7 +132,7 @@ def test_a_current_that_is_needed_has_to_be_there() -> None:
     sheet = Magnetometer(motor_current=MOTOR)
     with pytest.raises(FieldError, match="signal: motor_current"):
         sheet.ideal(Stationary(Pose()), Environment(), ONE)
-    with pytest.raises(SensorError, match="motor_current; must be given: the sheet has a motor_current"):
+    with pytest.raises(SensorError, match="motor_current; must be given: the spec has a motor_current"):
         sheet.apply(TIME, FIELD, seed=1)
     with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
         sheet.apply(TIME, FIELD, seed=1, motor_current=np.zeros(3))

@@ -322,4 +322,4 @@ def test_a_description_says_what_is_met_and_how() -> None:
     ).describe(5.0)
     assert lines[0] == "limits: 0.5 to 100 m"
     assert lines[1] == "beam: the nearest of 19 rays, 10 deg wide, sound, whose speed is taken for 1500 m/s"
-    assert "light, meets its own hull" in Range(own_hull=True).describe(5.0)[1]
+    assert "light, hits its own hull" in Range(own_hull=True).describe(5.0)[1]

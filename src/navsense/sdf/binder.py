@@ -1,7 +1,8 @@
-"""Binding of an element to a dataclass: allowed children and attributes, values and limits follow from the fields.
+"""Binding of an SDF element to a dataclass.
 
-A number, flag, choice or tuple of numbers is read from the child, or the attribute, that has the field's name.
-`navsense.core.field_metadata` gives other names, limits and units. Fields of other types need a parser of their own.
+The fields of the dataclass determine the allowed children and attributes, the parsing and the limits.
+A number, flag, choice or tuple of numbers is read from the child or attribute with the name of the field.
+`navsense.core.field_metadata` sets other names, limits and units. Fields of other types need a parser.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from navsense.sdf.xml_reader import Element
 Spec = TypeVar("Spec")
 
 ChildParser = Callable[[Context, Element], Any]
-"""Parser of one child. It checks the child and returns the value of the field. Raises `SdfError`."""
+"""Parses one child and returns the value of the field. Raises `SdfError`."""
 
 _NO_PARSERS: Mapping[str, ChildParser] = MappingProxyType({})
 
 
 class ElementBinding(Generic[Spec]):
-    """An element whose children, or attributes, are the fields of a dataclass.
+    """An element whose children or attributes are the fields of a dataclass.
 
     spec: the dataclass
-    parent: the binding is of the fields with this `FileField.parent`
-    attributes: True if attributes give the fields
+    parent: only fields with this `FileField.parent` belong to the element
+    attributes: True if the fields are attributes
     check_limits: False if only the specification checks the limits of the fields
-    parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; a call of `read` can give more
+    parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts more
     extra: children that are not fields
     extra_attributes: attributes that are not fields
-    repeatable: children that may stand there more than once
+    repeatable: children that may occur more than once
     unsupported, forbidden: see `ElementSchema`
-    causes: first word of an error that is not about a field -> child
+    causes: first word of an error without a field -> child
     """
 
     def __init__(
@@ -88,9 +89,9 @@ class ElementBinding(Generic[Spec]):
     def read_values(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS
     ) -> dict[str, Any]:
-        """Return the values that an element gives, by field. An invalid value is added to the problems of `context`.
+        """Return the values of an element by field. Adds invalid values to the problems of `context`.
 
-        Raises `SdfError` for an invalid attribute, and what the parsers of other types raise.
+        Raises `SdfError` for an invalid attribute, and the errors of the parsers.
         """
         if self._attributes:
             return self._read_attributes(element)
@@ -118,7 +119,7 @@ class ElementBinding(Generic[Spec]):
     def read(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **given: Any
     ) -> Spec:
-        """Return the specification that an element gives; `given` are further fields. Raises `SdfError`."""
+        """Return the specification of an element; `given` are additional fields. Raises `SdfError`."""
         context.check(element, self.schema)
         found = self.read_values(context, element, parsers)
         with map_spec_errors(element):
@@ -129,7 +130,7 @@ class ElementBinding(Generic[Spec]):
         return [name for name in self.tags if self._hints[name] is kind]
 
     def find_cause(self, element: Element, error: SensorError) -> Element:
-        """Return the child that gives the field that an error begins with, the element if no child does."""
+        """Return the child of the field at the start of an error text; the element if no child has it."""
         name = error.what.partition(" ")[0]
         file = get_file_fields(self.spec).get(name)
         tag = self._causes.get(name, "") if file is None else file.parent or file.name or name
@@ -137,13 +138,13 @@ class ElementBinding(Generic[Spec]):
 
 
 def _get_type(hint: Any) -> Any:
-    """Return the one type of a hint besides None; None for several."""
+    """Return the only type of a type hint except None; None for several types."""
     choices = [one for one in get_args(hint) if one is not NoneType] if get_origin(hint) is not tuple else [hint]
     return hint if not choices else choices[0] if len(choices) == 1 else None
 
 
 def _make_child_parser(hint: Any, file: FileField, default: Any) -> Callable[[Element, str], Any] | None:
-    """Return the parser of a child with a value of a type; it takes the tag of the element around the child."""
+    """Return the parser of a child with a value of a type. The parser takes the tag of the parent element."""
     kind = _get_type(hint)
 
     def parse_number(child: Element, parent: str) -> float:
@@ -171,7 +172,7 @@ def _make_child_parser(hint: Any, file: FileField, default: Any) -> Callable[[El
 
 
 def _make_attribute_parser(hint: Any, file: FileField, _default: Any) -> Callable[[Element, str], Any] | None:
-    """Return the parser of an attribute with a value of a type; it takes the name of the attribute."""
+    """Return the parser of an attribute with a value of a type. The parser takes the name of the attribute."""
     kind = _get_type(hint)
     if kind is bool:
         return values.parse_attribute_flag

@@ -1,4 +1,4 @@
-"""What reading a file and those it includes gathers: problems and notes; and the check that passes over nothing."""
+"""Problems and notes of a file and its includes, and the check for unknown elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from navsense.sdf.xml_reader import PREFIX, Element
 from navsense.world import Note
 
 MAX_PROBLEMS = 1000
-"""Problems after which reading stops."""
+"""Number of problems after which reading stops."""
 
 
 class TooManyProblemsError(Exception):
@@ -23,29 +23,32 @@ class TooManyProblemsError(Exception):
 PLUGIN_NOT_RUN = "plug-ins of other programs are not run"
 
 PLUGIN_REASONS = {
-    "libdave_ocean_current_model_plugin.so": "every vehicle feels its world's current; noise of its own is not added",
-    "gz-sim-hydrodynamics-system": "forces are not simulated; of it the current alone is read",
+    "libdave_ocean_current_model_plugin.so": "each vehicle is in the world's current; its own noise is not added",
+    "gz-sim-hydrodynamics-system": "forces are not simulated; only the current is read",
     "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
 }
-"""File of a plug-in -> why it is not acted on yet."""
+"""File of a plug-in -> reason why it has no effect."""
 
 MIN_SIMILARITY, MAX_COMPARED_LENGTH = 0.94, 64
-"""How alike (of 1) two files of plug-ins are of which one is the other mistyped; what is longer is not compared.
+"""Minimum similarity (of 1) of the file names of two plug-ins for a spelling suggestion. Longer names are not compared.
 
-Those of two instruments of the UUV Simulator, three letters of 31 apart, are 0.9.
+Two instruments of the UUV Simulator, which differ in three of 31 letters, have a similarity of 0.9.
 """
 
 _GUI_TAG = "gui"
-"""Its plug-ins are parts of a window, and no parts of a world."""
+"""The plug-ins of this element belong to a window of the user interface."""
 
 
 @dataclass(frozen=True)
 class ElementSchema:
-    """What may stand in one kind of element, by tag or attribute name.
+    """The allowed children and attributes of an element.
 
-    read: children that are read; one of each, but those in `several`. unsupported: children that are listed with this
-    reason. refused: children that are errors, with what to do. attributes: those that are read; ignored: attributes
-    that are listed with this reason. plugins: files of the plug-ins that are read.
+    read: tags of children that are read. Only those in `several` may occur more than once.
+    unsupported: child -> reason; listed as a note.
+    refused: child -> remedy; an error.
+    attributes: attributes that are read.
+    ignored: attribute -> reason; listed as a note.
+    plugins: files of the plug-ins that are read.
     """
 
     children: frozenset[str] = frozenset()
@@ -59,12 +62,15 @@ class ElementSchema:
 
 @dataclass
 class Context:
-    """A file while it is read, with those it includes; `fidelity` is what the caller asked for.
+    """The state of reading a file and its includes.
 
-    `skip_missing` is true where the caller wants the world without what is not found.
-    `versions` holds the y of SDF version 1.y by file, in the order in which they were read. `found` counts the
-    problems; `incomplete` is true where names may stand in a file that could not be included. A problem or note that
-    says the same of the same place, as that of a file included twice, is kept once.
+    fidelity: the fidelity that the caller requested.
+    skip_missing: True if the caller wants the world without missing files.
+    versions: y of SDF version 1.y by file, in the order of reading.
+    found: the number of problems.
+    incomplete: True if a file is missing that may declare names.
+
+    A problem or note is kept once, also if its file is included twice.
     """
 
     path: str
@@ -78,7 +84,7 @@ class Context:
     _suggestions: dict[str, str] = field(default_factory=dict)
 
     def list_notes(self) -> tuple[Note, ...]:
-        """Return the notes in the order of the files and their lines."""
+        """Return the notes in the order of files and lines."""
         order = self._make_sort_key()
         return tuple(sorted(self._notes, key=lambda note: order(note.where)))
 
@@ -91,16 +97,16 @@ class Context:
 
     @contextmanager
     def collect_errors(self) -> Iterator[None]:
-        """Keep an `SdfError` raised inside as a problem and go on behind the block."""
+        """Add an `SdfError` of the block to the problems and continue after the block."""
         try:
             yield
         except SdfError as error:
             self.add_problem(error)
 
     def raise_problems(self) -> None:
-        """Raise the first problem of the files, if any, with all of them as its `problems`.
+        """Raise the first problem, if there is one; its `problems` are all problems.
 
-        If reading stopped at `MAX_PROBLEMS`, the last one says so.
+        If reading stopped at `MAX_PROBLEMS`, the last problem says so.
         """
         if not self._problems:
             return
@@ -117,15 +123,15 @@ class Context:
         raise first
 
     def add_note(self, kind: str, what: str, reason: str, where: Where | None) -> None:
-        """Keep a note."""
+        """Add a note."""
         self._notes.setdefault(Note(kind, what, reason, where))
 
     def note_missing(self, error: MissingFileError, effect: str) -> None:
-        """Note a file that is not found and left out, and what its absence does."""
+        """Add a note about a missing file that is skipped, and the effect of its absence."""
         self.add_note("warning", f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}", error.where)
 
     def _make_sort_key(self) -> Callable[[Where | None], tuple[int, int]]:
-        """Return what says where a place comes among the files and lines that were read; of no file, last."""
+        """Return the sort key of a place: file in the order of reading, then line. Places without a file come last."""
         ranks = {path: rank for rank, path in enumerate(self.versions)}
 
         def order(where: Where | None) -> tuple[int, int]:
@@ -134,7 +140,7 @@ class Context:
         return order
 
     def check(self, element: Element, schema: ElementSchema) -> None:
-        """Hold an element's children and attributes against what may stand there."""
+        """Check the children and attributes of an element against its schema."""
         seen: dict[str, Element] = {}
         for child in element.children:
             tag = child.tag
@@ -162,7 +168,7 @@ class Context:
         self._check_attributes(element, schema)
 
     def note_plugins(self, element: Element) -> None:
-        """Note the plug-ins anywhere in an element that is not read."""
+        """Add a note for each plug-in inside an element that is not read."""
         queue = [element]
         while queue:
             at = queue.pop()
@@ -193,29 +199,29 @@ class Context:
                 self._add_unknown(element, what, name, (*schema.attributes, *schema.ignored_attributes))
 
     def _add_unknown(self, element: Element, what: str, name: str, known: Iterable[str]) -> None:
-        # A match takes 20 us: a name that repeats is looked up once, and not more names than problems are kept.
+        # A match takes 20 us, so results are cached, for at most as many names as problems.
         if what not in self._suggestions and len(name) <= 64 and len(self._suggestions) < MAX_PROBLEMS:
             self._suggestions[what] = next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), "")
         near = self._suggestions.get(what)
         remedy = f"did you mean {near}?" if near else "remove it"
-        self.add_problem(SdfError(what, where=element.where, allowed="is unknown here", remedy=remedy))
+        self.add_problem(SdfError(what, where=element.where, allowed="is not allowed here", remedy=remedy))
 
     def _add_error(self, element: Element, what: str, value: str | None, allowed: str) -> None:
         self.add_problem(SdfError(what, value, where=element.where, allowed=allowed))
 
 
 def _find_reason(element: Element, reason: str) -> str:
-    """Return why an element has no effect: for a plug-in of a kind that comes, that."""
+    """Return why an element has no effect; for a known plug-in its own reason."""
     return PLUGIN_REASONS.get(element.attributes.get("filename", ""), reason) if element.tag == "plugin" else reason
 
 
 def _suggest_plugin(element: Element, schema: ElementSchema) -> str:
-    """Return what a plug-in is told whose file is a letter or two off one that is read here, else nothing."""
+    """Return a spelling suggestion for the file of a plug-in; "" without a similar name."""
     name = element.attributes.get("filename", "")
     if element.tag != "plugin" or name in PLUGIN_REASONS or len(name) > MAX_COMPARED_LENGTH:
         return ""
     near = get_close_matches(name, sorted(schema.plugins), n=1, cutoff=MIN_SIMILARITY)
-    return f"is none that is read; did you mean {near[0]}?" if near else ""
+    return f"is not supported; did you mean {near[0]}?" if near else ""
 
 
 def _shorten(name: str) -> str:
@@ -223,6 +229,6 @@ def _shorten(name: str) -> str:
 
 
 def _format_tag(element: Element) -> str:
-    """Return a tag with what tells an element from its siblings: name, type, filename."""
+    """Return a tag with the attribute that distinguishes the element from its siblings: name, type or filename."""
     parts = (f'{key}="{element.attributes[key]}"' for key in ("name", "type", "filename") if key in element.attributes)
     return " ".join((_shorten(element.tag), *(_shorten(part) for part in parts)))

@@ -1,4 +1,4 @@
-"""A whole file: one world, or one model without a world."""
+"""Reading of a complete SDF file: one world, or one model without a world."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from navsense.simulation.fidelity import FIDELITIES
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
 MISSING_MODES = ("error", "skip")
-"""What may become of files that are not found."""
+"""Modes for missing files."""
 
 
 def load(
@@ -46,29 +46,25 @@ def load(
     expand_xacro: bool = False,
     missing: str = MISSING_MODES[0],
 ) -> World:
-    """Return the world of an SDF file (1.4 to 1.12), or its one model in a world of SDF's defaults.
+    """Return the world of an SDF file (1.4 to 1.12), or its one model in a world with SDF's defaults.
 
-    A file of URDF is one such model; one called `*.xacro` is expanded first (the extra `xacro`), with the arguments
-    `xacro`. Expansion runs the file as a program. A file with another name may use or include xacro only with
-    `expand_xacro=True`.
+    file: the path of an SDF or URDF file. A file `*.xacro` is expanded first (extra `xacro`). Expansion runs the
+        file as a program.
+    path: a folder of models, or several. They are searched for included files before the folders of the environment
+        variables `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and `GAZEBO_MODEL_PATH`, for
+        packages `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`.
+    fidelity: "physical" or "classic" overrides the fidelity of the file, also in the currents and limits of
+        plug-ins; `simulate` cannot change these later.
+    sensors: your own sensor types, in addition to those of navsense and of the entry point `navsense.sensors`. A
+        type with the same name replaces the earlier one.
+    xacro: the arguments of xacro.
+    expand_xacro: True allows a file with another name to use or include xacro.
+    missing: "error" raises one error for all missing models, meshes and heightmaps. "skip" returns the world
+        without them. Its `notes` list each of them, and the joints with an end in one. A pose or frame that refers
+        to one is an error, and so is a moving model whose canonical link may be in one.
 
-    `path` is a folder of models, or several, in which included files are looked for before those of the environment
-    (`GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH`, `GAZEBO_MODEL_PATH`; for packages
-    `ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`).
-
-    `sensors` are one's own kinds of sensor, known for this file beside navsense's and those that installed packages
-    announce under the entry point `navsense.sensors`; a type named again replaces the one before.
-
-    `missing` says what becomes of models, meshes and heightmaps that are not on this machine: "error", an error that
-    names them all, or "skip", the world without them, each named in its `notes`, as are the joints that end in one.
-    A pose or frame that refers to one is an error still, and so is a moving model whose canonical link may be in one.
-
-    `fidelity`, "physical" or "classic", overrides what the file says for every noise in it, and for what a plug-in says
-    otherwise under it, its current and limits: more than `simulate` can change in a world that was read. What is not
-    supported is listed in the world's `notes`.
-
-    Raises `SdfError` for a file that cannot be read or does not hold together; its `problems` are all that were found,
-    in the file and in those that it includes.
+    `notes` of the world list the elements that are not supported. Raises `SdfError`; its `problems` are all problems of
+    the file and its includes.
     """
     if fidelity is not None and fidelity not in FIDELITIES:
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
@@ -109,17 +105,17 @@ def _load_world(
     try:
         world = _parse_world(context, root, search, fills)
     except (SimulationError, TooManyProblemsError):
-        context.raise_problems()  # where the file has told what is wrong, the world's own refusal adds nothing
+        context.raise_problems()  # If the file has problems, an error of the world adds no information.
         raise
     context.raise_problems()
-    if world is None:  # a problem was kept for every way to get here
+    if world is None:  # every path to this line has added a problem
         raise SdfError("file", "no world", where=Where(name))
     return world
 
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Disable the collector of reference cycles. It would visit the elements of a large file again and again."""
+    """Disable the collector of reference cycles, which would visit the elements of a large file again and again."""
     if not gc.isenabled():
         yield
         return
@@ -132,7 +128,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 @cache
 def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
-    """Return the kinds of sensor that installed packages announce."""
+    """Return the sensor types that installed packages declare."""
     kinds = []
     for found in entry_points(group="navsense.sensors"):
         try:
@@ -143,7 +139,7 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
                 f"sensor {found.name!r} of package {package}",
                 str(error),
                 allowed="must be a class that can be imported",
-                remedy=f"mend or remove {package}",
+                remedy=f"repair or remove {package}",
             ) from error
     return tuple(kinds)
 
@@ -203,7 +199,7 @@ def _build_world(
 def _parse_solids(
     context: Context, search: SearchPath, sensors: Sequence[MountedSensor], models: Sequence[ParsedModel]
 ) -> tuple[Solid, ...]:
-    """Return the surfaces that rays may meet; their reader is imported where there is one."""
+    """Return the surfaces that rays may hit. The parser is imported only if the file has a surface."""
     if not any(link.element.find("collision") for filled in models for _, link in filled.list_links()):
         return ()
     from navsense.sdf.parse.collision import SolidParser
@@ -213,16 +209,16 @@ def _parse_solids(
 
 
 def _contains(element: Element, tags: tuple[str, ...]) -> bool:
-    """Tell whether one of these elements stands anywhere in this one."""
+    """Return True if an element contains one of these elements at any depth."""
     return any(child.tag in tags or _contains(child, tags) for child in element.children)
 
 
 def _add_current(
     context: Context, element: Element, environment: Environment, search: SearchPath, step: float, classic: bool
 ) -> tuple[Environment, CurrentTopic]:
-    """Return the surroundings with the currents of a world, and where these are recorded.
+    """Return the environment with the currents of a world, and where these are recorded.
 
-    Their readers are imported where something may be one: most worlds have none.
+    The parsers are imported only if the file may have a current, because most worlds have none.
     """
     if element.tag != "world" or not _contains(element, ("navsense:current", "plugin", "water_velocity")):
         return environment, CurrentTopic()

@@ -1,4 +1,4 @@
-"""Building the graph of poses: declare every name first, then connect what refers to what."""
+"""Construction of the frame graph: all names are declared first, then references are resolved."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from navsense.sdf.xml_reader import Element
 
 _FRAME_SCHEMAS = {"link": schema.LINK, "joint": schema.JOINT, "frame": schema.FRAME, "model": schema.MODEL}
 _LAST_WITHOUT_UNIQUE_NAMES = 6
-"""Until SDF 1.6 a joint or frame may have the name of a link or model beside it."""
+"""Up to SDF 1.6 a joint or frame may have the name of a link or model in the same scope."""
 
 
 def build_world_scope(context: Context, world: Element) -> Scope:
-    """Return the scope of a world with every model, link, joint and frame in it, connected and free of circles.
+    """Return the scope of a world with all its models, links, joints and frames.
 
-    What is wrong is kept in `context`; the graph holds what is left.
+    Adds problems to `context`. The graph contains the valid frames, without cycles.
     """
     root = Scope(FrameNode("world", "", world))
     context.check(world, schema.WORLD)
@@ -55,13 +55,13 @@ def build_world_scope(context: Context, world: Element) -> Scope:
 
 
 def build_model_scope(context: Context, model: Element) -> Scope:
-    """Return the scope of a world that holds a file's one model and nothing else; as `build_world_scope` otherwise."""
+    """Return the scope of a world that contains only the model of a file; see `build_world_scope`."""
     around = Element("world", {"name": model.get_attribute("name") or ""}, model.line, model.path, children=[model])
     return build_world_scope(context, around)
 
 
 def walk_scopes(scope: Scope) -> Iterator[Scope]:
-    """Yield a scope and all nested in it, in the order of the file."""
+    """Yield a scope and all nested scopes, in the order of the file."""
     open_scopes = [scope]
     while open_scopes:
         at = open_scopes.pop()
@@ -70,10 +70,10 @@ def walk_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def _declare_all(context: Context, root: Scope) -> list[Scope]:
-    """Declare the names of a scope and of all models in it; return the scopes, outer ones first."""
+    """Declare the names of a scope and of all its models; return the scopes, outer ones first."""
     scopes = [root]
     for scope in scopes:
-        if scope.host is not None:  # declared with its host, where it stands in the file
+        if scope.host is not None:  # declared with its host, at its place in the file
             continue
         queue = [(scope, child) for child in reversed(scope.element.children)]
         while queue:
@@ -89,7 +89,7 @@ def _declare_all(context: Context, root: Scope) -> list[Scope]:
 
 
 def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
-    """Declare the name of a child of a world or model; return the scope that it opens, where it opens one."""
+    """Declare the name of a child of a world or model; return its scope if it has one."""
     if element.tag == schema.SKIPPED_INCLUDE_TAG:
         holder.skip_include(element)
         return None
@@ -110,7 +110,7 @@ def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
     holder.own_frames.append(node)
     opened = Scope(node, outer, holder if merged else None) if merged or kind == "model" else None
     for scope in holder.list_hosts():
-        scope.names.pop(name, None)  # of an older file, where the later of two has the name
+        scope.names.pop(name, None)  # in an older file the second element keeps the name
         scope.names[name] = node
         if kind == "model" and opened is not None:
             scope.nested[name] = opened
@@ -118,7 +118,7 @@ def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
 
 
 def _is_free(context: Context, scope: Scope, name: str, element: Element) -> bool:
-    """Return whether an element gets its name. Raises `SdfError` for a name that is taken."""
+    """Return True if an element gets its name. Raises `SdfError` for a name that is already used."""
     before = scope.names.get(name)
     if before is None:
         return True
@@ -130,17 +130,17 @@ def _is_free(context: Context, scope: Scope, name: str, element: Element) -> boo
     place = f"line {other.line}" if other.path == at.path else str(other.where)
     if len(kinds) == 2 and loser is not None and version <= _LAST_WITHOUT_UNIQUE_NAMES:
         winner = f"<{before.element.tag}> on {place}" if loser is element else f"<{element.tag}> on line {element.line}"
-        reason = f"has the name of another element ({winner}); nothing can refer to it"
+        reason = f"has the same name as {winner}; nothing can refer to it"
         context.add_note("warning", f'<{loser.tag} name="{name}">', reason, loser.where)
         return loser is not element
-    allowed = "must be unique among the links, joints, frames and models beside it"
+    allowed = "must be unique among the links, joints, frames and models of its parent"
     remedy = f"first as <{before.element.tag}> on {place}; rename one"
     asked = element.include and (element.include.find("name") or element.include)
     raise invalid_value(asked or element, name, allowed, attribute="" if asked else "name", remedy=remedy)
 
 
 def _connect(context: Context, scope: Scope) -> None:
-    """Give every frame of a scope its pose, its base and what it is attached to."""
+    """Set the pose, the base and the attachment of each frame of a scope."""
     for node in scope.own_frames:
         if node.kind == "joint":
             connect_joint(context, scope, node)
@@ -153,7 +153,7 @@ def _connect(context: Context, scope: Scope) -> None:
 
 
 def apply_pose(context: Context, scope: Scope, node: FrameNode, element: Element) -> None:
-    """Set a frame's pose, and its base where the pose has `relative_to`. Raises `SdfError` for either."""
+    """Set the pose of a frame, and its base if the pose has `relative_to`. Raises `SdfError`."""
     context.check(element, schema.POSE)
     other = element.get_attribute("relative_to")
     base = resolve_frame(context, scope, other, element, "relative_to") if other else None
@@ -171,7 +171,7 @@ def _connect_frame(context: Context, scope: Scope, node: FrameNode) -> None:
 
 
 def _choose_canonical(context: Context, scope: Scope) -> None:
-    """Set a model's canonical link: the one it names, else its first link, else that of its first nested model.
+    """Set the canonical link of a model: the named link, else the first link, else that of the first nested model.
 
     The frame of a merged model is attached to it.
     """
@@ -184,17 +184,17 @@ def _choose_canonical(context: Context, scope: Scope) -> None:
         if node is not None and node.kind == "link":
             scope.canonical = node
         elif not context.incomplete:
-            allowed, lost = f"must name a link in {scope.title}", find_skipped_include(scope, given)
-            remedy = f"it may be in {lost}" if lost else ""
+            allowed, skipped = f"must name a link in {scope.title}", find_skipped_include(scope, given)
+            remedy = f"it may be in {skipped}" if skipped else ""
             context.add_problem(invalid_value(scope.element, given, allowed, attribute="canonical_link", remedy=remedy))
     if scope.host is not None:
         scope.frame.attached_to = scope.canonical
 
 
 def _apply_placement_frame(context: Context, scope: Scope) -> None:
-    """Move a model so that its `placement_frame` comes to stand where its pose says. Raises `SdfError`.
+    """Move a model so that its `placement_frame` has the given pose. Raises `SdfError`.
 
-    The model's pose is then ``pose given @ (pose of the placement frame in the model)^-1``.
+    The pose of the model becomes ``given pose @ (pose of the placement frame in the model)^-1``.
     """
     given = scope.element.get_attribute("placement_frame")
     if given is None:

@@ -1,10 +1,10 @@
-"""The graph of poses of a file: every named frame, what its pose is relative to, and where that puts it.
+"""The frame graph of a file: named frames, and the frame that each pose is relative to.
 
     pose of f in r  =  pose(f_1) pose(f_2) ... pose(f)      along the chain r <- f_1 <- ... <- f of `relative_to`
 
-By default the base of a link, nested model or frame is the frame of its model (or world); of a frame with
-`attached_to` that frame; of a joint its child. Names are looked up in the scope where they stand, scopes joined by
-`::`. Source: SDF's frame semantics (1.7 and newer).
+The default base of a link, nested model or frame is the frame of its model or world. The default base of a frame with
+`attached_to` is that frame, of a joint its child. Names are resolved in the scope of the element; `::` joins scopes.
+Source: SDF's frame semantics (1.7 and newer).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MODEL_FRAME = "__model__"
 WORLD_FRAME = "world"
 
 _ANY_NAME = ""
-"""Under which a scope keeps an include, left out, whose names are not known."""
+"""Key of skipped includes whose names are unknown."""
 
 
 @dataclass(slots=True, eq=False)
 class FrameNode:
-    """One frame: full name, the element that declares it, its pose in `base`, and what it is attached to.
+    """A frame: full name, declaring element, pose in `base`, and attachment.
 
-    `scope` is where names in its element are looked up: for a frame of a merged model that model. A joint is attached
-    to its child, and `held` is its parent.
+    scope: where names in the element are resolved; for a frame of a merged model that model.
+    held: the parent of a joint. A joint is attached to its child.
     """
 
     kind: FrameKind
@@ -47,11 +47,13 @@ class FrameNode:
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """A world or model: its own frame, and the names declared in it; `nested` holds the scopes of its models.
+    """A world or model: its own frame, and the names that it declares.
 
-    A scope with `host` is that of a model merged into the host: its names are the host's too, its own frame is a frame
-    of the host. `declared` are the frames whose elements stand in the scope itself. `left_out` are the includes whose
-    files are not found, by the name that each would have had; the first of those that could bring any name under "".
+    nested: the scopes of its models.
+    host: the scope that this model is merged into. The names of the scope are names of the host too, and its frame is
+        a frame of the host.
+    declared: the frames whose elements are children of the scope.
+    left_out: skipped includes by the name that each would have. The key of an include with unknown names is "".
     """
 
     frame: FrameNode
@@ -65,17 +67,17 @@ class Scope:
 
     @property
     def is_world(self) -> bool:
-        """True for the world's own scope."""
+        """True for the scope of the world."""
         return self.frame.kind == "world"
 
     @property
     def title(self) -> str:
-        """Return what errors call the scope."""
+        """Return the name of the scope in errors."""
         name = self.element.attributes.get("name", "") if self.host else self.frame.name
         return "the world" if self.is_world else f"model {name!r}"
 
     def list_hosts(self) -> list[Scope]:
-        """Return the scope and those that have its names too, the last of them merged into no other."""
+        """Return the scope and all its hosts; the last one is not merged."""
         chain = [self]
         while chain[-1].host is not None:
             chain.append(chain[-1].host)
@@ -83,11 +85,11 @@ class Scope:
 
     @property
     def element(self) -> Element:
-        """Return the world's or model's element."""
+        """The element of the world or model."""
         return self.frame.element
 
     def skip_include(self, include: Element) -> None:
-        """Keep an include whose file is not found: what is not known in the scope may be what it would bring."""
+        """Add an include whose file is missing. An unknown name of the scope may be in that file."""
         name = include.find("name")
         key = name.text if name is not None and not parse_attribute_flag(include, "merge") else _ANY_NAME
         for scope in self.list_hosts():
@@ -99,7 +101,7 @@ class Scope:
 
 
 def find_frame(scope: Scope, name: str) -> FrameNode | None:
-    """Return the frame that `name` means in a scope; None where there is none."""
+    """Return the frame that a name refers to; None if there is none."""
     *path, last = name.split("::")
     for part in path:
         inner = scope.nested.get(part)
@@ -114,7 +116,7 @@ def find_frame(scope: Scope, name: str) -> FrameNode | None:
 
 
 def find_skipped_include(scope: Scope, name: str) -> str:
-    """Return which include, left out, may hold what `name` means in a scope where it is not found; else nothing."""
+    """Return the skipped include that may contain the frame of a name; "" if there is none."""
     if name in (MODEL_FRAME, WORLD_FRAME):
         return ""
     for part in name.split("::"):
@@ -122,23 +124,23 @@ def find_skipped_include(scope: Scope, name: str) -> str:
         if inner is None:
             include = scope.skipped_includes.get(part) or scope.skipped_includes.get(_ANY_NAME)
             uri = include.find("uri") if include else None
-            return f"{show(uri.text)}, left out on {uri.where}" if uri else ""
+            return f"{show(uri.text)}, skipped at {uri.where}" if uri else ""
         scope = inner
     return ""
 
 
 def unknown_frame_error(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
-    """Return the error of an element that names a frame which is not there."""
+    """Return the error of an element that refers to an unknown frame."""
     remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
-    lost = find_skipped_include(scope, name)
-    if lost:
-        remedy = f"it may be in {lost}: say where that is, or remove this too"
+    skipped = find_skipped_include(scope, name)
+    if skipped:
+        remedy = f"it may be in {skipped}: add that file to the search path, or remove this reference"
     allowed = f"must name a link, joint, frame or model in {scope.title}"
     return invalid_value(element, name, allowed, attribute=attribute, remedy=remedy)
 
 
 def resolve_frame(context: Context, scope: Scope, name: str, element: Element, attribute: str = "") -> FrameNode | None:
-    """Return the frame that `name` means in a scope; where there is none, None and a problem of `element`."""
+    """Return the frame that a name refers to. An unknown name gives None and a problem at `element`."""
     node = find_frame(scope, name)
     if node is None and not context.incomplete:
         context.add_problem(unknown_frame_error(scope, name, element, attribute))
@@ -146,17 +148,17 @@ def resolve_frame(context: Context, scope: Scope, name: str, element: Element, a
 
 
 class FramePoses:
-    """Poses of frames in one root frame, each worked out once."""
+    """Poses of frames in one root frame, each computed once."""
 
     def __init__(self, root: FrameNode) -> None:
-        """Begin with the root, whose pose in itself is the identity."""
+        """Start with the root, whose pose is the identity."""
         self._poses: dict[FrameNode, Pose] = {root: IDENTITY}
 
     def find_pose(self, node: FrameNode) -> Pose:
-        """Return the pose of a frame below the root in the root.
+        """Return the pose of a frame below the root, in the root.
 
-        Raises `SdfError` for a circle, which it then opens, and for poses that add up to no finite number, which it
-        then takes back: a second call does not raise again.
+        Raises `SdfError` for a cycle and for a pose that is not finite. The cycle is removed and the pose is replaced,
+        so a second call does not raise.
         """
         chain, root = self._collect_ancestors(node)
         pose = IDENTITY if root is None else self._poses[root]
@@ -167,13 +169,13 @@ class FramePoses:
             except SensorError as error:
                 inner.pose = IDENTITY
                 self._poses[inner] = outer
-                allowed = "poses along a chain must add up to finite numbers"
+                allowed = "the poses along a chain must give finite numbers"
                 raise invalid_value(_pose_element(inner), error.value, allowed) from error
             self._poses[inner] = pose
         return pose
 
     def _collect_ancestors(self, node: FrameNode) -> tuple[list[FrameNode], FrameNode | None]:
-        """Return the frames from `node` to the first known one, and that one."""
+        """Return the frames from `node` to the first one with a known pose, and that one."""
         chain: list[FrameNode] = []
         on_chain: set[FrameNode] = set()
         at: FrameNode | None = node
@@ -188,7 +190,7 @@ class FramePoses:
 
 
 def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
-    """Return an error for each circle of `attached_to` (a joint is attached to its child)."""
+    """Return an error for each cycle of `attached_to`; a joint is attached to its child."""
     done: set[FrameNode] = set()
     errors: list[SdfError] = []
     for node in nodes:
@@ -214,7 +216,7 @@ def _pose_element(node: FrameNode) -> Element:
 
 
 def _cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
-    """Return the error of frames that depend on each other in a circle, at the first of them in the file."""
+    """Return the error of a cycle of frames, at its first frame in the file."""
 
     def order(index: int) -> tuple[bool, int]:
         pose = cycle[index].element.find("pose")
@@ -226,5 +228,5 @@ def _cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
     shown = [node.name.rpartition("::")[2] for node in cycle]
     names = " -> ".join((*shown, shown[0]) if len(cycle) < 8 else (*shown[:3], f"... {len(cycle)} frames", shown[0]))
     element = _pose_element(cycle[0]) if attribute == "relative_to" else cycle[0].element
-    allowed = "frames must not depend on each other in a circle"
+    allowed = "frames must not depend on each other in a cycle"
     return invalid_value(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")

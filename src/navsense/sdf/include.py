@@ -1,14 +1,14 @@
-"""`<include>`: the models of other files, put where they are asked for.
+"""`<include>`: the models of other files.
 
     <include merge="false">
       <uri>model://auv</uri> <name>auv_2</name> <static>false</static>
       <pose relative_to="dock">0 0 -5 0 0 0</pose> <placement_frame>keel</placement_frame> <plugin .../>
     </include>
 
-The include's name and pose replace the model's own, its plug-ins are added. With `merge="true"` the model's links,
-joints, frames and models become the including model's own; `_merged__NAME__model__` is then the frame that was its
-`__model__`. A file is read once however often it is included. Where the caller asked for the world without what is
-not found, such an include stays in the tree as `SKIPPED_INCLUDE_TAG`. Source: SDF 1.12; libsdformat's parser.
+The name and the pose of the include replace those of the model, and its plug-ins are added. With `merge="true"` the
+links, joints, frames and models of the model become those of the including model; `_merged__NAME__model__` is then the
+frame that was the model's `__model__`. A file is read once, also if several includes name it. With `missing="skip"`, an
+include without its file stays in the tree as `SKIPPED_INCLUDE_TAG`. Source: SDF 1.12; libsdformat's parser.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from navsense.sdf.versions import upgrade
 from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, MAX_SIZE, Element, parse_xml, read_content
 
 MAX_INCLUDE_DEPTH = 30
-"""Files that include each other, one inside the other."""
+"""Largest depth of files that include each other."""
 
 MAX_INCLUDES = 10_000
-"""Includes of a world, those inside included files counted each time that they are included."""
+"""Largest number of includes of a world. Those inside an included file count each time."""
 
 _TOP_TAGS = ("model", "actor", "light")
 _FRAME_TAGS = ("link", "joint", "frame", "model")
-"""Children of a merged model that get the including model's scope."""
+"""Children of a merged model that get the scope of the including model."""
 
 _ADDED_TAGS = ("gripper", "plugin")
-"""Children of a merged model that are added to the including one, as those of a namespace are."""
+"""Children of a merged model that are added to the including model, as are those with a namespace."""
 
 
 @dataclass(frozen=True)
 class _IncludedModel:
-    """The one model of a file, with its includes in it, and how many elements and includes that are."""
+    """The model of a file with its includes, and the numbers of its elements and includes."""
 
     element: Element
     elements: int
@@ -54,7 +54,7 @@ XACRO_SUFFIX = ".xacro"
 """Suffix of a xacro file."""
 
 XACRO_PREFIX = "xacro:"
-"""Prefix of the tags that xacro expands."""
+"""Prefix of the elements of xacro."""
 
 _XACRO_NOT_ALLOWED = "can execute code; only a file that you name as *.xacro may use xacro"
 _XACRO_REMEDY = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
@@ -62,11 +62,13 @@ _XACRO_REMEDY = "if you trust it, give --expand-xacro (in Python expand_xacro=Tr
 
 @dataclass
 class IncludeExpander:
-    """The files of one world: each read, brought to the newest version and expanded once.
+    """Reads the files of a world. Each file is upgraded and expanded once.
 
-    `left` is how many bytes may still be read, `arguments` are those of files of xacro, `expand_xacro` allows xacro to
-    run, `open` the files that are being expanded, from the outermost inwards; `full` is true once a bound is met: what
-    follows is not included.
+    left: bytes that may still be read.
+    arguments: the arguments of xacro.
+    expand_xacro: True if xacro may run.
+    open: the files that are being expanded, outermost first.
+    full: True after a limit is exceeded; later includes are skipped.
     """
 
     context: Context
@@ -83,10 +85,10 @@ class IncludeExpander:
     _paths: dict[tuple[Path, str], Path] = field(default_factory=dict)
 
     def read_root(self, name: str) -> Element:
-        """Return the root element of the outermost file, upgraded and with its includes in it.
+        """Return the root element of the outermost file, upgraded and with its includes.
 
-        Raises `SdfError` for a file that is no SDF, and where includes exceed a bound; what is wrong otherwise with an
-        include is a problem of the context.
+        Raises `SdfError` for a file that is not SDF, and if the includes exceed a limit. Other errors of includes are
+        problems of the context.
         """
         self.expand_xacro = self.expand_xacro or name.endswith(XACRO_SUFFIX)
         root = self._read_file(name)
@@ -99,7 +101,7 @@ class IncludeExpander:
         for argument in () if self.context.incomplete else self.arguments:
             if argument not in self._declared_arguments:
                 declared = ", ".join(sorted(self._declared_arguments)) or "there is none"
-                allowed = f"must be one of the files' <xacro:arg>: {declared}"
+                allowed = f"must be an <xacro:arg> of the files: {declared}"
                 self.context.add_problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
         if self.limit_reached:
             self.context.raise_problems()
@@ -108,7 +110,7 @@ class IncludeExpander:
     def _read_file(self, name: str) -> Element:
         """Return the root element of a file in the newest SDF version, expanded if it uses xacro.
 
-        Raises `SdfError` for a file that uses xacro if xacro may not run.
+        Raises `SdfError` if the file uses xacro and xacro may not run.
         """
         if name.endswith(XACRO_SUFFIX):
             root = self._expand_xacro(name)
@@ -134,7 +136,7 @@ class IncludeExpander:
         return root
 
     def _expand_xacro(self, name: str) -> Element:
-        """Return the root element that xacro makes of a file. Raises `SdfError` if xacro may not run."""
+        """Return the root element of a file after expansion by xacro. Raises `SdfError` if xacro may not run."""
         if not self.expand_xacro:
             raise SdfError("file of xacro", where=Where(name), allowed=_XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
         from navsense.sdf.urdf_xacro import expand_xacro
@@ -147,12 +149,12 @@ class IncludeExpander:
         return found.root
 
     def _expand_includes(self, element: Element, depth: int) -> Element:
-        """Return a world or model with what it includes; `depth` elements stand around it."""
+        """Return a world or model with its includes; `depth` is the nesting level of the element."""
         if depth > MAX_DEPTH:
             self.limit_reached = True
             value, allowed = (
                 f"{MAX_DEPTH + 1} deep",
-                f"elements may be nested {MAX_DEPTH} deep, those included counted in",
+                f"elements may be nested {MAX_DEPTH} deep, with those of includes",
             )
             self.context.add_problem(invalid_value(element, value, allowed))
             return replace(element, children=[])
@@ -174,7 +176,7 @@ class IncludeExpander:
         return replace(element, children=children)
 
     def _resolve_include(self, include: Element, parent: Element, depth: int) -> Iterator[Element]:
-        """Yield what stands in `parent` instead of an include."""
+        """Yield the elements that replace an include in `parent`."""
         uri = include.find("uri")
         lost = self.context.skip_missing and uri is not None and self._is_missing(uri)
         self.context.check(include, SKIPPED_INCLUDE if lost else INCLUDE)
@@ -201,11 +203,11 @@ class IncludeExpander:
             yield element
 
     def _read_model(self, uri: Element, depth: int) -> _IncludedModel | None:
-        """Return the model that a URI names; None where its file has a problem that is known already."""
+        """Return the model of a URI; None if its file has a problem that is already reported."""
         path = self._find_path(uri)
         try:
             real = path.resolve()
-        except (OSError, RuntimeError) as error:  # links in a circle
+        except (OSError, RuntimeError) as error:  # a cycle of symbolic links
             raise invalid_value(uri, uri.text, f"{path}: {error}", parent="include") from error
         if real in self.open_files:
             ring = " -> ".join(file.name for file in (*self.open_files[self.open_files.index(real) :], real))
@@ -233,13 +235,13 @@ class IncludeExpander:
         return self._models[real]
 
     def _is_missing(self, uri: Element) -> bool:
-        """Return whether what a URI names is not found, with a note."""
+        """Return True if the file of a URI is missing; adds a note."""
         try:
             self._find_path(uri)
         except MissingFileError as error:
-            self.context.note_missing(error, f"left out, with all that it would bring; {error.remedy}")
+            self.context.note_missing(error, f"skipped with its content; {error.remedy}")
             return True
-        except SdfError:  # told where it is read
+        except SdfError:  # reported when it is read
             return False
         return False
 
@@ -260,13 +262,13 @@ class IncludeExpander:
         self.context.check(root, SDF)
         tops = [child for child in root.children if child.tag in _TOP_TAGS]
         if len(tops) != 1:
-            at, value = (tops[1], f"{len(tops)} of them") if tops else (root, "none")
+            at, value = (tops[1], f"{len(tops)} models, actors or lights") if tops else (root, "none")
             allowed = "an included file must hold one <model>, <actor> or <light>"
             raise invalid_value(at, value, allowed)
         return tops[0]
 
     def _add_counts(self, uri: Element, model: _IncludedModel) -> None:
-        """Add what is included now. Raises `SdfError` where a world would become too large."""
+        """Count the elements and includes of an include. Raises `SdfError` if the world becomes too large."""
         self._element_count += model.elements
         self._include_count += 1 + model.includes
         for count, most, what in (
@@ -275,15 +277,15 @@ class IncludeExpander:
         ):
             if count > most:
                 self.limit_reached = True
-                allowed = f"brings more than {most} {what} into one file, those inside included files counted in"
+                allowed = f"brings more than {most} {what} into one file, with those of included files"
                 raise invalid_value(uri, uri.text, allowed, parent="include")
 
     def _merge_model(self, include: Element, model: Element, parent: Element) -> Iterator[Element]:
-        """Yield a model that is merged into `parent`: one element for its scope, then what is the parent's own."""
+        """Yield the children of a merged model: an element for its scope, then the children that move to `parent`."""
         self.context.check(model, MODEL)
         static = model.find("static")
         if static is not None:
-            reason = f"is not used: the model is merged, and that of <{parent.tag}> counts"
+            reason = f"has no effect: the model is merged, and that of <{parent.tag}> applies"
             self.context.add_note("unsupported", "<model><static>", reason, static.where)
         if parent.tag == "world" and _has_links(model):
             raise invalid_value(
@@ -299,7 +301,7 @@ class IncludeExpander:
 
 
 def _make_skipped_include(include: Element) -> Element:
-    """Return what stands for an include whose file is not found; refuses the names that any include is refused for."""
+    """Return the element that replaces an include with a missing file. Raises `SdfError` for an invalid name."""
     parse_attribute_flag(include, "merge")
     name = include.find("name")
     if name is not None:
@@ -308,7 +310,7 @@ def _make_skipped_include(include: Element) -> Element:
 
 
 def _apply_include(include: Element, model: Element) -> Element:
-    """Return an included model with the name, pose, frame and plug-ins that its include gives it."""
+    """Return an included model with the name, pose, frame and plug-ins of its include."""
     attributes = dict(model.attributes)
     children = list(model.children)
     name, pose, static, frame = (include.find(tag) for tag in ("name", "pose", "static", "placement_frame"))
@@ -318,7 +320,7 @@ def _apply_include(include: Element, model: Element) -> Element:
         attributes["name"] = check_name(name.text, name)
     if frame is not None:
         if pose is None:
-            raise invalid_value(frame, frame.text, "must come with a <pose>, which it places", parent="include")
+            raise invalid_value(frame, frame.text, "requires a <pose>", parent="include")
         attributes["placement_frame"] = frame.text
     for child in filter(None, (pose, static)):
         children = [own for own in children if own.tag != child.tag] + [child]
@@ -326,12 +328,12 @@ def _apply_include(include: Element, model: Element) -> Element:
 
 
 def _has_links(model: Element) -> bool:
-    """Return whether a model has links of its own, those that were merged into it among them."""
+    """Return True if a model has links, also by merged models."""
     return any(child.tag == "link" or (child.tag == MERGED_MODEL_TAG and _has_links(child)) for child in model.children)
 
 
 def _count_elements(element: Element) -> int:
-    """Return how many elements of its own file an element holds, itself included."""
+    """Return the number of elements in an element of the same file, itself included."""
     queue, count = [element], 0
     while queue:
         at = queue.pop()
@@ -343,7 +345,7 @@ def _count_elements(element: Element) -> int:
 def _find_xacro(root: Element) -> Element | None:
     """Return the first element of a file that xacro expands.
 
-    A file that declares the namespace of xacro may use it in expressions alone: `${...}` or `$(...)`.
+    A file that declares the namespace of xacro may use xacro only in expressions: `${...}` or `$(...)`.
     """
     is_declared = "xmlns:xacro" in root.attributes
     queue = [root]
@@ -364,6 +366,6 @@ def _check_root(root: Element) -> None:
         for pose in model.find_all("pose"):
             other = pose.get_attribute("relative_to")
             if other:
-                allowed = "a model outside a world stands in no frame"
+                allowed = "a model outside a world has no parent frame"
                 remedy = "give the frame where the model is included"
                 raise invalid_value(pose, other, allowed, attribute="relative_to", remedy=remedy)

@@ -1,4 +1,4 @@
-"""`<joint>`: what it is attached to and what holds it, and along which axis. Joints do not move yet."""
+"""`<joint>`: parent, child, type and axes. Joints do not move yet."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _AXIS_TAGS = ("axis", "axis2")
 
 
 def skip_joints(context: Context, scopes: list[Scope]) -> None:
-    """Take out the joints that have an end in what is left out, each with a note; nothing can refer to them then."""
+    """Remove the joints with an end in a skipped include, each with a note. Nothing can refer to them."""
     for scope in scopes:
         joints = (node for node in scope.own_frames if node.kind == "joint")
-        lost = {node: words for node in joints if (words := _find_missing_end(scope, node.element))}
-        for node, words in lost.items():
+        skipped = {node: words for node in joints if (words := _find_missing_end(scope, node.element))}
+        for node, words in skipped.items():
             name = node.element.attributes["name"]
-            context.add_note("warning", f'<joint name="{name}">', f"left out: {words}", node.element.where)
+            context.add_note("warning", f'<joint name="{name}">', f"skipped: {words}", node.element.where)
             for host in scope.list_hosts():
                 if host.names.get(name) is node:
                     del host.names[name]
-        scope.own_frames = [node for node in scope.own_frames if node not in lost]
+        scope.own_frames = [node for node in scope.own_frames if node not in skipped]
 
 
 def _find_missing_end(scope: Scope, joint: Element) -> str:
-    """Return which end of a joint may be in what is left out, and where that is; nothing where none is."""
+    """Return the reason why an end of a joint may be in a skipped include; "" if there is none."""
     for end in joint.find_all("parent", "child"):
-        lost = find_skipped_include(scope, end.text) if end.text and find_frame(scope, end.text) is None else ""
-        if lost:
-            return f"its <{end.tag}> {show(end.text)} may be in {lost}"
+        skipped = find_skipped_include(scope, end.text) if end.text and find_frame(scope, end.text) is None else ""
+        if skipped:
+            return f"its <{end.tag}> {show(end.text)} may be in {skipped}"
     return ""
 
 
 def connect_joint(context: Context, scope: Scope, node: FrameNode) -> None:
-    """Give a joint its child, which it is attached to, and its parent; look at its type and axes."""
+    """Set the child and the parent of a joint, and check its type and axes."""
     element = node.element
     named = f'<joint name="{element.attributes.get("name", "")}"'
     if scope.is_world:
-        reason = "joints between models do not hold them together: each moves by its own motion"
+        reason = "joints between models have no effect: each model has its own motion"
         context.add_note("unsupported", f"<world>{named}>", reason, element.where)
     with context.collect_errors():
         _check_type(context, element, named)
@@ -65,7 +65,7 @@ def connect_joint(context: Context, scope: Scope, node: FrameNode) -> None:
 
 
 def check_joint_ends(context: Context, scopes: list[Scope]) -> None:
-    """Keep a problem for each joint whose ends stand on the same link."""
+    """Add a problem for each joint whose ends are fixed to the same link."""
     models = {scope.frame: scope for scope in scopes if not scope.is_world}
     for scope in scopes:
         for node in scope.own_frames:
@@ -73,12 +73,12 @@ def check_joint_ends(context: Context, scopes: list[Scope]) -> None:
                 continue
             if _find_fixed_link(node.joint_parent, models) is _find_fixed_link(node.attached_to, models):
                 ends = " and ".join(end.name.rpartition("::")[2] for end in (node.joint_parent, node.attached_to))
-                allowed = "parent and child must differ: both stand on the same link"
+                allowed = "parent and child must differ: both are fixed to the same link"
                 context.add_problem(invalid_value(node.element, ends, allowed, attribute="name"))
 
 
 def _find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
-    """Return the link that a frame is fixed to in the end; a static model or the world for what stands in them."""
+    """Return the link that a frame is fixed to; for static models and the world these."""
     passed: set[FrameNode] = set()
     at: FrameNode | None = node
     while at is not None and at not in passed:
@@ -100,7 +100,7 @@ def _is_static(model: Element) -> bool:
     element = model.find("static")
     try:
         return element is not None and parse_flag(element)
-    except SdfError:  # a problem of the file, kept where the model is filled
+    except SdfError:  # reported when the model is parsed
         return False
 
 
@@ -110,7 +110,7 @@ def _check_type(context: Context, element: Element, named: str) -> None:
         allowed = f"must be one of {', '.join(sorted(schema.JOINT_TYPES))}"
         raise invalid_value(element, kind or "missing", allowed, attribute="type")
     if kind != "fixed":
-        reason = "joints do not move yet: its links are held as posed"
+        reason = "joints do not move yet: its links keep their poses"
         context.add_note("unsupported", f'{named} type="{kind}">', reason, element.where)
 
 
@@ -128,7 +128,7 @@ def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
 
 
 def _parse_end(context: Context, scope: Scope, joint: Element, tag: str) -> FrameNode | None:
-    """Return the frame at one end of a joint; None, with a problem, where there is none of that name."""
+    """Return the frame at one end of a joint; an unknown name gives None and a problem."""
     element = joint.find(tag)
     if element is None:
         raise SdfError(f"<joint><{tag}>", "missing", where=joint.where, allowed="must be given")

@@ -1,4 +1,4 @@
-"""Names and topics: what may be one, and how Gazebo makes one valid."""
+"""Rules for names and topics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from navsense.sdf.xml_reader import Element
 
 
 def parse_name(element: Element) -> str:
-    """Return an element's name; raise `SdfError` where it has none or one that SDF keeps for itself."""
+    """Return the name of an element. Raises `SdfError` for a missing, invalid or reserved name."""
     name = element.get_attribute("name")
     if name is None:
         raise invalid_value(
@@ -21,7 +21,7 @@ def parse_name(element: Element) -> str:
 
 
 def check_name(name: str, element: Element, attribute: str = "") -> str:
-    """Return a name that an element or its attribute gives; raise `SdfError` for one that SDF keeps for itself."""
+    """Return a valid name from an element or attribute. Raises `SdfError` for an invalid or reserved name."""
     if len(name) > MAX_NAME_LENGTH:
         raise invalid_value(element, name, f"must be at most {MAX_NAME_LENGTH} characters", attribute=attribute)
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
@@ -34,18 +34,18 @@ def check_name(name: str, element: Element, attribute: str = "") -> str:
 
 
 def join_names(element: Element, parent: str, name: str) -> str:
-    """Return a name with that of what it stands in; raise `SdfError` where the two are too long."""
+    """Return a name with the name of its parent. Raises `SdfError` if the result is too long."""
     full = f"{parent}::{name}" if parent else name
     if len(full) > MAX_NAME_LENGTH:
-        allowed = f"must be at most {MAX_NAME_LENGTH} characters with the names around it"
+        allowed = f"must be at most {MAX_NAME_LENGTH} characters with the names of its parents"
         raise invalid_value(element, name, allowed, attribute="name")
     return full
 
 
 def normalize_topic(text: str) -> str | None:
-    """Return a topic by Gazebo's rules, with a leading slash; None where nothing valid is left of it.
+    """Return a topic by Gazebo's rules, with a leading slash; None if no valid character remains.
 
-    Blanks become underscores; `@`, `~`, `//` and `:=` go. Source: gz-transport, `TopicUtils::AsValidTopic`.
+    Blanks become underscores; `@`, `~`, `//` and `:=` are removed. Source: gz-transport, `TopicUtils::AsValidTopic`.
     """
     if not text.isprintable():
         return None
@@ -67,20 +67,20 @@ def normalize_topic(text: str) -> str | None:
 
 
 def make_default_topic(world: str, models: tuple[str, ...], link: str, sensor: str, ending: str) -> str:
-    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<kind>`, a `model/` for each nesting."""
+    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<kind>`, one `model/` per nesting level."""
     parts = ("world", world, *(part for model in models for part in ("model", model)))
     return "/" + "/".join((*parts, "link", link, "sensor", sensor, ending))
 
 
 def parse_minor_version(version: str) -> int | None:
-    """Return y of a version "1.y" of SDF, whether it is read or not; None where the text is none."""
+    """Return y of an SDF version "1.y", also of an unsupported one; None for an invalid text."""
     whole, dot, part = version.strip().partition(".")
     digits = part.isascii() and part.isdigit() and len(part) <= 4
     return int(part) if whole == "1" and dot and digits else None
 
 
 def parse_version(root: Element) -> int:
-    """Return y of a root element's `version="1.y"`; raise `SdfError` outside 1.4 to 1.12."""
+    """Return y of the root element's `version="1.y"`. Raises `SdfError` outside 1.4 to 1.12."""
     given = root.get_attribute("version")
     allowed = f"must be 1.{OLDEST_VERSION} to 1.{NEWEST_VERSION}"
     if given is None:
@@ -92,13 +92,13 @@ def parse_version(root: Element) -> int:
     if minor is None or not OLDEST_VERSION <= minor <= NEWEST_VERSION:
         remedy = f'write <sdf version="1.{NEWEST_VERSION}"> if it uses nothing newer'
         if minor is not None and minor < OLDEST_VERSION:
-            remedy = f"the format was another then; bring the file to 1.{OLDEST_VERSION} or newer by hand"
+            remedy = f"the old format differs; convert the file to 1.{OLDEST_VERSION} or newer by hand"
         raise invalid_value(root, given, allowed, attribute="version", remedy=remedy)
     return minor
 
 
 MAX_NAME_LENGTH = 1000
-"""Characters of a world-relative name: without a limit a file of some megabytes could fill the memory."""
+"""Largest length of a world-relative name. Without a limit, a file of some megabytes could exhaust the memory."""
 
 OLDEST_VERSION, NEWEST_VERSION = 4, 12
-"""Versions 1.y of SDF that are read."""
+"""Supported SDF versions 1.y."""

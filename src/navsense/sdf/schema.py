@@ -1,6 +1,6 @@
-"""What may stand where: the children and attributes that are read, listed as unsupported, or refused.
+"""The allowed children and attributes of each element: read, listed as unsupported, or refused.
 
-Held against the machine-readable specification by a test: no element of it is passed over in silence.
+A test compares them with the machine-readable SDF specification: each of its elements is listed here.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from dataclasses import replace
 from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema
 from navsense.sensors import SENSORS
 
-_VISUAL_ONLY = "looks only; no sensor of navsense sees it"
-_NO_DYNAMICS = "forces and contacts are not simulated; a model moves by its motion"
+_VISUAL_ONLY = "has only a visual effect"
+_NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NOT_YET = "not simulated yet"
 _NO_PHYSICS = "there is no physics engine yet; only max_step_size is read"
-_ALWAYS_ON = "every sensor is always on and recorded"
-_CUSTOM_SURFACE_ONLY = "acts with a custom surface only; worlds stand on the earth's ellipsoid"
-_NO_PARAMS = "changes what is included, which is not supported; write the changed model into a file of its own"
-_OLD_FRAMES = "nothing ever read frames here; since SDF 1.7 they stand in the model"
-_NO_STATE = "a stored state is not restored; the poses of the models count"
+_ALWAYS_ON = "all sensors are always on and recorded"
+_CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
+_NO_PARAMS = "changes to included models are not supported; write the changed model to a file"
+_OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
+_NO_STATE = "stored states are not supported; the poses of the models are used"
 _NO_SOUND = "sound is not simulated"
-_NO_JOINTS = "joints do not move yet: the links of a model are held as posed"
+_NO_JOINTS = "joints do not move yet: the links of a model keep their poses"
 _NO_NAMESPACES = "namespaces of topics are not supported; give <topic>"
 
 MERGED_MODEL_TAG = "merged model"
-"""What stands for a model that is merged into the one around it: a tag that no file can hold."""
+"""Tag of the scope of a merged model. No file can contain this tag."""
 
 SKIPPED_INCLUDE_TAG = "include left out"
-"""What stands for an include whose file is not found, in a world that is read without it: with the include's parts."""
+"""Tag of an include whose file is missing, with the children of the include. No file can contain this tag."""
 
 ACTUATOR_TAG = "actuator of URDF"
 """Tag of an element for a part of a URDF file that drives a joint. No file can contain this tag."""
@@ -54,7 +54,7 @@ CURRENT_PLUGINS = {
     "libuuv_underwater_current_plugin.so": _UUV_CURRENT,
     "libdave_ocean_current_plugin.so": _DAVE_CURRENT,
 }
-"""File of a plug-in of a world that is read -> what may stand in it."""
+"""File of a plug-in of a world that is read -> its schema."""
 
 PRELOAD_FILES = frozenset(
     (
@@ -169,7 +169,7 @@ WORLD = ElementSchema(
         "road": _VISUAL_ONLY,
         "plugin": PLUGIN_NOT_RUN,
         "state": _NO_STATE,
-        "population": "populations are not expanded; write the models out",
+        "population": "populations are not supported; write each model",
     },
     plugins=PRELOAD_FILES.union(CURRENT_PLUGINS),
     attributes=frozenset(("name",)),
@@ -184,7 +184,7 @@ INCLUDE = ElementSchema(
 )
 
 SKIPPED_INCLUDE = replace(
-    INCLUDE, unsupported={**INCLUDE.unsupported, "experimental:params": "changes what is left out"}, forbidden={}
+    INCLUDE, unsupported={**INCLUDE.unsupported, "experimental:params": "changes a skipped include"}, forbidden={}
 )
 
 PHYSICS = ElementSchema(
@@ -193,8 +193,8 @@ PHYSICS = ElementSchema(
         ("real_time_factor", "real_time_update_rate", "max_contacts", "dart", "simbody", "bullet", "ode"), _NO_PHYSICS
     ),
     forbidden={
-        "magnetic_field": "stands in <world> since SDF 1.6; move it there",
-        "gravity": "stands in <world> since SDF 1.6; move it there",
+        "magnetic_field": "moved to <world> in SDF 1.6; move it there",
+        "gravity": "moved to <world> in SDF 1.6; move it there",
     },
     attributes=frozenset(("default",)),
     ignored_attributes={"name": _NO_PHYSICS, "type": _NO_PHYSICS},
@@ -220,13 +220,13 @@ SIGNAL = ElementSchema(
 SIGNAL_POINT = ElementSchema(attributes=frozenset(("time",)))
 
 UUV_DVL_FILE = "libuuv_gazebo_ros_dvl_plugin.so"
-"""File of a plug-in of a model that is read, as the DVL that it is."""
+"""File of a plug-in of a model that is a DVL."""
 
 DSROS_DVL_FILE = "libdsros_ros_dvl.so"
-"""File of the plug-in that a `<sensor type="dsros_dvl">` is described by."""
+"""File of the plug-in of a `<sensor type="dsros_dvl">`."""
 
 SUBSEA_PRESSURE_FILE = "libuuv_gazebo_ros_subsea_pressure_plugin.so"
-"""File of another plug-in of a model that is read, as the pressure sensor that it is."""
+"""File of a plug-in of a model that is a pressure sensor."""
 
 RANGE_PLUGIN_FILE = "libgazebo_ros_range.so"
 """File of the plug-in of a `<ray>` that is read."""
@@ -243,9 +243,9 @@ SUBSEA_PRESSURE_PLUGIN = ElementSchema(
         standard_pressure kPa_per_meter""".split()
     ),
     unsupported={
-        "estimate_depth_on": "the depth is always given",
-        "enable_gazebo_messages": "which messages are written does not depend on the world's file",
-        "enable_local_ned_frame": "frames are those of the links",
+        "estimate_depth_on": "the depth is always published",
+        "enable_gazebo_messages": "the message types do not depend on the world file",
+        "enable_local_ned_frame": "frames have the names of links",
         "is_on": _ALWAYS_ON,
         "reference_link_name": "the pressure does not depend on a frame",
         "static_reference_frame": "the pressure does not depend on a frame",
@@ -261,14 +261,14 @@ UUV_DVL_PLUGIN = ElementSchema(
         is_on navsense:fidelity""".split()
     ).union(_UUV_BEAM_TAGS),
     unsupported={
-        "enable_gazebo_messages": "which messages are written does not depend on the world's file",
-        "static_reference_frame": "the velocity is over the ground, told in the axes of the link",
-        "reference_link_name": "the velocity is over the ground, told in the axes of the link",
+        "enable_gazebo_messages": "the message types do not depend on the world file",
+        "static_reference_frame": "the velocity is that over the ground, in the axes of the link",
+        "reference_link_name": "the velocity is that over the ground, in the axes of the link",
     },
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
-_NO_CURRENT_TOPIC = "currents come from the world, by depth too, and not by a topic"
+_NO_CURRENT_TOPIC = "currents come from the world, also by depth, not from a topic"
 
 DSROS_DVL_PLUGIN = ElementSchema(
     children=frozenset(
@@ -279,7 +279,7 @@ DSROS_DVL_PLUGIN = ElementSchema(
     ),
     unsupported={
         "stratified_ocean_current_topic": _NO_CURRENT_TOPIC,
-        "collide_bitmask": "every body is met",
+        "collide_bitmask": "all bodies are hit",
     },
     attributes=_PLUGIN_ATTRIBUTES,
 )
@@ -318,7 +318,7 @@ MODEL = ElementSchema(
         "gripper": _NO_DYNAMICS,
         "model_state": _NO_STATE,
         "plugin": PLUGIN_NOT_RUN,
-        "scale": "a model is not scaled; nor does Gazebo scale it",
+        "scale": "models are not scaled, as in Gazebo",
     },
     plugins=frozenset((SUBSEA_PRESSURE_FILE, UUV_DVL_FILE)),
     attributes=frozenset(("name", "canonical_link", "placement_frame")),
@@ -345,7 +345,7 @@ LINK = ElementSchema(
         "battery": "batteries are not simulated",
         "frame": _OLD_FRAMES,
         "plugin": PLUGIN_NOT_RUN,
-        "static": "is no element of a link in SDF; set it in the model",
+        "static": "is not an element of a link; set it in the model",
     },
     attributes=frozenset(("name",)),
 )
@@ -353,7 +353,7 @@ LINK = ElementSchema(
 COLLISION = ElementSchema(
     children=frozenset(("pose", "geometry")),
     unsupported={
-        "laser_retro": "how strong a return is does not count",
+        "laser_retro": "the intensity of returns is not simulated",
         "max_contacts": _NO_DYNAMICS,
         "density": _NO_DYNAMICS,
         "auto_inertia_params": _NO_DYNAMICS,
@@ -364,7 +364,7 @@ COLLISION = ElementSchema(
     attributes=frozenset(("name",)),
 )
 
-_NO_SHAPE = "no ray meets it: this shape is not simulated yet"
+_NO_SHAPE = "rays do not hit it: this shape is not simulated yet"
 
 GEOMETRY = ElementSchema(
     children=frozenset(("empty", "box", "capsule", "cylinder", "ellipsoid", "heightmap", "mesh", "plane", "sphere")),
@@ -376,11 +376,11 @@ ROUND = ElementSchema(children=frozenset(("radius", "length")))
 SPHERE = ElementSchema(children=frozenset(("radius",)))
 ELLIPSOID = ElementSchema(children=frozenset(("radii",)))
 PLANE = ElementSchema(
-    children=frozenset(("normal",)), unsupported={"size": "is for pictures alone: a plane has no end"}
+    children=frozenset(("normal",)), unsupported={"size": "is for rendering only: a plane is infinite"}
 )
 MESH = ElementSchema(
     children=frozenset(("uri", "submesh", "scale")),
-    unsupported={"convex_decomposition": "rays meet the mesh itself"},
+    unsupported={"convex_decomposition": "rays hit the mesh itself"},
     attributes=frozenset(("optimization",)),
 )
 SUBMESH = ElementSchema(children=frozenset(("name", "center")))
@@ -398,7 +398,7 @@ JOINT = ElementSchema(
         "screw_thread_pitch": _NO_JOINTS,
         "physics": _NO_JOINTS,
         "frame": _OLD_FRAMES,
-        "sensor": "sensors in joints measure forces, which are not simulated; move other sensors into a link",
+        "sensor": "sensors in joints measure forces, which are not simulated; move other sensors to a link",
         "plugin": PLUGIN_NOT_RUN,
     },
     attributes=frozenset(("name", "type")),
@@ -407,7 +407,7 @@ JOINT = ElementSchema(
 JOINT_AXIS = ElementSchema(
     children=frozenset(("xyz",)),
     unsupported=dict.fromkeys(("dynamics", "initial_position", "limit", "mimic"), _NO_JOINTS),
-    forbidden={"use_parent_model_frame": 'is written <xyz expressed_in="__model__"> since SDF 1.7'},
+    forbidden={"use_parent_model_frame": 'was replaced by <xyz expressed_in="__model__"> in SDF 1.7'},
 )
 
 XYZ = ElementSchema(attributes=frozenset(("expressed_in",)))
@@ -424,17 +424,17 @@ POSE = ElementSchema(
 )
 
 TYPE_ALIASES = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
-"""Types of sensor by other names: the name that navsense has for them."""
+"""Other names of a sensor type -> navsense's name."""
 
 GAZEBO_BLOCKS = {"gz:dvl": "dvl"}
-"""Blocks that Gazebo has for types of sensor that SDF has not: the type that navsense has for them."""
+"""Gazebo's blocks for sensor types that are not in SDF -> navsense's type."""
 
 DEFAULT_TOPIC_ENDINGS = {
     **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar"), "scan"),
     "sonar": "sonar",
     "gz:dvl": "dvl/velocity",
 }
-"""Types and blocks of sensors whose default topic ends otherwise than in navsense's name for them (gz-sim, classic)."""
+"""Sensor types and blocks whose default topic does not end in navsense's name of the type (gz-sim, Gazebo Classic)."""
 
 SENSOR_TYPES = frozenset(
     """
@@ -444,19 +444,19 @@ SENSOR_TYPES = frozenset(
     transceiver wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter
     """.split()
 )
-"""Types of sensor that exist in SDF or in plug-ins."""
+"""Sensor types of SDF and of plug-ins."""
 
 DSROS_DVL_TYPE = "dsros_dvl"
-"""Type of sensor that is a DVL as its plug-in describes it."""
+"""Sensor type of a DVL that is described by its plug-in."""
 
 UNSIMULATED_TYPES = SENSOR_TYPES - {kind.type for kind in SENSORS} - TYPE_ALIASES.keys() - {DSROS_DVL_TYPE}
-"""Types of sensor that navsense lists but does not simulate."""
+"""Sensor types that navsense lists but does not simulate."""
 
 NOT_SIMULATED = _NOT_YET
 
 
 def list_aliases(sensor_type: str) -> tuple[str, ...]:
-    """Return the other names of a type of sensor, by which its block may stand there."""
+    """Return the other names of a sensor type, which its block may have."""
     return tuple(old for old, new in (*TYPE_ALIASES.items(), *GAZEBO_BLOCKS.items()) if new == sensor_type)
 
 
@@ -464,7 +464,7 @@ SENSOR_BLOCKS = frozenset(
     """air_pressure air_speed altimeter camera contact force_torque gps imu lidar logical_camera magnetometer navsat ray
     rfid rfidtag sonar transceiver""".split()
 )
-"""Elements of a sensor that belong to one type of it."""
+"""Elements that belong to one sensor type."""
 
 _OTHER_BLOCK = "belongs to another type of sensor"
 
@@ -473,7 +473,7 @@ _FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 
 
 def make_sensor_schema(sensor_type: str) -> ElementSchema:
-    """Return what may stand in a sensor of a type."""
+    """Return the schema of a sensor of a type."""
     return ElementSchema(
         children=frozenset(
             "pose update_rate topic frame_id gz_frame_id ignition_frame_id navsense:fidelity navsense:latency".split()
@@ -493,7 +493,7 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     )
 
 
-_NAMED_BY_PLUGIN = "is named by the plug-in"
+_NAMED_BY_PLUGIN = "the plug-in defines it"
 
 _DSROS_SENSOR = make_sensor_schema(DSROS_DVL_TYPE)
 
@@ -511,7 +511,7 @@ DSROS_DVL_SENSOR = replace(
 _BEAM_EXTENSIONS = frozenset(("navsense:own_hull", "navsense:sound"))
 RAY = ElementSchema(
     children=frozenset(("scan", "range", "noise")) | _BEAM_EXTENSIONS,
-    unsupported={"visibility_mask": "every body is seen"},
+    unsupported={"visibility_mask": "all bodies are hit"},
 )
 SCAN = ElementSchema(children=frozenset(("horizontal", "vertical")))
 SAMPLES = ElementSchema(children=frozenset(("samples", "resolution", "min_angle", "max_angle")))

@@ -1,15 +1,15 @@
-"""Where included files are looked for: beside the file that includes them, and in folders of models.
+"""Search for included files: in the folder of the including file, and in folders of models.
 
-| URI | looked for |
+| URI | searched |
 |---|---|
-| `model://NAME/...`, `package://NAME/...` | in each folder of the search path, then of ROS's, then beside the file |
-| `NAME/...`, `file://NAME/...` | beside the file, then in each folder of the search path |
-| `/PLACE`, `file:///PLACE` | there |
+| `model://NAME/...`, `package://NAME/...` | each folder of the search path, then of ROS's, then the file's own folder |
+| `NAME/...`, `file://NAME/...` | the file's own folder, then each folder of the search path |
+| `/PLACE`, `file:///PLACE` | that place |
 
-The search path is what the caller gives, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
-`GAZEBO_MODEL_PATH`, as Gazebo and libsdformat know them. ROS's folders are those of `ROS_PACKAGE_PATH` (around an entry
-that is a package itself), and `share` in those of `AMENT_PREFIX_PATH`. A folder holds a `model.config`, which names its
-files by the version of SDF; the newest that is read counts. Nothing is downloaded.
+The search path is the argument of the caller, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
+`GAZEBO_MODEL_PATH`, as in Gazebo and libsdformat. ROS's folders are those of `ROS_PACKAGE_PATH` (the parent of an entry
+that is a package), and `share` in those of `AMENT_PREFIX_PATH`. A folder has a `model.config`, which lists its files by
+SDF version; the newest supported version is used. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from navsense.sdf.values import invalid_value, parse_text
 from navsense.sdf.xml_reader import Element, read_xml
 
 MODEL_PATH_VARIABLES = ("GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")
-"""Variables of the environment that hold folders of models, separated as in PATH; the first counts first."""
+"""Environment variables with folders of models, separated as in PATH, by priority."""
 
 ROS1_PATH_VARIABLE, ROS2_PREFIX_VARIABLE = "ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"
-"""The same of packages: of ROS 1, and of what ROS 2 has installed."""
+"""Environment variables with folders of packages: ROS 1, and the installation prefixes of ROS 2."""
 
 CONFIG_FILES = ("model.config", "manifest.xml")
-"""What says which file of a model's folder is the model; the second is the older name."""
+"""Files that name the model of a folder; the second is the older name."""
 
 SearchFolders = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -43,38 +43,38 @@ _ONLINE_SCHEMES = ("http", "https")
 
 
 class MissingFileError(SdfError):
-    """A file that a world names and that is not on this machine; `reason` says so in a note."""
+    """A file of a world that is missing on this machine; `reason` is the text of a note."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Folders of models, and those of ROS's packages, the first to be looked into first."""
+    """Folders of models and of ROS packages, by priority."""
 
     folders: tuple[Path, ...] = ()
     packages: tuple[Path, ...] = ()
 
     def list_package_folders(self) -> list[Path]:
-        """Return the folders in which a package or model is looked for by its name."""
+        """Return the folders that are searched for a package or model by its name."""
         return _drop_duplicates([*self.folders, *self.packages])
 
     def find_model_file(self, element: Element) -> Path:
-        """Return the file that the `<uri>` of an include names. Raises `SdfError` with the places searched."""
+        """Return the file of an include's `<uri>`. Raises `SdfError` with the searched places."""
         found = self._find_uri(element, "include")
         return _select_model_file(element, found) if found.is_dir() else found
 
     def find_asset(self, element: Element, parent: str) -> Path:
-        """Return the image or mesh that a `<uri>` names. Raises `SdfError` with the places searched."""
+        """Return the image or mesh of a `<uri>`. Raises `SdfError` with the searched places."""
         found = self._find_uri(element, parent)
         if found.is_dir():
             raise invalid_value(element, element.text, f"is a folder: {found}", parent=parent, remedy="name a file")
         return found
 
     def find_data_file(self, element: Element, attribute: str) -> Path:
-        """Return the file or folder of data that an attribute names, that of a recording also as it was written.
+        """Return the data file or folder of an attribute, also the storage path of a recording.
 
-        Raises `SdfError` with the places searched.
+        Raises `SdfError` with the searched places.
         """
         uri = element.get_attribute(attribute)
         if uri is None:
@@ -82,11 +82,11 @@ class SearchPath:
         return self._find(element, uri, "", attribute)
 
     def _find_uri(self, element: Element, parent: str) -> Path:
-        """Return the file or folder that a `<uri>` names."""
+        """Return the file or folder of a `<uri>`."""
         return self._find(element, parse_text(element, parent=parent), parent)
 
     def _find(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
-        """Return the file or folder of a name, that of an attribute or the element's text."""
+        """Return the file or folder of a name, from an attribute or the text of the element."""
         places = self._list_candidates(element, uri, parent, attribute)
         found = next((place for one in places if path_exists(place := resolve_folder(one) if attribute else one)), None)
         if found is None:
@@ -98,13 +98,13 @@ class SearchPath:
                 else MODEL_PATH_VARIABLES[:1]
             )
             remedy = f"name its folder by --path (path= in Python) or in {variables}"
-            allowed = f"is not found; looked for {shown}{more}"
+            allowed = f"is not found; searched {shown}{more}"
             refused = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
             raise _missing_file_error(refused, allowed)
         return found
 
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
-        """Return where the file may be, each place once."""
+        """Return the places where the file may be, each once."""
         scheme, separator, rest = uri.partition("://")
         folder_of_file = Path(element.path).parent
         if not separator or (scheme == "file" and rest):
@@ -122,7 +122,7 @@ class SearchPath:
 
 
 def _missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
-    """Return a refusal as that of a file which is not there."""
+    """Return an error as the error of a missing file."""
     given = {"allowed": cause.allowed, "remedy": cause.remedy}
     error = MissingFileError(cause.what, cause.value, where=cause.where, **given)
     error.reason = reason
@@ -132,7 +132,7 @@ def _missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
 def build_search_path(path: SearchFolders = ()) -> SearchPath:
     """Return the search path: the caller's folders, then those of the environment.
 
-    Raises `SdfError` for a folder of the caller's that is none.
+    Raises `SdfError` if an argument of the caller is not a folder.
     """
     given = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
     folders = [Path(folder) for folder in given]
@@ -151,7 +151,7 @@ def build_search_path(path: SearchFolders = ()) -> SearchPath:
 
 
 def _read_variable(variable: str) -> list[Path]:
-    """Return the folders that a variable of the environment holds."""
+    """Return the folders of an environment variable."""
     return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
 
 
@@ -160,7 +160,7 @@ def _drop_duplicates(places: list[Path]) -> list[Path]:
 
 
 def _select_model_file(element: Element, folder: Path) -> Path:
-    """Return the file of a model's folder that has the newest version of those that are read."""
+    """Return the file of a model's folder with the newest supported version."""
     config = next((folder / name for name in CONFIG_FILES if path_exists(folder / name)), None)
     if config is None:
         allowed = f"is a folder without {CONFIG_FILES[0]}"

@@ -1,17 +1,17 @@
-"""URDF as the tree that SDF's reader gives: one `<sdf>` with one `<model>`; elements keep their lines.
+"""Conversion of URDF to the element tree of SDF: one `<sdf>` with one `<model>`; elements keep their lines.
 
 | URDF | becomes |
 |---|---|
 | `<robot name="auv"><origin .../>` | `<model name="auv" canonical_link="ROOT"><pose>` |
-| `<link name="child">` | `<link name="child"><pose relative_to="parent">`: the `<origin>` of the joint above it |
-| `<joint>` | `<joint>`, at the child's frame; of a type that SDF has not, a `<frame>` attached to the child |
+| `<link name="child">` | `<link name="child"><pose relative_to="parent">`: the `<origin>` of its joint |
+| `<joint>` | `<joint>` at the child's frame; for a type that SDF lacks, a `<frame>` attached to the child |
 | `<gazebo reference="NAME">...` | `...` in the link, or else the joint, of that name |
 | `<gazebo>...` | `...` in the model |
 
     pose of child in parent  =  origin of the joint, xyz (m) and rpy (rad, fixed axes)      at joint position 0
 
-Every link stays a link: fixed joints are not lumped, and links without mass are not dropped. A root link called `world`
-is the world itself. Source: URDF as ROS documents it; libsdformat's conversion, held against it by the tests.
+All links are kept: fixed joints are not lumped, and links without mass are not dropped. A root link `world` is the
+world itself. Source: URDF as ROS documents it; the tests compare with libsdformat's conversion.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FORWARD = (1.0, 0.0, 0.0)
 
 
 def convert_urdf(context: Context, robot: Element) -> Element:
-    """Return the `<sdf>` that a `<robot>` amounts to; what is wrong with it is a problem of the context."""
+    """Return the `<sdf>` of a `<robot>`; adds problems to the context."""
     context.check(robot, ROBOT)
     name, problems = _DEFAULT_NAME, context.problem_count
     with context.collect_errors():
@@ -70,13 +70,13 @@ def convert_urdf(context: Context, robot: Element) -> Element:
             found.apply_gazebo(model, gazebo)
     sdf = _make_element("sdf", robot, {"version": f"1.{NEWEST_VERSION}"}, [model])
     upgrade_unversioned(context, sdf)
-    context.incomplete = context.incomplete or context.problem_count > problems  # what is missing is told already
+    context.incomplete = context.incomplete or context.problem_count > problems  # missing elements are already reported
     return sdf
 
 
 @dataclass(frozen=True)
 class _UrdfJoint:
-    """One joint: its element in the file, the names of the links that it joins, and what it becomes."""
+    """A joint: its element, the names of its links, and its SDF element."""
 
     element: Element
     parent: str
@@ -86,9 +86,12 @@ class _UrdfJoint:
 
 @dataclass
 class _RobotConverter:
-    """A robot while it is read: `links` as they become, `above` the joint above each, `joints` by name.
+    """The state of a conversion.
 
-    `problems` is how many the context had before.
+    links: the converted links by name.
+    above: the joint to the parent of each link.
+    joints: the joints by name.
+    problems: the number of problems before the conversion.
     """
 
     context: Context
@@ -100,7 +103,7 @@ class _RobotConverter:
     problems: int = 0
 
     def read_links(self) -> None:
-        """Take up the links by their names."""
+        """Read the links."""
         before: dict[str, Element] = {}
         for element in self.element.find_all("link"):
             self.context.check(element, LINK)
@@ -116,7 +119,7 @@ class _RobotConverter:
                     self.links[name] = _make_element("link", element, {"name": name}, surfaces)
 
     def read_joints(self) -> None:
-        """Hang the links on each other by the joints; what does not become a tree is a problem."""
+        """Read the joints; links that do not form a tree are a problem."""
         before: dict[str, Element] = {}
         for element in self.element.find_all("joint"):
             self.context.check(element, JOINT)
@@ -129,7 +132,7 @@ class _RobotConverter:
             start = ring.index(first)
             names = [joint.parent for joint in (ring[start:] + ring[:start])]
             shown = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
-            allowed = "links must not hang on each other in a circle"
+            allowed = "the joints must not form a cycle of links"
             self.context.add_problem(invalid_value(first.element, shown, allowed, attribute="name"))
             del self.parent_joints[first.child]
         self._check_root()
@@ -137,19 +140,19 @@ class _RobotConverter:
             self.links[name].children.append(self._make_link_pose(joint))
 
     def find_root(self) -> str:
-        """Return the link that nothing is above, or the first that hangs on the world; empty where there is none."""
+        """Return the root link, or the first link of the world; "" without one."""
         loose = (name for name in self.links if name not in self.parent_joints)
         hung = (name for name, joint in self.parent_joints.items() if joint.parent == WORLD_FRAME)
         return next(loose, None) or next(hung, "")
 
     def convert_origin(self) -> Iterator[Element]:
-        """Yield the pose of the robot itself, where the file gives one."""
+        """Yield the pose of the robot, if the file has one."""
         origin = self.element.find("origin")
         if origin is not None:
             yield _make_element("pose", origin, text=self._format_origin(origin))
 
     def list_joints(self) -> Iterator[Element]:
-        """Yield what the joints become; one that has the name of a link is left out, since SDF has no place for it."""
+        """Yield the converted joints. A joint with the name of a link is skipped, because SDF does not allow it."""
         for name, joint in self.joints.items():
             if name in self.links:
                 reason = f"has the name of the link on line {self.links[name].line}; no pose can refer to it"
@@ -169,7 +172,7 @@ class _RobotConverter:
                 yield _make_element(ACTUATOR_TAG, joint.element, {"name": f"joint {name}"})
 
     def apply_gazebo(self, model: Element, gazebo: Element) -> None:
-        """Put what stands in a `<gazebo>` where it belongs. Raises `SdfError` for one that refers to nothing."""
+        """Add the children of a `<gazebo>` to its target. Raises `SdfError` for an unknown target."""
         self.context.check(replace(gazebo, children=[]), GAZEBO)
         reference = gazebo.get_attribute("reference")
         target = model if reference is None else self._find_target(gazebo, reference)
@@ -182,30 +185,28 @@ class _RobotConverter:
                 target.children.append(child)
 
     def _find_target(self, gazebo: Element, reference: str) -> Element | None:
-        """Return the link or joint that a `<gazebo>` refers to; None for one of no consequence."""
+        """Return the link or joint of a `<gazebo>`; None for an element without effect."""
         if reference in self.links:
             return self.links[reference]
         if reference in self.joints:
             return self.joints[reference].converted
         read = next((child for child in gazebo.children if child.tag in LINK_PARTS), None)
         if reference == WORLD_FRAME and self.world is not None and read is not None:
-            allowed = "is the world itself, which carries nothing"
-            raise invalid_value(
-                gazebo, reference, allowed, attribute="reference", remedy="give the robot a link for it"
-            )
+            allowed = "is the world, which cannot have such elements"
+            raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
         allowed = "must name a link or joint of the robot"
         error = invalid_value(
             gazebo, reference, allowed, attribute="reference", remedy=_suggest_name(reference, self.links)
         )
         if read is not None:
             raise error
-        reason = "names no link or joint that carries anything: it is left out"
+        reason = "is not a link or joint of the robot: skipped"
         self.context.add_note("warning", f"{error.what}: {reference}", reason, gazebo.where)
         self.context.note_plugins(gazebo)
         return None
 
     def _read_joint(self, name: str, element: Element) -> None:
-        """Take up one joint. Raises `SdfError` for one that joins no two links."""
+        """Read a joint. Raises `SdfError` if it does not join two links."""
         kind = element.get_attribute("type")
         if kind not in JOINT_TYPES:
             allowed = f"must be one of {', '.join(JOINT_TYPES)}"
@@ -215,12 +216,12 @@ class _RobotConverter:
             raise invalid_value(element, parent, "parent and child must differ", attribute="name")
         if child == WORLD_FRAME:
             end = element.find("child") or element
-            raise invalid_value(end, child, "the world hangs on nothing", parent="joint", attribute="link")
+            raise invalid_value(end, child, "the world cannot be a child", parent="joint", attribute="link")
         joint = _UrdfJoint(element, parent, child, self._convert_joint(name, kind or "", element, parent, child))
         self.joints[name] = joint
         before = self.parent_joints.setdefault(child, joint)
         if before is not joint:
-            allowed = "a link hangs on one joint"
+            allowed = "a link has one parent joint"
             end = element.find("child") or element
             remedy = f"the other is on line {before.element.line}"
             self.context.add_problem(
@@ -244,12 +245,12 @@ class _RobotConverter:
         return name
 
     def _convert_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
-        """Return the joint as SDF has it, or the frame that stands for one that SDF has not."""
+        """Return the SDF element of a joint, or the frame that replaces a joint of an unsupported type."""
         axis = self._convert_axis(element, kind)
         if JOINT_TYPES.get(kind) is None:
             what = f'<joint name="{name}" type="{kind}">'
             self.context.add_note(
-                "unsupported", what, "joints do not move yet: its links are held as posed", element.where
+                "unsupported", what, "joints do not move yet: its links keep their poses", element.where
             )
             return _make_element("frame", element, {"name": name, "attached_to": child})
         made = _make_element("joint", element, {"name": name, "type": kind})
@@ -261,7 +262,7 @@ class _RobotConverter:
         return made
 
     def _convert_axis(self, joint: Element, kind: str) -> str | None:
-        """Return a joint's axis, in its own frame, as text; None for a joint without."""
+        """Return the axis of a joint in its own frame, as text; None without an axis."""
         element = joint.find("axis")
         xyz: tuple[float, ...] = _FORWARD
         if element is not None:
@@ -276,7 +277,7 @@ class _RobotConverter:
         return _format_numbers(xyz)
 
     def _find_cycles(self) -> Iterator[list[_UrdfJoint]]:
-        """Yield the joints of each circle, each above the one before it."""
+        """Yield the joints of each cycle, each followed by the joint to its child."""
         done: set[str] = set()
         for name in list(self.parent_joints):
             chain: list[_UrdfJoint] = []
@@ -295,12 +296,12 @@ class _RobotConverter:
         loose = [link for name, link in self.links.items() if name not in self.parent_joints]
         if self.world is not None:
             loose.append(self.world)
-        if self.context.problem_count > self.problems or len(loose) < 2:  # what is missing may be what joins them
+        if self.context.problem_count > self.problems or len(loose) < 2:  # a missing joint may join them
             return
         loose.sort(key=lambda link: link.line)
         names = [link.attributes["name"].strip() for link in loose]
         shown = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
-        allowed = "a robot has one root link, and these have no joint above them"
+        allowed = "a robot has one root link; these links have no parent joint"
         self.context.add_problem(
             invalid_value(
                 loose[1], shown, allowed, attribute="name", remedy=f"join {names[1]} to the others by a <joint>"
@@ -308,7 +309,7 @@ class _RobotConverter:
         )
 
     def _make_link_pose(self, joint: _UrdfJoint) -> Element:
-        """Return the pose of the link below a joint."""
+        """Return the pose of the child link of a joint."""
         origin = joint.element.find("origin")
         text = "" if origin is None else self._format_origin(origin, "joint")
         attributes = {} if joint.parent == WORLD_FRAME else {"relative_to": joint.parent}
@@ -320,7 +321,7 @@ class _RobotConverter:
         return _format_numbers((*xyz, *rpy))
 
     def _parse_triple(self, element: Element, name: str, default: tuple[float, ...], parent: str) -> tuple[float, ...]:
-        """Return three numbers of an attribute, the default where it is absent or (a problem) wrong."""
+        """Return three numbers of an attribute; the default if it is absent or, with a problem, invalid."""
         given = element.attributes.get(name)
         if given is None:
             return default
@@ -340,7 +341,7 @@ def _make_element(
     children: list[Element] | None = None,
     text: str = "",
 ) -> Element:
-    """Return a new element that stands where one of the file stands."""
+    """Return a new element at the place of an element of the file."""
     return Element(tag, attributes or {}, element.line, element.path, text, children or [])
 
 
@@ -363,4 +364,4 @@ def _check_unique(element: Element, before: dict[str, Element], name: str) -> No
 def _misplaced_sensor_error(sensor: Element) -> SdfError:
     named = sensor.attributes.get("name")
     remedy = 'write <gazebo reference="LINK"> around it'
-    return invalid_value(sensor, named, "stands in a link", parent="gazebo", remedy=remedy)
+    return invalid_value(sensor, named, "belongs to a link", parent="gazebo", remedy=remedy)

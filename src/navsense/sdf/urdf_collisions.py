@@ -1,10 +1,11 @@
-"""`<collision>` of URDF as SDF has it: sizes as elements instead of attributes.
+"""Conversion of URDF's `<collision>` to SDF: sizes are elements instead of attributes.
 
 | URDF | becomes |
 |---|---|
-| `<collision name="NAME">` | the same; without a name `LINK_collision`, `LINK_collision_1`, ... |
+| `<collision name="NAME">` | the same; default names are `LINK_collision`, `LINK_collision_1`, ... |
 | `<origin xyz rpy>` | `<pose>` |
-| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | the same, of elements |
+| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | the same with child elements
+|
 | `<mesh filename scale>` | `<mesh><uri><scale>` |
 """
 
@@ -19,11 +20,11 @@ from navsense.sdf.xml_reader import Element
 COLLISION = ElementSchema(
     children=frozenset(("origin", "geometry")),
     unsupported={
-        "verbose": "no shape is read from it",
-        "contact_coefficients": "forces and contacts are not simulated; a model moves by its motion",
+        "verbose": "it does not define a shape",
+        "contact_coefficients": "forces and contacts are not simulated; a model follows its motion",
     },
     attributes=frozenset(("name",)),
-    ignored_attributes={"group": "every surface is met"},
+    ignored_attributes={"group": "all surfaces are hit"},
 )
 
 SHAPES: Mapping[str, Mapping[str, str]] = {
@@ -33,7 +34,7 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
     "capsule": {"radius": "radius", "length": "length"},
     "mesh": {"filename": "uri", "scale": "scale"},
 }
-"""Shape -> its attributes in URDF, and the elements of SDF that they become."""
+"""Shape -> its attributes in URDF, and their elements in SDF."""
 
 GEOMETRY = ElementSchema(children=frozenset(SHAPES))
 
@@ -41,7 +42,7 @@ GEOMETRY = ElementSchema(children=frozenset(SHAPES))
 def convert_collisions(
     context: Context, link: Element, format_origin: Callable[[Element, str], str]
 ) -> Iterator[Element]:
-    """Yield the collisions of a link as SDF has them; `placed` gives the text of an `<origin>`."""
+    """Yield the SDF collisions of a link; `placed` returns the text of an `<origin>`."""
     name = link.get_attribute("name") or ""
     for number, collision in enumerate(link.find_all("collision")):
         context.check(collision, COLLISION)
@@ -62,11 +63,11 @@ def convert_collisions(
 
 
 def _convert_shape(context: Context, element: Element) -> Element:
-    """Return a shape with its attributes as elements."""
+    """Return a shape with elements instead of attributes."""
     names = SHAPES[element.tag]
     context.check(element, ElementSchema(attributes=frozenset(names)))
     for name in names:
-        if name not in element.attributes and name != "scale":  # SDF has a size for what is absent, URDF has none
+        if name not in element.attributes and name != "scale":  # SDF has default sizes, URDF has none
             context.add_problem(invalid_value(element, "missing", "must be given", attribute=name))
     given = [
         _make_element(tag, element, element.attributes[name])
@@ -83,5 +84,5 @@ def _make_element(
     attributes: Mapping[str, str] | None = None,
     children: list[Element] | None = None,
 ) -> Element:
-    """Return a new element that stands where one of the file stands."""
+    """Return a new element at the place of an element of the file."""
     return Element(tag, attributes or {}, element.line, element.path, text.strip(), children or [])

@@ -1,16 +1,16 @@
-"""What may stand where in URDF: as `places` has it for SDF.
+"""The allowed children and attributes of URDF elements; see `schema` for SDF.
 
-Source: the elements of URDF as ROS documents them; the settings of `<gazebo>` are those that libsdformat knows by name.
+Source: the elements of URDF as ROS documents them; the settings of `<gazebo>` are those of libsdformat.
 """
 
 from __future__ import annotations
 
 from navsense.sdf.context import ElementSchema
 
-_VISUAL_ONLY = "looks only; no sensor of navsense sees it"
-_NO_DYNAMICS = "forces and contacts are not simulated; a model moves by its motion"
+_VISUAL_ONLY = "has only a visual effect"
+_NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_ACTUATORS = "actuators and their controllers are not simulated"
-_NO_JOINT_MOTION = "joints do not move yet: they are held at position 0"
+_NO_JOINT_MOTION = "joints do not move yet: their position is 0"
 _OTHER_PROGRAM = "belongs to another program"
 
 ROBOT = ElementSchema(
@@ -21,11 +21,11 @@ ROBOT = ElementSchema(
         "transmission": _NO_ACTUATORS,
         "ros2_control": _NO_ACTUATORS,
         "mujoco": _OTHER_PROGRAM,
-        "sensor": 'sensors are read as Gazebo has them: <gazebo reference="LINK"><sensor>',
+        "sensor": 'is not read; write <gazebo reference="LINK"><sensor>, as in Gazebo',
     },
-    forbidden={"plugin": "stands in a <gazebo>", "include": "stands in a <gazebo>"},
+    forbidden={"plugin": "belongs to a <gazebo>", "include": "belongs to a <gazebo>"},
     attributes=frozenset(("name",)),
-    ignored_attributes={"version": "every version of URDF is read alike"},
+    ignored_attributes={"version": "all versions of URDF are read in the same way"},
 )
 
 LINK = ElementSchema(
@@ -38,9 +38,9 @@ LINK = ElementSchema(
         "visual": _VISUAL_ONLY,
     },
     forbidden={
-        "sensor": 'stands in <gazebo reference="LINK">',
-        "origin": "belongs to the joint above the link",
-        "pose": "belongs to the joint above the link, as <origin>",
+        "sensor": 'belongs to <gazebo reference="LINK">',
+        "origin": "belongs to the parent joint of the link",
+        "pose": "belongs to the parent joint of the link, as <origin>",
     },
     attributes=frozenset(("name",)),
     ignored_attributes={"type": _OTHER_PROGRAM},
@@ -64,11 +64,11 @@ JOINT_TYPES = {
     "prismatic": "prismatic",
     "revolute": "revolute",
 }
-"""Type of joint in URDF: what SDF calls it, None for those that it does not have."""
+"""Joint type of URDF -> type of SDF; None if SDF does not have it."""
 
 GAZEBO = ElementSchema(attributes=frozenset(("reference",)))
 
-_NEVER_LUMPED = "is always so: no joint is taken out, and no two links are made one"
+_NEVER_LUMPED = "is always the case: joints are kept and links are not merged"
 
 IGNORED_SETTINGS = {
     **dict.fromkeys(("material", "visual", "laserRetro"), _VISUAL_ONLY),
@@ -85,4 +85,4 @@ IGNORED_SETTINGS = {
 """Settings of Gazebo in a `<gazebo>` element, with the reason why they have no effect."""
 
 LINK_PARTS = frozenset(("sensor", "clock", "navsense:clock"))
-"""What a `<gazebo>` element may bring into a link that is read."""
+"""Children of a `<gazebo>` element that are added to a link."""

@@ -1,7 +1,7 @@
-"""xacro: macros, properties and expressions that a file of URDF (or SDF) is written with, expanded by that program.
+"""Expansion of xacro: macros, properties and expressions in a URDF or SDF file.
 
-It runs in a process of its own, with a limit on time and memory: such a file is a program. What comes back keeps the
-file and line that each element was written in, that of the macro for what a macro makes.
+xacro runs in its own process with limits on time and memory, because such a file is a program. The expanded elements
+keep their file and line; elements of a macro have those of the macro.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from navsense.sdf.search_path import SearchPath
 from navsense.sdf.xml_reader import Element, parse_xml, read_content
 
 TIMEOUT = 30.0
-"""Of an expansion."""
+"""Longest time (s) of an expansion."""
 
 MAX_MEMORY = 2 * 1024**3
-"""Bytes of its process."""
+"""Largest memory (bytes) of its process."""
 
 _MARK = "navsense.at"
 _PROGRAM = Path(__file__).with_name("xacro_process.py")
@@ -32,7 +32,7 @@ _PROGRAM = Path(__file__).with_name("xacro_process.py")
 
 @dataclass(frozen=True)
 class ExpandedXacro:
-    """The root element that a file expands to, the files that were read for it, how many bytes, and its arguments."""
+    """The root element after expansion, the files that were read, their size in bytes, and the arguments."""
 
     root: Element
     files: tuple[str, ...]
@@ -43,12 +43,15 @@ class ExpandedXacro:
 def expand_xacro(
     context: Context, search: SearchPath, name: str, arguments: Mapping[str, str], max_size: int
 ) -> ExpandedXacro:
-    """Return what a file of xacro expands to; `arguments` are those of its `<xacro:arg>`, `most` bytes may be read.
+    """Return the expansion of a file of xacro.
 
-    Warnings of xacro's are noted. Raises `SdfError` for a file that cannot be read or expanded, and where xacro is not
+    arguments: the values of its `<xacro:arg>`.
+    most: the largest number of bytes that may be read.
+
+    Warnings of xacro become notes. Raises `SdfError` for a file that cannot be read or expanded, and if xacro is not
     installed.
     """
-    read_content(name, max_size)  # whether it can be read at all
+    read_content(name, max_size)  # raises if it cannot be read
     answer = _run_expansion(name, _encode_request(name, search, arguments, max_size))
     files = tuple(answer["files"])
     for file in files:
@@ -64,7 +67,7 @@ def expand_xacro(
     xml = answer["xml"].encode(errors="replace")
     try:
         root = parse_xml(xml, name)
-    except SdfError as error:  # its line is none of the file's
+    except SdfError as error:  # its line is not in the file
         error.where = Where(name)
         raise
     _restore_positions(root, files)
@@ -85,14 +88,14 @@ def _encode_request(name: str, search: SearchPath, arguments: Mapping[str, str],
 
 
 def _run_expansion(name: str, request: str) -> dict[str, Any]:
-    """Return what the program says."""
+    """Return the answer of the process."""
     command = [sys.executable, "-P", str(_PROGRAM)]
     try:
         ran = subprocess.run(  # noqa: S603 - our own program
             command,
             input=request,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # an expression may print without end
+            stderr=subprocess.DEVNULL,  # an expression may print endlessly
             text=True,
             encoding="utf-8",
             timeout=TIMEOUT,
@@ -101,14 +104,14 @@ def _run_expansion(name: str, request: str) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(ran.stdout)
     except subprocess.TimeoutExpired as error:
         allowed = f"must end within {TIMEOUT:g} s"
-        raise SdfError("xacro", "runs on", where=Where(name), allowed=allowed) from error
+        raise SdfError("xacro", "did not end", where=Where(name), allowed=allowed) from error
     except (OSError, ValueError) as error:
-        raise SdfError("xacro", "broke off", where=Where(name), allowed="must expand to XML") from error
+        raise SdfError("xacro", "failed", where=Where(name), allowed="must expand to XML") from error
     return answer
 
 
 def _parse_mark(files: tuple[str, ...], at: str) -> Where:
-    """Return the place that a mark names; of one that is not ours, the whole file."""
+    """Return the place of a mark; the first line of the file for an unknown mark."""
     number, _, line = at.partition(":")
     if number.isdecimal() and line.isdecimal() and int(number) < len(files):
         return Where(files[int(number)], int(line))
@@ -116,7 +119,7 @@ def _parse_mark(files: tuple[str, ...], at: str) -> Where:
 
 
 def _restore_positions(root: Element, files: tuple[str, ...]) -> None:
-    """Give each element the place in its mark, or else that of the element around it."""
+    """Set the place of each element to that of its mark, else to that of its parent."""
     queue = [(root, Where(root.path, root.line))]
     while queue:
         element, around = queue.pop()

@@ -1,4 +1,4 @@
-"""Values of elements: numbers, flags, vectors, poses. Each refusal names file, line, value and what is allowed."""
+"""Values of elements: numbers, flags, vectors, poses. An error gives file, line, value and allowed values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 def invalid_value(
     element: Element, value: object, allowed: str, *, parent: str = "", attribute: str = "", remedy: str = ""
 ) -> SdfError:
-    """Return the error of a value that an element cannot have: `FILE:LINE <parent><tag attribute>: value; ...`."""
+    """Return the error of an invalid value: `FILE:LINE <parent><tag attribute>: value; ...`."""
     what = f"<{element.tag} {attribute}>" if attribute else f"<{element.tag}>"
     what = f"<{parent}>{what}" if parent else what
     return SdfError(what, value, where=element.where, allowed=allowed, remedy=remedy)
 
 
 def parse_number(element: Element, *, parent: str = "", minimum: float = -math.inf, above: float = -math.inf) -> float:
-    """Return an element's finite number, which must be >= `least` and > `above`."""
+    """Return the finite number of an element, which must be >= `minimum` and > `above`."""
     value = parse_decimal(element.text)
     if value is None:
         raise invalid_value(element, element.text, "must be a finite number", parent=parent)
@@ -35,7 +35,7 @@ def parse_number(element: Element, *, parent: str = "", minimum: float = -math.i
 
 
 def parse_attribute_number(element: Element, name: str, *, above: float = -math.inf) -> float | None:
-    """Return the finite number of an attribute, which must be > `above`; None where it is absent."""
+    """Return the finite number of an attribute, which must be > `above`; None if it is absent."""
     text = element.attributes.get(name)
     if text is None:
         return None
@@ -47,7 +47,7 @@ def parse_attribute_number(element: Element, name: str, *, above: float = -math.
 
 
 def require_attribute_number(element: Element, name: str) -> float:
-    """Return the finite number of an attribute that must be given."""
+    """Return the finite number of a required attribute."""
     value = parse_attribute_number(element, name)
     if value is None:
         raise invalid_value(element, "missing", "must be given", attribute=name)
@@ -55,7 +55,7 @@ def require_attribute_number(element: Element, name: str) -> float:
 
 
 def require_attribute_text(element: Element, name: str) -> str:
-    """Return the text of an attribute that must be given."""
+    """Return the text of a required attribute."""
     word = element.get_attribute(name)
     if word is None:
         raise invalid_value(element, "missing", "must be given", attribute=name)
@@ -63,7 +63,7 @@ def require_attribute_text(element: Element, name: str) -> str:
 
 
 def parse_attribute_integer(element: Element, name: str) -> int | None:
-    """Return the whole number of an attribute; None where it is absent."""
+    """Return the whole number of an attribute; None if it is absent."""
     value = parse_attribute_number(element, name)
     if value is not None and value != int(value):
         raise invalid_value(element, element.get_attribute(name), "must be a whole number", attribute=name)
@@ -71,7 +71,7 @@ def parse_attribute_integer(element: Element, name: str) -> int | None:
 
 
 def parse_attribute_choice(element: Element, name: str, default: str, allowed: tuple[str, ...]) -> str:
-    """Return the word of an attribute, which must be one of `allowed`, `default` where it is absent."""
+    """Return the text of an attribute, which must be one of `allowed`; `default` if it is absent."""
     word = element.get_attribute(name) or default
     if word not in allowed:
         raise invalid_value(element, word, f"must be one of {', '.join(allowed)}", attribute=name)
@@ -79,7 +79,7 @@ def parse_attribute_choice(element: Element, name: str, default: str, allowed: t
 
 
 def parse_flag(element: Element, *, parent: str = "") -> bool:
-    """Return an element's truth value."""
+    """Return the truth value of an element."""
     value = _FLAGS.get(element.text.lower())
     if value is None:
         raise invalid_value(element, element.text, "must be true, false, 1 or 0", parent=parent)
@@ -87,7 +87,7 @@ def parse_flag(element: Element, *, parent: str = "") -> bool:
 
 
 def parse_attribute_flag(element: Element, name: str, *, default: bool = False) -> bool:
-    """Return the truth value of an attribute, `default` where it is absent."""
+    """Return the truth value of an attribute; `default` if it is absent."""
     text = element.attributes.get(name)
     if text is None:
         return default
@@ -98,7 +98,7 @@ def parse_attribute_flag(element: Element, name: str, *, default: bool = False) 
 
 
 def parse_text(element: Element, *, parent: str = "") -> str:
-    """Return an element's text, which must not be empty."""
+    """Return the text of an element, which must not be empty."""
     if not element.text:
         raise invalid_value(element, "empty", "must not be empty", parent=parent)
     return element.text
@@ -125,30 +125,30 @@ def parse_numbers_below(element: Element, count: int, below: float, *, parent: s
 
 
 def parse_choice(element: Element, allowed: tuple[str, ...], *, parent: str = "") -> str:
-    """Return an element's text, which must be one of `allowed`."""
+    """Return the text of an element, which must be one of `allowed`."""
     if element.text not in allowed:
         raise invalid_value(element, element.text or "empty", f"must be one of {', '.join(allowed)}", parent=parent)
     return element.text
 
 
 def parse_vector(element: Element, *, parent: str = "") -> Vector:
-    """Return an element's three finite numbers."""
+    """Return three finite numbers of an element."""
     x, y, z = parse_numbers(element, 3, "must be 3 finite numbers", parent=parent)
     return (x, y, z)
 
 
 def parse_pose(element: Element, *, parent: str = "", degrees: bool = False) -> Pose:
-    """Return an element's pose: x y z (m) and roll pitch yaw (rad; degrees where `degrees` or its attribute says so).
+    """Return the pose of an element: x y z (m) and roll pitch yaw (rad; degrees with `degrees` or its attribute).
 
-    With `rotation_format="quat_xyzw"` the last four numbers are a quaternion x y z w of any length but zero. An empty
-    element is the identity, as SDF has it.
+    With `rotation_format="quat_xyzw"` the last four numbers are a quaternion x y z w, of any length except 0. An empty
+    element is the identity, as in SDF.
     """
     form = element.get_attribute("rotation_format") or "euler_rpy"
     degrees = parse_attribute_flag(element, "degrees", default=degrees and form == "euler_rpy")
     if form not in ("euler_rpy", "quat_xyzw"):
         raise invalid_value(element, form, "must be euler_rpy or quat_xyzw", parent=parent, attribute="rotation_format")
     if form == "quat_xyzw" and degrees:
-        raise invalid_value(element, "true", "a quaternion has no degrees", parent=parent, attribute="degrees")
+        raise invalid_value(element, "true", "is not allowed with a quaternion", parent=parent, attribute="degrees")
     if not element.text:
         return Pose()
     if form == "quat_xyzw":
@@ -163,8 +163,10 @@ def _parse_quaternion_pose(element: Element, parent: str) -> Pose:
     try:
         rotation: Quaternion = normalize((qw, qx, qy, qz))
     except ValueError as error:
-        allowed = "a quaternion must not be of length zero"
-        raise invalid_value(element, element.text, allowed, parent=parent, remedy="0 0 0 1 is no rotation") from error
+        allowed = "a quaternion must not have length 0"
+        raise invalid_value(
+            element, element.text, allowed, parent=parent, remedy="for no rotation write 0 0 0 1"
+        ) from error
     return Pose((x, y, z), rotation)
 
 

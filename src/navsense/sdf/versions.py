@@ -1,8 +1,8 @@
-"""Older versions of SDF: a tree of 1.4 to 1.11 is rewritten as the newest says it; elements keep their lines.
+"""Upgrade of older SDF versions: a tree of 1.4 to 1.11 becomes one of the newest version; elements keep their lines.
 
-| until | written as | becomes |
+| up to | written as | becomes |
 |---|---|---|
-| 1.4 | a joint's axis | expressed in the model: `use_parent_model_frame` is true where it is not given |
+| 1.4 | a joint's axis | in the frame of the model: the default of `use_parent_model_frame` is true |
 | 1.5 | `<physics><gravity>`, `<physics><magnetic_field>` | `<world><gravity>`, `<world><magnetic_field>` |
 | 1.5 | `<imu><noise><type>`, `<rate>`, `<accel>` | the noise of the three axes of each |
 | 1.6 | `<pose frame="...">` | `<pose relative_to="...">` |
@@ -10,8 +10,8 @@
 | 1.6 | `<imu><topic>` | `<sensor><topic>` |
 | 1.7 | `<link name="arm::hand">` | `<model name="arm"><link name="hand">` |
 
-An element that the file's version does not have yet is read as in the version that brought it, as Gazebo reads it, and
-a warning says so. Source: the conversion files and the specifications of SDF 1.4 to 1.12.
+An element of a later version than that of the file is read as in the later version, with a warning, as in Gazebo.
+Source: the conversion files and the specifications of SDF 1.4 to 1.12.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEWER_ATTRIBUTES = {
     ("pose", "rotation_format"): 9,
     ("xyz", "expressed_in"): 7,
 }
-"""Element and attribute -> the y of the SDF version 1.y that brought it."""
+"""Element and attribute -> y of the SDF version 1.y that introduced it."""
 
 NEWER_ELEMENTS = {
     ("imu", "angular_velocity"): 5,
@@ -63,7 +63,7 @@ NEWER_ELEMENTS = {
     ("world", "magnetic_field"): 6,
     ("world", "wind"): 6,
 }
-"""Parent and element -> the y of the SDF version 1.y that brought it."""
+"""Parent and element -> y of the SDF version 1.y that introduced it."""
 
 IMU_NOISE = ElementSchema(children=frozenset(("type", "rate", "accel")))
 
@@ -71,11 +71,11 @@ _DEFAULT_TOPIC = "__default_topic__"
 _IMU_CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}
 _AXIS_TAGS = ("axis", "axis2")
 _UNVERSIONED_MINOR = 5
-"""The oldest version whose words mean the same without a version."""
+"""The oldest version whose elements have the same meaning without a version."""
 
 
 def upgrade(context: Context, root: Element, minor: int) -> None:
-    """Rewrite a file's tree of SDF 1.`minor` in place; what cannot be said in the newest version is a problem."""
+    """Upgrade the tree of a file of SDF 1.`minor` in place; elements that cannot be converted are problems."""
     _warn_about_newer(context, root, minor)
     if minor < 6:
         for world in root.find_all("world"):
@@ -89,13 +89,13 @@ def upgrade(context: Context, root: Element, minor: int) -> None:
 
 
 def upgrade_unversioned(context: Context, root: Element) -> None:
-    """Rewrite in place what a tree that names no version, as that of URDF, says in the words of older ones."""
+    """Upgrade a tree without a version, such as that of URDF, in place."""
     for parent, element in _walk(root):
         _upgrade_to_7(context, parent, element, _UNVERSIONED_MINOR)
 
 
 def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
-    """Yield (parent, element) of all below `root` that is SDF, in order; what other programs brought is left out."""
+    """Yield (parent, element) for all SDF elements below `root`, in order; elements of other programs are skipped."""
     stack = [(root, child) for child in reversed(root.children)]
     while stack:
         parent, element = stack.pop()
@@ -105,7 +105,7 @@ def _walk(root: Element) -> Iterator[tuple[Element, Element]]:
 
 
 def _walk_models(root: Element) -> Iterator[Element]:
-    """Yield the models of a file, and below them also what is made of them on the way."""
+    """Yield the models of a file, also those that the upgrade creates."""
     queue = [root, *root.find_all("world")]
     while queue:
         models = list(queue.pop().find_all("model"))
@@ -114,7 +114,7 @@ def _walk_models(root: Element) -> Iterator[Element]:
 
 
 def _warn_about_newer(context: Context, root: Element, minor: int) -> None:
-    """Note, once for each of them, what the file's version does not have yet."""
+    """Add a note for each element that is newer than the version of the file."""
     elements = {pair: since for pair, since in NEWER_ELEMENTS.items() if since > minor}
     attributes = {pair: since for pair, since in NEWER_ATTRIBUTES.items() if since > minor}
     if not elements and not attributes:
@@ -127,12 +127,12 @@ def _warn_about_newer(context: Context, root: Element, minor: int) -> None:
         if (parent.tag, tag) in elements:
             found.append((f"<{parent.tag}><{tag}>", elements.pop((parent.tag, tag))))
         for what, since in found:
-            reason = f"exists since SDF 1.{since}, and the file says 1.{minor}; it is read as in SDF 1.{since}"
+            reason = f"requires SDF 1.{since}, and the file has 1.{minor}; it is read as in SDF 1.{since}"
             context.add_note("warning", what, reason, element.where)
 
 
 def _move_fields(world: Element) -> None:
-    """Move gravity and magnetic field of the first physics that has them out of it, where the world has none."""
+    """Move gravity and magnetic field from the first physics with them to the world, unless the world has them."""
     for tag in ("gravity", "magnetic_field"):
         holder = next((physics for physics in world.find_all("physics") if physics.find(tag)), None)
         field = holder.find(tag) if holder else None
@@ -154,14 +154,14 @@ def _upgrade_to_7(context: Context, parent: Element, element: Element, minor: in
 
 
 def _rename_attribute(element: Element, old: str, new: str) -> None:
-    """Give an attribute its newer name, unless that one is there too."""
+    """Rename an attribute, unless the new name is also there."""
     if old in element.attributes and element.get_attribute(new) is None:
         kept = {name: value for name, value in element.attributes.items() if name not in (old, new)}
         element.attributes = {**kept, new: element.attributes[old]}
 
 
 def _set_expressed_in(axis: Element, *, default: bool) -> None:
-    """Write `use_parent_model_frame`, or the `default` where it is absent, as the frame of `<xyz>`."""
+    """Replace `use_parent_model_frame`, or its `default`, by the frame of `<xyz>`."""
     given = axis.find("use_parent_model_frame")
     if given is not None:
         axis.children.remove(given)
@@ -172,7 +172,7 @@ def _set_expressed_in(axis: Element, *, default: bool) -> None:
 
 
 def _move_topic(sensor: Element, imu: Element) -> None:
-    """Make the topic in `<imu>` that of the sensor, where the sensor has none."""
+    """Move the topic in `<imu>` to the sensor, unless the sensor has one."""
     topic = imu.find("topic")
     if topic is None or (sensor.find("topic") is not None and topic.text != _DEFAULT_TOPIC):
         return
@@ -182,7 +182,7 @@ def _move_topic(sensor: Element, imu: Element) -> None:
 
 
 def _spread_noise(context: Context, imu: Element) -> None:
-    """Give the noise of `<rate>` and `<accel>` to each axis."""
+    """Copy the noise of `<rate>` and `<accel>` to each axis."""
     noise = imu.find("noise")
     if noise is None:
         return
@@ -194,9 +194,9 @@ def _spread_noise(context: Context, imu: Element) -> None:
         allowed = "must be given: none, gaussian or gaussian_quantized"
         context.add_problem(invalid_value(kind or noise, given, allowed, parent="imu"))
     if both is not None:
-        remedy = f"the other way is the <{both.tag}> on line {both.line}; keep one of the two"
+        remedy = f"the other definition is the <{both.tag}> on line {both.line}; remove one"
         context.add_problem(
-            invalid_value(noise, None, "says the noise of the axes a second time", parent="imu", remedy=remedy)
+            invalid_value(noise, None, "defines the noise of the axes twice", parent="imu", remedy=remedy)
         )
     imu.children.remove(noise)
     if kind is None or not kind.text or both is not None:
@@ -210,7 +210,7 @@ def _spread_noise(context: Context, imu: Element) -> None:
 
 
 def _nest_models(context: Context, model: Element) -> None:
-    """Put the children called `INNER::NAME` into a nested model INNER, with names that hold there."""
+    """Move the children `INNER::NAME` to a nested model INNER, with the names of its scope."""
     inner: dict[str, Element] = {}
     kept: list[Element] = []
     for child in model.children:
@@ -236,7 +236,7 @@ def _nest_models(context: Context, model: Element) -> None:
 
 
 def _strip_prefix(element: Element, prefix: str) -> None:
-    """Take a prefix off all names of frames that an element refers to."""
+    """Remove a prefix from all frame names in an element."""
     queue = [element]
     while queue:
         at = queue.pop()
@@ -249,7 +249,7 @@ def _strip_prefix(element: Element, prefix: str) -> None:
 
 
 def _apply_model_frame(model: Element, frame: Element) -> None:
-    """Give a nested model the pose and the canonical link of the frame that stood for it."""
+    """Set the pose and the canonical link of a nested model from its frame."""
     attached = frame.attributes.get("attached_to")
     if attached:
         model.attributes = {**model.attributes, "canonical_link": attached}

@@ -1,12 +1,13 @@
-"""A program of its own: expands one file of xacro, and marks every element with the file and line that it comes from.
+"""A separate program that expands one file of xacro, and marks each element with its file and line.
 
-Started by `navsense.sdf.urdf_xacro`, never imported: a file of xacro is a program, which may run for ever or out of
-memory. In (standard input, JSON): file, arguments, folders of packages, most bytes, memory (bytes), mark. Out (standard
-output, JSON): the XML and the files read, or what is wrong and where; warnings; the arguments that the files declare.
+`navsense.sdf.urdf_xacro` starts it. It is never imported: a file of xacro is a program, which may not end or may
+exhaust the memory. Input (standard input, JSON): file, arguments, folders of packages, largest number of bytes, memory
+(bytes), mark. Output (standard output, JSON): the XML and the files read, or the error and its place; warnings; the
+arguments that the files declare.
 
-Every element of a file that is read gets the attribute `mark`, "FILE:LINE" by the number of the file. xacro copies it
-into what it makes of the element; where an attribute would be an argument of xacro's own, it is taken off in time and
-says where an error belongs.
+Each element of a file gets the attribute `mark`, "FILE:LINE" with the number of the file. xacro copies it to the
+expanded elements. Elements for which an attribute would be an argument of xacro lose the mark in time; it is then the
+place of errors.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from xml.parsers import expat
 
 XACRO_PREFIX = "xacro:"
 INCLUDE = "<xacro:include filename>"
-TOO_LARGE = ["xacro", "too large", "is more than may be read when expanded", ""]
-ENDLESS = ["xacro", "without end", "a file or macro must not bring itself in again", ""]
+TOO_LARGE = ["xacro", "too large", "exceeds the limit after expansion", ""]
+ENDLESS = ["xacro", "endless recursion", "a file or macro must not include itself", ""]
 
 
 class ExpansionError(Exception):
-    """What is wrong with a file: what, its value, what is allowed, and how to repair it."""
+    """An error of a file: problem, value, allowed values, remedy."""
 
 
 class XacroJob:
-    """One expansion: what was asked for, and where in the files it has got to."""
+    """An expansion: the job, and the current place in the files."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        """Begin with the first file."""
+        """Start with the first file."""
         self.mark: str = request["mark"]
         self.folders = [Path(folder) for folder in request["folders"]]
         self.bytes_left: int = request["most"]
@@ -46,7 +47,7 @@ class XacroJob:
         self.declared_arguments: set[str] = set()
 
     def parse(self, _given: object, filename: str) -> Any:
-        """Return the document of a file, every element marked; stands in for xacro's own reader."""
+        """Return the document of a file with marked elements; replaces xacro's own reader."""
         from xml.dom import minidom
 
         if filename not in self.files:
@@ -60,7 +61,7 @@ class XacroJob:
             raise_error("XML", expat.ErrorString(error.code), "must be well-formed XML", "repair it here")
 
     def read_file(self, filename: str) -> bytes:
-        """Return the bytes of a file that can be read and is not too large."""
+        """Return the bytes of a file. Raises `ExpansionError` if it cannot be read or is too large."""
         try:
             if not stat.S_ISREG(Path(filename).stat().st_mode):
                 raise_error(INCLUDE, filename, "must be a file")
@@ -68,16 +69,16 @@ class XacroJob:
                 data = file.read(self.bytes_left + 1)
         except ValueError as error:  # a null character in the name
             raise_error(INCLUDE, filename, str(error))
-        except OSError as error:  # xacro passes over it where the file is optional, which it knows by these
+        except OSError as error:  # xacro skips an optional file after these exceptions
             self.library.filestack.pop()
             raise self.library.XacroException(exc=error) from error
         if len(data) > self.bytes_left:
-            raise_error("file", "too large", "is more than may be read with all that is included")
+            raise_error("file", "too large", "exceeds the limit together with its includes")
         self.bytes_left -= len(data)
         return data
 
     def add_marks(self, content: bytes, number: int) -> bytes:
-        """Return a file's content with a mark in every start tag. Raises `ExpatError` for what is no XML."""
+        """Return the content of a file with a mark in each start tag. Raises `ExpatError` for invalid XML."""
         places: list[tuple[int, int]] = []
         parser = expat.ParserCreate()
 
@@ -89,7 +90,7 @@ class XacroJob:
 
         def doctype(name: str, *_declaration: object) -> None:
             self.position = f"{number}:{parser.CurrentLineNumber}"
-            raise_error("<!DOCTYPE>", name, "a robot's file declares no document type and no entities", "remove it")
+            raise_error("<!DOCTYPE>", name, "must not declare a document type or entities", "remove it")
 
         parser.StartElementHandler = start
         parser.StartDoctypeDeclHandler = doctype
@@ -102,7 +103,7 @@ class XacroJob:
         return b"".join([*parts, content[done:]])
 
     def track(self, node: Any, *, remove: bool) -> None:
-        """Note where an element stands; `take` its mark off."""
+        """Store the place of an element; `take` removes its mark."""
         if node.hasAttribute(self.mark):
             self.position = node.getAttribute(self.mark)
             if remove:
@@ -114,21 +115,21 @@ class XacroJob:
         if found is None:
             shown = ", ".join(map(str, self.folders[:8])) or "no folder"
             remedy = "name the folder that holds it by --path (path= in Python) or in ROS_PACKAGE_PATH"
-            raise_error("$(find)", package, f"no such package; looked in {shown}", remedy)
+            raise_error("$(find)", package, f"no such package; searched {shown}", remedy)
         return str(found)
 
     def add_warning(self, *words: object) -> None:
-        """Keep a warning of xacro's."""
+        """Add a warning of xacro."""
         self.warnings.append((" ".join(map(str, words)), self.position))
 
 
 def raise_error(what: str, value: object, allowed: str, remedy: str = "") -> NoReturn:
-    """Raise what is wrong with a file."""
+    """Raise the error of a file."""
     raise ExpansionError(what, value, allowed, remedy)
 
 
 def install_hooks(job: XacroJob) -> Any:
-    """Return the library of xacro, told to read files and to say where it is by the job."""
+    """Return the library of xacro, with functions of the job for reading files and for the current place."""
     import xacro
     from xacro import substitution_args
 
@@ -161,7 +162,7 @@ def install_hooks(job: XacroJob) -> Any:
 
 
 def expand(job: XacroJob, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer: XML, or what is wrong."""
+    """Return the answer: XML, or an error."""
     try:
         library = job.library = install_hooks(job)
     except ImportError as error:
@@ -181,7 +182,7 @@ def expand(job: XacroJob, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_error(error: BaseException, wrapper: type[Exception]) -> list[str]:
-    """Return what an exception says of the file: what, value, what is allowed, remedy."""
+    """Return problem, value, allowed values and remedy of an exception."""
     words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     while isinstance(error, wrapper) and isinstance(error.__dict__["exc"], Exception):
         error = error.__dict__["exc"]
@@ -197,7 +198,7 @@ def describe_error(error: BaseException, wrapper: type[Exception]) -> list[str]:
 
 
 def main() -> None:
-    """Answer one question."""
+    """Answer one request."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # an expression may print
     asked = json.load(sys.stdin)
@@ -208,7 +209,7 @@ def main() -> None:
         most = asked["memory"] if hard == resource.RLIM_INFINITY else min(hard, asked["memory"])
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     except (ImportError, ValueError, OSError):
-        pass  # no such limits here: the time is limited anyway
+        pass  # this system has no such limits; the time is limited anyway
     job = XacroJob(asked)
     answer = expand(job, asked)
     answer |= {

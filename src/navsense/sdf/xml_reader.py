@@ -1,7 +1,7 @@
-"""XML with line numbers, by expat, within bounds on size, depth and number of elements.
+"""XML with line numbers, by expat, with limits on size, depth and number of elements.
 
-No namespace processing: files of Gazebo use prefixes that they never declare. A document type is refused before it can
-declare an entity.
+Namespaces are not processed: files of Gazebo use prefixes that they do not declare. A document type is refused before
+it can declare an entity.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from navsense.core import inputs
 from navsense.core.errors import SdfError, Where
 
 NAMESPACE_URI = "https://navsense.org/sdf"
-"""The namespace of navsense's own elements."""
+"""The namespace of navsense's elements."""
 
 PREFIX = "navsense:"
-"""How they are written, and how `read` spells them whatever prefix a file binds to the namespace."""
+"""Their prefix, which `read_xml` writes for any prefix that a file binds to the namespace."""
 
 MAX_DEPTH = 200
-"""Elements inside elements."""
+"""Largest nesting depth of elements."""
 
 MAX_SIZE = 64 * 1024 * 1024
-"""Bytes in a file."""
+"""Largest size (bytes) of a file."""
 
 MAX_ELEMENTS = 1_000_000
 
@@ -38,9 +38,9 @@ _SDF_FILE = inputs.FileKind("file", SdfError, "must be a readable file of SDF")
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """One element: tag and attributes as written, its own text, children in order, and its line in the file `path`.
+    """An element: tag and attributes as written, its own text, children in order, and its line in the file `path`.
 
-    `include` is the element that asked for it, where it is a model of another file.
+    `include` is the include of an element in another file.
     """
 
     tag: str
@@ -57,29 +57,32 @@ class Element:
         return Where(self.path, self.line)
 
     def find_all(self, *tags: str) -> Iterator[Element]:
-        """Yield the children that have one of the tags, in order."""
+        """Yield the children with one of the tags, in order."""
         return (child for child in self.children if child.tag in tags)
 
     def find(self, *tags: str) -> Element | None:
-        """Return the first child that has one of the tags; None where there is none."""
+        """Return the first child with one of the tags; None without one."""
         return next(self.find_all(*tags), None)
 
     def get_attribute(self, name: str) -> str | None:
-        """Return an attribute without blanks around it; None where it is absent or empty."""
+        """Return an attribute without surrounding blanks; None if it is absent or empty."""
         return self.attributes.get(name, "").strip() or None
 
 
 def read_xml(path: str | os.PathLike[str]) -> Element:
     """Return the root element of a file.
 
-    Raises `SdfError` for a file that cannot be read, is no XML, declares a document type or exceeds the bounds.
+    Raises `SdfError` for a file that cannot be read, is not XML, declares a document type or exceeds a limit.
     """
     name = os.fspath(path)
     return parse_xml(read_content(name), name)
 
 
 def parse_xml(content: bytes, path: str) -> Element:
-    """Return the root element of a file's content; `path` is what errors call it. Raises `SdfError` as `read` does."""
+    """Return the root element of the content of a file; `path` is its name in errors.
+
+    Raises `SdfError` as `read_xml` does.
+    """
     if not content.strip():
         raise SdfError("file", "empty", where=Where(path), allowed=_SDF_FILE.allowed)
     builder = _TreeBuilder(path)
@@ -96,18 +99,19 @@ def parse_xml(content: bytes, path: str) -> Element:
 
 
 def read_content(name: str, max_size: int | None = None) -> bytes:
-    """Return the bytes of a file, `most` or `LARGEST` of them.
+    """Return the bytes of a file, at most `most` or `MAX_SIZE`.
 
-    Raises `SdfError` for a file that is not there, is a folder or special (`inputs`), cannot be read or is larger.
+    Raises `SdfError` for a file that is missing, a folder, special (`inputs`), unreadable or larger.
     """
     limit = f"must be at most {MAX_SIZE // 2**20} MiB with all that it includes"
     return inputs.read_bytes(name, _SDF_FILE, MAX_SIZE if max_size is None else max_size, limit)
 
 
 def _repair_comments(content: bytes) -> bytes:
-    """Return a file's content with blanks for the dashes of comments that have too many.
+    """Return the content of a file in which blanks replace the invalid dashes of comments.
 
-    Two dashes inside a comment are no XML; Gazebo's reader and that of URDF pass over them, and so do many files.
+    Two dashes inside a comment are not allowed in XML. Many files have them, and the readers of Gazebo and of URDF
+    ignore them.
     """
     parts: list[bytes] = []
     done = 0
@@ -124,7 +128,7 @@ def _repair_comments(content: bytes) -> bytes:
 
 
 class _TreeBuilder:
-    """Expat's handlers: they build the tree without recursion and stop at a bound."""
+    """Handlers of expat that build the tree without recursion and stop at a limit."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -141,9 +145,9 @@ class _TreeBuilder:
         self.parser.StartDoctypeDeclHandler = self._handle_doctype
 
     def root(self) -> Element:
-        """Return the finished root element."""
+        """Return the root element."""
         if self._root is None:
-            raise SdfError("XML", "no element", where=Where(self._path), allowed="must hold one <sdf> element")
+            raise SdfError("XML", "no element", where=Where(self._path), allowed="must contain one <sdf> element")
         return self._root
 
     def _raise_error(self, what: str, value: object, allowed: str, remedy: str = "") -> NoReturn:
@@ -151,9 +155,7 @@ class _TreeBuilder:
         raise SdfError(what, value, where=where, allowed=allowed, remedy=remedy)
 
     def _handle_doctype(self, name: str, *_declaration: object) -> None:
-        self._raise_error(
-            "<!DOCTYPE>", name, "a world file declares no document type and no entities", "remove the declaration"
-        )
+        self._raise_error("<!DOCTYPE>", name, "must not declare a document type or entities", "remove the declaration")
 
     def _handle_start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
@@ -174,7 +176,7 @@ class _TreeBuilder:
         self._texts.append([])
 
     def _bind_prefixes(self, attributes: Mapping[str, str]) -> None:
-        """Note the prefixes that stand for our namespace; refuse ours standing for another."""
+        """Store the prefixes of navsense's namespace; raise for its own prefix with another namespace."""
         for name, value in attributes.items():
             if name.startswith("xmlns:"):
                 prefix = name.removeprefix("xmlns:") + ":"

@@ -1,4 +1,4 @@
-"""Sensors: one file each, and the one tuple that names them all."""
+"""The sensors of navsense, a file each, and the tuple that lists them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
 SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl, Adcp)
-"""All sensors of navsense. `load` takes a user's own in addition."""
+"""All sensors of navsense. `load` accepts a user's own sensors in addition."""
 
 __all__ = [
     "SENSORS",

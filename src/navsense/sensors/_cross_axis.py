@@ -1,4 +1,4 @@
-"""What leaks from axis to axis: ``y = A x``, x and y rows of channels, A a constant matrix."""
+"""Cross-axis effects: ``y = A x``, x and y rows of channels, A a constant matrix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from navsense.core.typing import FloatArray
 from navsense.core.validation import MAX_MAGNITUDE, is_number
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-"""A matrix (3, 3) that leaves all as it is, row by row."""
+"""The identity matrix (3, 3), row by row."""
 
 
 @kernel
 def mix_axes(matrix: FloatArray, rows: FloatArray, out: FloatArray) -> None:
-    """Write A x (m, n) of the matrix (m, c) and rows (c, n); what is multiplied by 0 is left out, NaN too."""
+    """Write A x (m, n) of the matrix (m, c) and rows (c, n). Entries of A that are 0 are skipped, also if x is NaN."""
     for i in range(matrix.shape[0]):
         made = out[i]
         made[:] = 0.0
@@ -35,7 +35,10 @@ def make_matrix(numbers: Iterable[float]) -> FloatArray:
 
 
 def check_numbers(name: str, given: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
-    """Return `count` numbers as floats; raise `SensorError` unless they are that many, each of a size below `below`."""
+    """Return `count` numbers as floats.
+
+    Raises `SensorError` for another count, and for an absolute value of `below` or more.
+    """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
     allowed = f"must be {many} of a size below {below:g}"
     shown = repr(*given) if count == 1 else repr(given)

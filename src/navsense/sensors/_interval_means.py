@@ -1,16 +1,16 @@
-"""Means over sample intervals that give the motion back, however it turns within them.
+"""Means over sample intervals whose increments give the motion exactly, for any rotation within an interval.
 
-Over (t_0, t_1], T long, in the sensor's frame as it stood at t_0, with omega_e the earth's rate (0 where it is left
-out) and C(s) the rotation of rotation vector omega_e s, from the world at t_0 + s to the world at t_0:
+Over (t_0, t_1] of length T, in the sensor's frame at t_0, with omega_e the earth's rate (0 without `earth_rotation`)
+and C(s) the rotation of rotation vector omega_e s, from the world at t_0 + s to the world at t_0:
 
     angular velocity = rotation vector of (rotation_0^-1 C(T) rotation_1) / T
     specific force   = rotation_0^-1 (C(T) v_1 - v_0 + omega_e x integral of C v - integral of C g) / T
 
-the rotation vector being the shortest: a turn of pi or more in one interval is read as the other way round. The
-increments are those of the trajectory, so that their sums give it back. The integral of C v is Simpson's, with v in the
-middle from the cubic through both ends; it acts with the earth's rate only. That of gravity is exact where gravity is
-the same everywhere, else Simpson's, with the place in the middle from the same cubic.
-Source: Savage 1998, J. Guidance, Control, and Dynamics 21(1), for increments in a turning frame.
+The rotation vector is the shortest: a rotation by pi or more in one interval is read as one in the opposite sense. The
+increments are those of the trajectory, so their sums give it back. The integral of C v uses Simpson's rule, with v in
+the middle from the cubic through both ends; it acts with the earth's rate only. The integral of gravity is exact for
+uniform gravity. Otherwise it uses Simpson's rule, with the position in the middle from the same cubic.
+Source: Savage 1998, J. Guidance, Control, and Dynamics 21(1), for increments in a rotating frame.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def to_quaternion(x: float, y: float, z: float) -> tuple[float, float, float, fl
 
 @kernel
 def simpson(first: float, middle: float, last: float) -> float:
-    """Return the mean of three values by Simpson's rule: exactly the value where all are the same."""
+    """Return the mean of three values by Simpson's rule; equal values give exactly that value."""
     return middle + ((first - middle) + (last - middle)) / 6.0
 
 
 @kernel
 def _interpolate_middle(interval: float, p0: Vectors, v0: Vectors, p1: Vectors, v1: Vectors, out: Vectors) -> None:
-    """Write the place (n, 3) m in the middle of each interval, by the cubic through both ends."""
+    """Write the position (n, 3) m in the middle of each interval, by the cubic through both ends."""
     for i in range(out.shape[0]):
         for axis in range(3):
             bend = 0.125 * interval * (v0[i, axis] - v1[i, axis])
@@ -65,9 +65,9 @@ def _compute_means(
     gravity: tuple[Vectors, Vectors, Vectors],
     channels: FloatArray,
 ) -> None:
-    """Write the means over the interval (s) before each tick into channels (6, n), save at tick 0.
+    """Write the means over the interval (s) before each tick to channels (6, n), except for tick 0.
 
-    places m, rotations and velocities m/s at its two ends; gravity m/s^2 at ends and middle; earth (3,) rad/s.
+    Positions m, rotations and velocities m/s at the two ends; gravity m/s^2 at ends and middle; earth (3,) rad/s.
     """
     (p0, p1), (q0, q1), (v0, v1) = places, rotations, velocities
     ex, ey, ez = earth[0], earth[1], earth[2]
@@ -106,10 +106,10 @@ def _compute_means(
 def evaluate_interval_starts(
     motion: Motion, ticks: Ticks, truth: MotionBlock
 ) -> tuple[FloatArray, Vectors, Quaternions, Vectors]:
-    """Return the instants (n,) s at which the intervals of ticks begin, and place, attitude and velocity there.
+    """Return the starts (n,) s of the intervals of ticks, and position, attitude and velocity there.
 
-    The interval of tick 0 has no length. A motion that forgets is asked for single instants, which `CachedMotion`
-    keeps.
+    The interval of tick 0 has length 0. A motion without memory is evaluated at single instants, which `CachedMotion`
+    stores.
     """
     index = np.maximum(ticks.index - ticks.spacing, 0)
     time = index / ticks.rate
@@ -131,9 +131,9 @@ _END_ARRAYS = ("position_w", "rotation_wb", "velocity_w")
 def average_intervals(
     motion: Motion, field: VectorField, earth: FloatArray, ticks: Ticks, truth: MotionBlock, channels: FloatArray
 ) -> None:
-    """Write the means over the interval before each tick into channels (6, n): rad/s, then m/s^2; tick 0 stays.
+    """Write the means over the interval before each tick to channels (6, n): rad/s, then m/s^2; tick 0 is unchanged.
 
-    `truth` is the sensor's own at the ticks, `field` gravity, earth (3,) rad/s.
+    `truth` is the sensor's motion at the ticks, `field` gravity, earth (3,) rad/s.
     """
     interval = ticks.spacing / ticks.rate
     time, place, rotation, velocity = evaluate_interval_starts(motion, ticks, truth)
@@ -141,7 +141,7 @@ def average_intervals(
         make_read_only(place),
         make_read_only(rotation),
         make_read_only(velocity),
-    )  # as truth is: one compiled form
+    )  # read-only as the truth, so that the kernel is compiled once
     gravity = make_read_only(field.at(truth.position_w, ticks.time))
     fields = (gravity, gravity, gravity)
     if not isinstance(field, UniformField):

@@ -1,10 +1,10 @@
-"""Vibration: lines in the angular velocity and the specific force that an instrument feels, in its own frame.
+"""Vibration: spectral lines in the angular velocity and the specific force, in the sensor's frame.
 
     x(t) = amplitude sin(2 pi f t + phase)                                at the instant t, s since the run's start
     mean of x over (t - T, t] = sin(pi f T) / (pi f T) x(t - T / 2)
 
-A line is no part of the motion: the frame's attitude, velocity and place do not hold it. Sampled at an instant, a line
-above half the rate shows at its alias; behind a band limit it comes with the filter's gain and phase at f.
+A line is not part of the motion: attitude, velocity and position of the frame do not contain it. A line above half the
+sampling rate appears at its alias. With a bandwidth it has the filter's gain and phase at f.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors._low_pass import compute_response
 
 FREQUENCY, PHASE, AMPLITUDE = range(3)
-"""Columns of a line (8,): Hz, rad, and from there on the amplitudes of three angular velocities and three forces."""
+"""Columns of a line (8,): Hz, rad, then the amplitudes of three angular velocities and three forces."""
 
 
 @kernel
 def add_lines(lines: FloatArray, interval: float, time: Times, rows: FloatArray) -> None:
-    """Add lines (m, 8) at the instants (n,) s to rows (6, n), or their means over the `interval` (s) before them.
+    """Add lines (m, 8) at the instants (n,) s to rows (6, n), or their means over the preceding `interval` (s).
 
-    At t = 0 no interval has passed: the line itself.
+    At t = 0 there is no interval: the value of the line is added.
     """
     for line in range(lines.shape[0]):
         frequency, phase = lines[line, FREQUENCY], lines[line, PHASE]
@@ -49,10 +49,12 @@ def add_lines(lines: FloatArray, interval: float, time: Times, rows: FloatArray)
 
 @dataclass(frozen=True)
 class Vibration:
-    """One line of vibration at `frequency` (Hz), felt in the sensor's frame.
+    """One spectral line of vibration at `frequency` (Hz), in the sensor's frame.
 
-    `linear_acceleration` (m/s^2) and `angular_velocity` (rad/s) are its amplitudes by axis, `phase` (rad) that of the
-    sine at the run's start. Raises `SensorError` for a frequency that is not above zero, and numbers not finite.
+    linear_acceleration, angular_velocity: amplitudes by axis, m/s^2 and rad/s.
+    phase: of the sine at the start of the run, rad.
+
+    Raises `SensorError` for a frequency that is not above zero, and for numbers that are not finite.
     """
 
     frequency: float = field(metadata=in_file(above=0.0))
@@ -61,7 +63,7 @@ class Vibration:
     phase: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no vibration."""
+        """Check the fields."""
         (frequency,) = check_numbers("frequency of a vibration (Hz)", (self.frequency,), 1)
         if not frequency > 0.0:
             raise SensorError("frequency of a vibration (Hz)", self.frequency, allowed="must be > 0")
@@ -72,7 +74,7 @@ class Vibration:
 
 
 def make_lines(vibration: Sequence[Vibration], bandwidth: float) -> FloatArray:
-    """Return the lines (m, 8) as they come through a band limit (Hz, 0 for none)."""
+    """Return the lines (m, 8) after a low-pass (bandwidth in Hz, 0 for no limit)."""
     found = np.empty((len(vibration), AMPLITUDE + 6))
     for row, line in zip(found, vibration, strict=True):
         gain, lag = compute_response(line.frequency, bandwidth)

@@ -2,11 +2,10 @@
 
     pressure = p(elevation + reference_altitude + z) + errors
 
-p is the atmosphere of the surroundings over altitude above mean sea level (see `environment.atmosphere`), z the height
-of the sensor's own point in the world, elevation that of the world's origin, 0 where the world stands nowhere on earth.
-The `reference_altitude` lifts a sensor above the world's ground instead of a mountain under it (SDF). Elevation is
-taken as above the sea: the geoid is not modelled. Pressure is the same all over a level of the world: its levels are
-flat.
+p is the atmosphere of the world over altitude above mean sea level (see `environment.atmosphere`), z the height of the
+sensor in the world, elevation that of the world's origin, 0 without one. `reference_altitude` raises a sensor above the
+world's ground instead of raising the ground (SDF). Elevation is treated as above sea level: the geoid is not modelled.
+The pressure is constant on each horizontal plane of the world.
 Source: SDF 1.12 `air_pressure.sdf`; US Standard Atmosphere 1976.
 """
 
@@ -37,7 +36,7 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 @dataclass(frozen=True)
 class AirPressure:
-    """Data sheet of an air pressure sensor: its noise (Pa), and how far it stands above its place in the world (m)."""
+    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
 
     pressure: Noise = NEUTRAL
     reference_altitude: float = 0.0
@@ -47,7 +46,7 @@ class AirPressure:
     tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
-        """Refuse an altitude that is none."""
+        """Check the altitude."""
         check_numbers("reference_altitude (m)", (self.reference_altitude,), 1)
         validate_types(self)
 
@@ -62,7 +61,7 @@ class AirPressure:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -74,7 +73,7 @@ class AirPressure:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on bias and drift."""
+        """Return the turn-on bias and the slowly varying bias of a serial number."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -87,7 +86,7 @@ class AirPressure:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy pressure (n,) Pa with its slow error."""
+        """Return the new state and the noisy pressure (n,) Pa with its slowly varying bias."""
         state, values, slow = self._channels.apply(
             state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
         )
@@ -106,7 +105,7 @@ class AirPressure:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own pressures (n,) Pa, time (n,) s, temperature (n,) K.
+        """Return readings with the errors of this spec for your own pressures (n,) Pa, time (n,) s, temperature (n,) K.
 
         Raises `SensorError`, also for a negative pressure.
         """
@@ -117,20 +116,20 @@ class AirPressure:
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:
-        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+        """Return the spec of a part of the catalogue, see `catalogue.part_noise`.
 
-        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
         (pressure,) = make_noise(load_part(name), "pressure", temperature=temperature)
         return cls(pressure)
 
     def without_errors(self) -> AirPressure:
-        """Return the same sheet without errors."""
+        """Return the same spec without errors."""
         return replace(self, pressure=NEUTRAL)
 
     @classmethod
     def example_spec(cls) -> AirPressure:
-        """Return a sheet in which every parameter acts: figures of the order of a small barometer."""
+        """Return a spec in which every field is active: values similar to a small barometer."""
         scale = {"scale_factor": 1e-5, "scale_factor_stddev": 1e-5, "scale_temperature_coefficient": 1e-6}
         noise = make_example_noise(3.0, **scale, minimum=98680.0, maximum=98725.0)
         return cls(noise, 100.0)

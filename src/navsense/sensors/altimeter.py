@@ -42,15 +42,15 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time, make_tic
 CHANNELS = ("vertical_position", "vertical_velocity")
 REFERENCE = "vertical_reference"
 INITIAL = "initial"
-"""SDF's word for the own height at the start."""
+"""SDF's keyword for the initial height of the sensor."""
 
 ROUNDING_TOLERANCE = 1e-9
-"""How far, of its size, a period in samples may be from a whole number and still count as one."""
+"""Relative tolerance within which a period is a whole number of samples."""
 
 
 @kernel
 def _write_reset_ticks(index: IntArray, samples: float, out: IntArray) -> None:
-    """Write the last tick at or before each index that is the first at or after a multiple of `samples` ticks."""
+    """Write the last tick at or before each index that is the first one at or after a multiple of `samples` ticks."""
     for i in range(index.shape[0]):
         n = math.floor(index[i] / samples)
         tick = math.ceil(n * samples)
@@ -63,7 +63,7 @@ def _write_reset_ticks(index: IntArray, samples: float, out: IntArray) -> None:
 
 @kernel
 def _look_up_heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatArray) -> int:
-    """Write z (n,) m at the ticks `taken`; NaN where one is not among `index`. Return how many those are."""
+    """Write z (n,) m at the ticks `taken`; NaN for ticks that are not in `index`. Return the number of these."""
     row, missing = 0, 0
     for i in range(index.shape[0]):
         while index[row] < taken[i]:
@@ -80,7 +80,7 @@ def _look_up_heights(index: IntArray, taken: IntArray, position_w: Vectors, out:
 def _compute_outputs(
     position_w: Vectors, velocity_w: Vectors, reference: FloatArray, height: FloatArray, rate: FloatArray
 ) -> None:
-    """Write z less the reference (n,) m, and the vertical velocity (n,) m/s."""
+    """Write z minus the reference (n,) m, and the vertical velocity (n,) m/s."""
     for i in range(height.shape[0]):
         height[i] = position_w[i, 2] - reference[i]
         rate[i] = velocity_w[i, 2]
@@ -88,7 +88,7 @@ def _compute_outputs(
 
 @dataclass(frozen=True)
 class ZeroReference:
-    """A reference that is the sensor's own height at the start, taken anew every `period` (s); infinite: never again.
+    """A reference at the sensor's own initial height, updated every `period` (s); infinite: never.
 
     Raises `SensorError` for a period that is not above zero.
     """
@@ -96,20 +96,20 @@ class ZeroReference:
     period: float = math.inf
 
     def __post_init__(self) -> None:
-        """Refuse what is no period."""
+        """Check the period."""
         period = _to_float(self.period)
         if not period > 0.0:
-            remedy = "leave it out for a height that is taken once"
+            remedy = "omit it for a constant reference"
             what = "period of an altimeter's reference (s)"
             raise SensorError(what, self.period, allowed="must be > 0", remedy=remedy)
         object.__setattr__(self, "period", period)
 
     def __str__(self) -> str:
-        """Return it in words."""
-        return "own height at the start" + (f" and every {self.period:g} s" if self.period < math.inf else "")
+        """Return the text of a description."""
+        return "initial height of the sensor" + (f" and every {self.period:g} s" if self.period < math.inf else "")
 
     def find_reset_ticks(self, ticks: Ticks) -> IntArray:
-        """Return the ticks (n,) at which the references in force were taken: every one, for a period below a sample."""
+        """Return the ticks (n,) of the last updates of the reference; each tick itself for a period below a sample."""
         out = np.zeros(len(ticks), dtype=np.int64)
         samples = max(self.period * ticks.rate, 1.0)
         if samples < MAX_TICKS:
@@ -121,7 +121,7 @@ class ZeroReference:
 
 
 def _to_float(value: object) -> float:
-    """Return a real number as a float; NaN for what is none, or is too large for one."""
+    """Return a real number as a float; NaN for an invalid or too large number."""
     try:
         return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -129,7 +129,7 @@ def _to_float(value: object) -> float:
 
 
 def _check_height(value: object) -> float:
-    """Return a height (m); raise `SensorError` for what is none."""
+    """Return a height (m). Raises `SensorError` for an invalid number."""
     height = _to_float(value)
     if not math.isfinite(height):
         allowed = f'must be a finite height in metres, Zeroed(period) or "{INITIAL}"'
@@ -159,7 +159,7 @@ class Altimeter:
     source_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
 
     def __post_init__(self) -> None:
-        """Refuse a reference that is no height."""
+        """Check the reference."""
         if isinstance(self.reference, str) and self.reference == INITIAL:
             object.__setattr__(self, "reference", ZeroReference())
         elif not isinstance(self.reference, ZeroReference):
@@ -177,13 +177,13 @@ class Altimeter:
         return NoiseChannels(CHANNELS, (self.vertical_position, self.vertical_velocity))
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return the height in the world that the altimeter measures from, m."""
+        """Return the reference of the height, m."""
         reference = self.effective_reference
         return (f"reference: {reference if isinstance(reference, ZeroReference) else f'{reference:g} m'}",)
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -195,16 +195,16 @@ class Altimeter:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on biases and drifts."""
+        """Return the turn-on biases and slowly varying biases of a serial number."""
         return self._channels.init(draws)
 
     @property
     def effective_reference(self) -> float | ZeroReference:
-        """Return the reference in force: a height in the world (m), or a `ZeroReference`."""
+        """The reference in force: a height in the world (m), or a `ZeroReference`."""
         return ZeroReference() if self.classic or isinstance(self.reference, str) else self.reference
 
     def _compute_reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
-        """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is the sensor's at the ticks."""
+        """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is that of the sensor at the ticks."""
         given = self.effective_reference
         if not isinstance(given, ZeroReference):
             return np.full(len(ticks), given, dtype=np.float64)
@@ -215,7 +215,7 @@ class Altimeter:
         for tick in outside:
             height[taken == tick] = motion.at(np.array([tick / ticks.rate])).position_w[0, 2]
         if not outside.issuperset(taken[-1:].tolist()):
-            motion.at(taken[-1:] / ticks.rate)  # by itself: a motion that forgets keeps it for the next block
+            motion.at(taken[-1:] / ticks.rate)  # by itself: a motion without memory stores it for the next block
         return height
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -230,7 +230,7 @@ class Altimeter:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the readings with their slow errors; the reference has none."""
+        """Return the new state and the readings with their slowly varying biases; the reference has none."""
         given = (ideal[name] for name in CHANNELS)
         state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
         arrays, reference = {name: values[:, i] for i, name in enumerate(CHANNELS)}, ideal[REFERENCE]
@@ -241,12 +241,12 @@ class Altimeter:
         return state, Measurement({**arrays, REFERENCE: reference}, errors, turn_on_bias=turn_on)
 
     def adjust(self, name: str, value: float) -> Altimeter:
-        """Return the sheet with the reference `value` (m) from now on; only "vertical_reference" can be set.
+        """Return the spec with the reference `value` (m) from now on; only "vertical_reference" can be set.
 
         Raises `SensorError`.
         """
         if name != REFERENCE:
-            raise SensorError("array to be set of an altimeter", name, allowed=f"must be {REFERENCE}")
+            raise SensorError("adjustable array of an altimeter", name, allowed=f"must be {REFERENCE}")
         return replace(self, reference=_check_height(value), classic=False)
 
     def apply(
@@ -261,10 +261,11 @@ class Altimeter:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own heights m in the world and vertical velocities m/s, (n,) each.
+        """Return readings with the errors of this spec for your own heights and vertical velocities.
 
-        time (n,) s, temperature (n,) K. A reference that is the own height is taken in the first row at or after its
-        instant, counted from the first row. Raises `SensorError`.
+        Heights in the world m and velocities m/s, (n,).         time (n,) s, temperature (n,) K. A `ZeroReference` is
+        set in the first row at or after its instant, counted from
+        the first row. Raises `SensorError`.
         """
         seconds = check_time(time)
         own = check_rows("height", height, seconds.shape)
@@ -278,12 +279,12 @@ class Altimeter:
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def without_errors(self) -> Altimeter:
-        """Return the same sheet without errors."""
+        """Return the same spec without errors."""
         return Altimeter(reference=self.reference, classic=self.classic)
 
     @classmethod
     def example_spec(cls) -> Altimeter:
-        """Return a sheet in which every parameter acts: figures of the order of a small barometric part."""
+        """Return a spec in which every field is active: values similar to a small barometric part."""
         noise = make_example_noise(0.1)
         position = replace(noise, minimum=-0.4, maximum=0.4)
         velocity = replace(noise, minimum=-1.0, maximum=1.0)

@@ -1,11 +1,11 @@
-"""The law of a sensor: what every sensor is, here and in a user's own module.
+"""The contract of a sensor, for the sensors of navsense and of users.
 
     processes(spec)                            -> its random processes, draws of each per tick
     init(spec, draws)                          -> state          once for each serial number
-    ideal(spec, motion, environment, ticks)    -> what a perfect instrument would read, one row a tick
-    measure(spec, state, ticks, ideal, draws)  -> (state, reading)   pure, one row a tick
+    ideal(spec, motion, environment, ticks)    -> readings of a perfect instrument, one row per tick
+    measure(spec, state, ticks, ideal, draws)  -> (state, reading)   pure, one row per tick
 
-The spec is the sensor's own frozen dataclass, so the four are its methods. Nothing here owns a random generator.
+The spec is a frozen dataclass of the sensor, so the four functions are its methods. No sensor owns a random generator.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from navsense.noise.channel import Noise
 
 @dataclass(frozen=True)
 class Output:
-    """One array of a reading: name, axes a row, unit, and how it turns when the whole world is turned by a rotation.
+    """An array of a reading.
 
-    `axes` 0 is a scalar, whose array is (n,); several numbers are the shape of a row, (3, 3) of a matrix. `turns`:
-    "invariant" (sensor coordinates), "orientation" (a quaternion sensor to reference) or "vertical" (a scalar along the
-    world's vertical, unchanged by turns about it).
+    name, unit: of the array.
+    axes: 0 for a scalar, whose array is (n,). Several numbers are the shape of a row, (3, 3) for a matrix.
+    turns: how the array changes if the world is rotated: "invariant" (sensor coordinates), "orientation" (a quaternion
+    sensor to reference) or "vertical" (a scalar along the world's vertical, unchanged by rotations about it).
     """
 
     name: str
@@ -51,7 +52,7 @@ class Output:
 
     @property
     def size(self) -> int:
-        """Return how many numbers a row has."""
+        """The number of values in a row."""
         return math.prod(self.shape)
 
 
@@ -89,34 +90,34 @@ def _repeat_row(row: FloatArray, count: int) -> FloatArray:
 
 
 MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"label": True})
-"""Metadata of a field of a sheet that messages go by and that changes no reading: whose they are, topics, frames."""
+"""Metadata of a field that only messages use and that changes no reading, such as dialects, topics and frames."""
 
 TEMPERATURE = "temperature"
-"""Name of the signal (K) that temperature coefficients act on, and of its values among the ideal ones."""
+"""Name of the signal (K) for temperature coefficients, and of its values among the ideal values."""
 
 
 def uses_current(spec: Any) -> bool:
-    """Tell whether a sensor's ideal values depend on the water's current."""
+    """Return True if a sensor's ideal values depend on the water's current."""
     return isinstance(spec, UsesCurrent) and spec.uses_current
 
 
 def get_max_latency(spec: Any) -> float:
-    """Return how long (s) before its instant a sensor's reading may be about."""
+    """Return the largest age (s) of a reading at its instant."""
     return float(spec.max_latency) if isinstance(spec, HasLatency) else 0.0
 
 
 def list_signals(spec: Any) -> tuple[str, ...]:
-    """Return the names of the world's signals that a sensor goes by: none where it is not `UsesSignals`."""
+    """Return the names of the world's signals that a sensor uses; none without `UsesSignals`."""
     return tuple(spec.signals) if isinstance(spec, UsesSignals) else ()
 
 
 def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
-    """Return the description of a spec at a rate (Hz) without its noise: its own `remarks`, else its fields."""
+    """Return the description of a spec at a rate (Hz) without its noise: by its `describe`, else its fields."""
     return tuple(spec.describe(rate)) if isinstance(spec, HasDescription) else describe_fields(spec)
 
 
 def describe_fields(spec: Any) -> tuple[str, ...]:
-    """Return the fields of a specification that are no noise and differ from their defaults."""
+    """Return the fields of a specification other than noise that differ from their defaults."""
     given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
         f"{field.name}: {_format_value(value)}"
@@ -134,15 +135,15 @@ def _format_value(value: object) -> str:
 
 
 def evaluate_signals(spec: UsesSignals, environment: Environment, time: Times) -> dict[str, AnyArray]:
-    """Return the signals (n,) that a sensor goes by at instants (n,) s, by name.
+    """Return the signals (n,) of a sensor at instants (n,) s, by name.
 
-    Raises `FieldError` where the world has no such signal.
+    Raises `FieldError` if the world does not have a signal.
     """
     return {name: environment.signal(name, time) for name in spec.signals}
 
 
 def get_flags(measurement: Measurement, count: int) -> dict[str, BoolArray]:
-    """Return `valid` and `emitted` (n,) of `count` ticks, all true where the sensor says nothing."""
+    """Return `valid` and `emitted` (n,) of `count` ticks; all true if the sensor does not set them."""
     everything = all_true((count,))
     return {
         "valid": everything if measurement.valid is None else measurement.valid,
@@ -169,10 +170,10 @@ class OpaqueSensor:
 
 
 class Sensor(Protocol):
-    """One kind of sensor with its data sheet: a frozen dataclass whose fields are the sheet.
+    """A sensor type with its specification: a frozen dataclass.
 
-    `type` is the SDF type that it answers to, `group` the rotations of the whole world that leave its readings, to the
-    relative `tolerance`.
+    type: the SDF type.
+    group: the rotations of the world that leave its readings unchanged, within the relative `tolerance`.
     """
 
     type: ClassVar[str]
@@ -180,52 +181,52 @@ class Sensor(Protocol):
 
     @property
     def group(self) -> Literal["all", "vertical"]:
-        """Return the group; a class variable where every sheet has the same."""
+        """The group; a class variable if all specs have the same."""
         ...
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading, in order."""
+        """The arrays of a reading, in order."""
         ...
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return the noise of each axis of each array that has some: for covariances and descriptions."""
+        """Return the noise of each axis of each noisy array, for covariances and descriptions."""
         ...
 
     def processes(self) -> tuple[RandomProcess, ...]:
-        """Return the random processes, in the order in which `init` and `measure` take their draws."""
+        """Return the random processes, in the order of the draws of `init` and `measure`."""
         ...
 
     def init(self, draws: FloatArray) -> Any:
-        """Return this serial number's state; `draws` (m,) holds each process's initial draws in order."""
+        """Return the state of a serial number; `draws` (m,) are the initial draws of each process in order."""
         ...
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return what a perfect instrument would read, (n, axes) by name, and all that its errors depend on."""
+        """Return the readings of a perfect instrument, (n, axes) by name, and the inputs of its errors."""
         ...
 
     def measure(
         self, state: Any, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[Any, Measurement]:
-        """Return the new state and the readings; `draws` (d, n) holds a row for each draw per tick, in order."""
+        """Return the new state and the readings; `draws` (d, n) has a row for each draw per tick, in order."""
         ...
 
     def without_errors(self) -> Sensor:
-        """Return the same sheet with every error field neutral."""
+        """Return the spec with all error fields neutral."""
         ...
 
     @classmethod
     def example_spec(cls) -> Sensor:
-        """Return a spec in which every field is active, for the law that no parameter is dead."""
+        """Return a spec in which all fields are active; the tests check that each one changes the output."""
         ...
 
 
 @runtime_checkable
 class SupportsAdjustment(Protocol):
-    """A sensor of which something can be set while it runs."""
+    """A sensor with a parameter that can change during a run."""
 
     def adjust(self, name: str, value: float) -> Sensor:
-        """Return the sheet with `value` for the array `name` from now on; its processes stay what they are.
+        """Return the spec with `value` for the array `name` from now on; its processes stay the same.
 
         Raises `SensorError` for an array or a value that cannot be set.
         """
@@ -234,25 +235,25 @@ class SupportsAdjustment(Protocol):
 
 @runtime_checkable
 class UsesSignals(Protocol):
-    """A sensor that goes by named inputs of the world."""
+    """A sensor that uses signals of the world."""
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the names of the signals that the sheet needs."""
+        """The names of the signals that the spec requires."""
         ...
 
 
 @runtime_checkable
 class HasIndirectNoise(Protocol):
-    """A sensor whose noise acts on other values than some of its outputs: on metres, where these are angles."""
+    """A sensor with outputs that have another unit than their noise, such as angles with noise in metres."""
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:
-        """Return, by the name of such an output, the ideal values that its noise acts on."""
+        """Return the ideal values that the noise acts on, by the name of the output."""
         ...
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
-        """Return reading less ideal (n,) of these outputs, in the unit of what their noise acts on."""
+        """Return reading minus ideal (n,) of these outputs, in the unit of their noise."""
         ...
 
 
@@ -261,7 +262,7 @@ class HasDescription(Protocol):
     """A sensor that describes its parameters other than noise."""
 
     def describe(self, rate: float) -> Sequence[str]:
-        """Return the lines about the sheet at a rate (Hz)."""
+        """Return the lines of the description at a rate (Hz)."""
         ...
 
 
@@ -270,45 +271,45 @@ class HasWarnings(Protocol):
     """A sensor that reports unusual parameters or mountings as warnings."""
 
     def find_warnings(self, rotation_ws: Quaternion, /) -> Sequence[tuple[str, str]]:
-        """Return of what to warn, and why; `rotation_ws` takes the sensor's coordinates to the world's at the start."""
+        """Return warnings and their reasons; `rotation_ws` is the initial rotation of the sensor to the world."""
         ...
 
 
 @runtime_checkable
 class UsesRayCasting(Protocol):
-    """A sensor that casts rays among the bodies around it."""
+    """A sensor that casts rays among the bodies of the world."""
 
     @property
     def own_hull(self) -> bool:
-        """Return whether its rays meet the bodies of its own model too."""
+        """True if its rays hit the bodies of its own model too."""
         ...
 
 
 @runtime_checkable
 class UsesCurrent(Protocol):
-    """A sensor that may feel the water's current."""
+    """A sensor that may depend on the water's current."""
 
     @property
     def uses_current(self) -> bool:
-        """Return whether its ideal values depend on the current."""
+        """True if its ideal values depend on the current."""
         ...
 
 
 @runtime_checkable
 class HasLatency(Protocol):
-    """A sensor whose readings are about what was before their own instant."""
+    """A sensor whose readings refer to an earlier instant."""
 
     @property
     def max_latency(self) -> float:
-        """Return how long (s) before, at most."""
+        """The largest age (s)."""
         ...
 
 
 @runtime_checkable
 class HasCatalogueParts(Protocol):
-    """A kind of sensor of which the catalogue has parts."""
+    """A sensor type with parts in the catalogue."""
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Sensor:
-        """Return the sheet of a part. Raises `UnknownNameError`, and `SensorError` for a part of another kind."""
+        """Return the spec of a part. Raises `UnknownNameError`, and `SensorError` for a part of another type."""
         ...

@@ -1,8 +1,8 @@
-"""Depth sensor: the pressure of the water at the sensor, and the depth that the instrument makes of it.
+"""Depth sensor: the pressure of the water at the sensor, and the depth that the instrument computes from it.
 
     pressure = p_air(surface) + p_water(d) [- surface_pressure] + errors      d >= 0, d = surface - z
     pressure = p_air(z) [- surface_pressure] + errors                         above the water
-    depth    = assumed.depth(absolute pressure as read - surface_pressure)
+    depth    = assumed.depth(measured absolute pressure - surface_pressure)
 
 z is the height of the sensor in the world. p_water and the surface are those of the world's water, p_air is the
 pressure of the atmosphere at that altitude (`environment.water`, `environment.atmosphere`). The term in brackets is
@@ -10,12 +10,13 @@ subtracted for a gauge pressure; `surface_pressure` is the air pressure that the
 computes the depth from the measured pressure with the `assumed` water. The depth is therefore wrong if temperature,
 salinity, latitude or weather differ, or if the pressure has an injected bias. In air it is negative, about 1 mm per
 metre.
-With `assumed` None the instrument knows the true water, and only errors of the pressure act:
+
+With `assumed` None the instrument uses the true water, and only errors of the pressure act:
 
     depth = d + (reading - ideal) / (rho g)                                   rho g of the water there
 
-The true `depth` is d, negative above the water. A world that does not say what water it has is taken to have the one
-that is assumed, its surface level with the world's origin. Waves and flow are not felt.
+The true `depth` is d, negative above the water. In a world without water, the water is the assumed one, with its
+surface at height 0. Waves and flow do not change the pressure.
 Source: UNESCO Technical Papers in Marine Science 44 (1983); SDF has no such sensor.
 """
 
@@ -51,24 +52,27 @@ from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 PRESSURE_GRADIENT = "pressure_gradient"
-"""rho g (Pa/m) at the sensor, among the ideal values of one that knows its water."""
+"""rho g (Pa/m) at the sensor, among the ideal values if the instrument uses the true water."""
 
 STANDARD_PRESSURE = 101325.0
-"""Pa: the air's pressure at the sea, US Standard Atmosphere 1976."""
+"""Pa: standard air pressure at sea level, US Standard Atmosphere 1976."""
 
 STANDARD_OCEAN = Unesco()
 """The standard ocean at 45 degrees."""
 
-NO_WATER = "has no water, and the sensor assumes none"
+NO_WATER = "has no water, and the sensor has no `assumed` water"
 REMEDY = "give <navsense:water/> in the world, or Environment(water=Water(...)), or the sensor's `assumed`"
 
 
 @dataclass(frozen=True)
 class Depth:
-    """Data sheet of a depth sensor: the noise of its pressure (Pa), and what it takes water and air for.
+    """Specification of a depth sensor.
 
-    `assumed` is the formula that makes a depth of a pressure, None for an instrument that knows its water;
-    `surface_pressure` (Pa) what it takes for that of the air; with `gauge` it says how much its pressure is above that.
+    pressure: noise of the pressure, Pa.
+    assumed: the formula for the depth; None for the true water.
+    surface_pressure: the air pressure that the instrument assumes, Pa.
+    gauge: true for a pressure relative to `surface_pressure`.
+
     Raises `SensorError`.
     """
 
@@ -83,7 +87,7 @@ class Depth:
     source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
-        """Refuse a pressure that is none."""
+        """Check the pressure."""
         check_numbers("surface_pressure (Pa)", (self.surface_pressure,), 1)
         validate_types(self)
 
@@ -98,12 +102,12 @@ class Depth:
 
     @property
     def _pressure_offset(self) -> float:
-        """Pa: what the instrument takes from the pressure before it says it."""
+        """Pa: subtracted from the absolute pressure."""
         return self.surface_pressure if self.gauge else 0.0
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def describe(self, rate: float) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ class Depth:
 
     @property
     def _formula_text(self) -> str:
-        """What makes a depth of a pressure, in words."""
+        """The name of the depth formula."""
         match self.assumed:
             case Unesco(latitude):
                 return f"the UNESCO formula for latitude {math.degrees(latitude):.9g} deg"
@@ -125,7 +129,7 @@ class Depth:
         return "the water of the world"
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return the noise of the pressure; the depth has none of its own."""
+        """Return the noise of the pressure; the depth has no noise of its own."""
         return {"pressure": (self.pressure,)}
 
     def processes(self) -> tuple[RandomProcess, ...]:
@@ -133,13 +137,13 @@ class Depth:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on bias and drift."""
+        """Return the turn-on bias and the slowly varying bias of a serial number."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the pressure (n,) Pa at the sensor and its depth (n,) m below the surface.
 
-        Raises `SensorError` where neither the world nor the sheet says what the water is.
+        Raises `SensorError` if neither the world nor the spec defines the water.
         """
         water = environment.water
         below = self.assumed.pressure if water is None and self.assumed else None
@@ -167,7 +171,7 @@ class Depth:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state, the noisy pressure (n,) Pa with its slow error, and the depth (n,) m made of it."""
+        """Return the new state, the noisy pressure (n,) Pa with its bias, and the depth (n,) m computed from it."""
         state, values, slow = self._channels.apply(
             state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
         )
@@ -176,7 +180,7 @@ class Depth:
         return state, Measurement(arrays, {"pressure": slow[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]})
 
     def _compute_depth(self, pressure: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
-        """Return the depth (n,) m that the instrument makes of the pressure (n,) Pa that it says."""
+        """Return the depth (n,) m that the instrument computes from the measured pressure (n,) Pa."""
         if self.assumed is None:
             return np.asarray(ideal["depth"] + (pressure - ideal["pressure"]) / ideal[PRESSURE_GRADIENT])
         return self.assumed.depth(pressure + (self._pressure_offset - self.surface_pressure))
@@ -192,36 +196,36 @@ class Depth:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own pressures (n,) Pa, time (n,) s, temperature (n,) K.
+        """Return readings with the errors of this spec for your own pressures (n,) Pa, time (n,) s, temperature (n,) K.
 
-        The pressures are gauge ones where the sheet says so; the true depth is what the formula makes of them. Raises
-        `SensorError`, for a sheet that assumes no water too.
+        The pressures are gauge pressures with `gauge`. The true depth is that of the formula. Raises `SensorError`,
+        also for a spec without a formula.
         """
         seconds = check_time(time)
         own = check_rows("pressure", pressure, seconds.shape)
         check_minimum("pressure", "Pa", own, 0.0 - self._pressure_offset)
         if self.assumed is None:
-            allowed = "must be a formula: one's own pressures have no depth beside them"
+            allowed = "must be a formula: your own pressures have no true depth"
             raise SensorError("assumed", None, allowed=allowed)
         given = {"pressure": own, "depth": self._compute_depth(own, {})}
         return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Depth:
-        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`, of absolute pressure.
+        """Return the spec of a part of the catalogue, see `catalogue.part_noise`; the pressure is absolute.
 
-        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
         (pressure,) = make_noise(load_part(name), "pressure", temperature=temperature)
         return cls(pressure)
 
     def without_errors(self) -> Depth:
-        """Return the same sheet without errors: it knows the water that it is in."""
+        """Return the same spec without errors: it uses the true water."""
         return replace(self, pressure=NEUTRAL, assumed=None)
 
     @classmethod
     def example_spec(cls) -> Depth:
-        """Return a sheet in which every parameter acts: figures of the order of a small sensor's of 30 bar."""
+        """Return a spec in which every field is active: values similar to a small sensor's of 30 bar."""
         scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
         noise = make_example_noise(20.0, **scale, minimum=-1500.0, maximum=6000.0)
         return cls(noise, Unesco(0.7), 100500.0, gauge=True)

@@ -601,7 +601,7 @@ class Dvl:
     def from_part(cls, name: str, *, temperature: bool = False, stddev: float | None = None) -> Dvl:
         """Return the spec of a part of the catalogue, by the rules of `doppler.datasheet`.
 
-        With `temperature` its temperature coefficients act. `stddev` (m/s) is the deviation of a beam's velocity over
+        `temperature` enables its temperature coefficients. `stddev` (m/s) is the deviation of a beam's velocity over
         the bottom in one ping. It replaces that of the part. It is required if the part has no source for it ("a50").
         `missing_values` lists the values without a source; see `docs/parts.md`. Raises
         `UnknownNameError`, `SensorError`.

@@ -4,20 +4,19 @@
     force       = rotation_ws^-1 (a_w + 2 omega_e x v_w - g_w(p, t))         specific force: gravity included
     orientation = rotation_rs = rotation_wr^-1 rotation_ws                   no noise
 
-omega_s, v_w and a_w are those of the sensor's own point: with the sensor off the link's origin by r, a_w holds the
-centripetal and tangential terms ``alpha x r + omega x (omega x r)`` (see `motion.mounted`). r is the reference frame of
-the orientation. omega_e is the earth's rate, with `earth_rotation` only; gravity holds its centrifugal part. `averaged`
-takes the means of omega and force over (t_(k-1), t_k] instead, see `_interval_means`.
+omega_s, v_w and a_w are those of the sensor's position: for a sensor at r in its link, a_w includes the centripetal and
+tangential terms ``alpha x r + omega x (omega x r)`` (see `motion.derived`). r is the reference frame of the
+orientation. omega_e is the earth's rate, with `earth_rotation` only; gravity includes its centrifugal part. `averaged`
+gives the means of omega and force over (t_(k-1), t_k] instead, see `_interval_means`.
 
     angular_velocity    = channels((I + M_g) omega' + G force')
     linear_acceleration = channels((I + M_a) force')
-    omega', force'      = omega, force through the band limit, plus the lines of vibration through it
+    omega', force'      = omega, force after the low-pass, plus the lines of vibration after it
 
-M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The band limit (see `_low_pass`)
-comes before the noise: the white noise that a data sheet prints is that of its output. Lines (see `_vibration`)
-are no
-part of the motion, nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G: Groves 2013,
-Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
+M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The low-pass (see `_low_pass`) acts
+before the noise, because the white noise of a data sheet is that of the output. Lines of vibration (see `_vibration`)
+are neither part of the motion nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G:
+Groves 2013, Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 UNIT_TOLERANCE = 1e-6
-"""How far the length of a quaternion may be from 1."""
+"""Tolerance of the length of a unit quaternion."""
 
-NO_ORIGIN = "the world stands nowhere on earth: earth_rotation needs its place"
+NO_ORIGIN = "the world has no place on earth, which earth_rotation requires"
 REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"
 
 NO_MISALIGNMENT = (0.0,) * 6
@@ -69,10 +68,10 @@ NO_G_SENSITIVITY = (0.0,) * 9
 """No g-sensitivity."""
 
 MAX_MISALIGNMENT = 1.0
-"""Misalignments are below this (rad): beyond it they are no small angles."""
+"""Misalignments are below this angle (rad), up to which the small-angle form holds."""
 
 AVERAGING_TIME = 100.0
-"""Seconds over which a gyroscope is averaged to tell the earth's rate."""
+"""Seconds over which a gyroscope is averaged to resolve the earth's rate."""
 
 
 @kernel
@@ -85,9 +84,9 @@ def _compute_ideal(
     channels: FloatArray,
     orientation: Quaternions,
 ) -> None:
-    """Write angular velocity rad/s and rotation_ws^-1 (acceleration_w - gravity_w) m/s^2 into channels (6, n).
+    """Write angular velocity rad/s and rotation_ws^-1 (acceleration_w - gravity_w) m/s^2 to channels (6, n).
 
-    And rotation_wr^-1 rotation_ws into orientation (n, 4), or (0, 4), for the reference rotation_wr (4,).
+    Also write rotation_wr^-1 rotation_ws to orientation (n, 4), or (0, 4), for the reference rotation_wr (4,).
     """
     rw, rx, ry, rz = reference[0], -reference[1], -reference[2], -reference[3]
     orients = orientation.shape[0] > 0
@@ -126,8 +125,8 @@ _cached_initial_rotation = lru_cache(maxsize=256)(_evaluate_initial_rotation)
 
 
 def _get_initial_rotation(motion: Motion) -> FloatArray:
-    """Return rotation_ws at t = 0, noted once where the motion is known beforehand."""
-    known: Any = motion  # what is foreseen can be hashed
+    """Return rotation_ws at t = 0; cached for a motion that is known ahead."""
+    known: Any = motion  # a motion that is known ahead can be hashed
     return _cached_initial_rotation(known) if is_known_ahead(motion) else _evaluate_initial_rotation(motion)
 
 
@@ -138,7 +137,7 @@ def split_triads(channels: AnyArray) -> dict[str, AnyArray]:
 
 
 def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
-    """Return the quaternions (n, 4); raise `SensorError` where a row is not of unit length."""
+    """Return the quaternions (n, 4). Raises `SensorError` for a row that is not of unit length."""
     rows = np.asarray(orientation, dtype=np.float64)
     with np.errstate(over="ignore"):
         lengths = np.sqrt(np.sum(rows * rows, axis=-1))
@@ -149,7 +148,7 @@ def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
 
 
 class ImuState(NamedTuple):
-    """This serial number now: its noise, and the memory of its band limit (6, 3), (0, 3) where there is none."""
+    """The state of a serial number: its noise, and the memory of its low-pass (6, 3), (0, 3) without one."""
 
     noise: NoiseState
     filter_state: FloatArray
@@ -197,7 +196,7 @@ class Imu:
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     def __post_init__(self) -> None:
-        """Refuse a reference that is no rotation, and numbers that are none."""
+        """Check the reference and the numbers."""
         if self.reference is not None:
             object.__setattr__(self, "reference", check_numbers("reference", self.reference, 4))
             if not abs(math.hypot(*self.reference) - 1.0) <= UNIT_TOLERANCE:
@@ -205,7 +204,7 @@ class Imu:
                 raise SensorError("reference", self.reference, allowed=allowed, remedy="divide by its length")
         check_numbers("bandwidth (Hz)", (self.bandwidth,), 1)
         if self.bandwidth < 0.0:
-            raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0, 0 for none")
+            raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0; 0 for no limit")
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
             object.__setattr__(
                 self, name, check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
@@ -223,7 +222,7 @@ class Imu:
 
     @property
     def group(self) -> Literal["all", "vertical"]:
-        """Return the rotations of the world that leave the readings: about the vertical, where the earth turns."""
+        """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
     @cached_property
@@ -241,7 +240,7 @@ class Imu:
 
     @cached_property
     def _mixing_matrix(self) -> FloatArray | None:
-        """Return ((I + M_g, G), (0, I + M_a)) (6, 6), None where it changes nothing."""
+        """Return ((I + M_g, G), (0, I + M_a)) (6, 6); None for the identity."""
         matrix = np.eye(6)
         for first, angles in ((0, self.angular_velocity_misalignment), (3, self.linear_acceleration_misalignment)):
             xy, xz, yx, yz, zx, zy = angles
@@ -255,19 +254,19 @@ class Imu:
 
     @cached_property
     def _has_noise_only(self) -> bool:
-        """True where nothing comes between the ideal values and their noise."""
+        """True if the channels act on the ideal values directly."""
         return not (self.bandwidth or self.vibration) and self._mixing_matrix is None
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return the fields that are no noise, and whether the earth's rate is missed."""
+        """Return the fields other than noise, and a warning if the earth's rate is missing."""
         if self.earth_rotation or not resolves_earth_rate(self, rate):
             return describe_fields(self)
-        missed = "warning: fine enough to feel the earth turn (7.3e-5 rad/s), which is left out without earth_rotation"
+        missed = "warning: resolves the earth's rate (7.3e-5 rad/s), which requires earth_rotation"
         return (*describe_fields(self), missed)
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -280,13 +279,13 @@ class Imu:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> ImuState:
-        """Return this serial number's turn-on biases and slow errors, and a band limit that has not begun."""
+        """Return the biases of a serial number, and a low-pass before its first sample."""
         return ImuState(self._channels.init(draws), np.full((6 if self.bandwidth else 0, 3), np.nan))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return orientation (n, 4), angular velocity (n, 3) rad/s and specific force (n, 3) m/s^2 without errors.
 
-        Raises `SensorError` for `earth_rotation` in a world that stands nowhere on earth.
+        Raises `SensorError` for `earth_rotation` in a world without a place on earth.
         """
         time, count = ticks.time, len(ticks)
         truth = motion.at(time)
@@ -305,7 +304,7 @@ class Imu:
     def _add_earth_and_average(
         self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
     ) -> None:
-        """Let the earth turn, and take means over intervals, in the channels (6, n) of a block that is not empty."""
+        """Add the rotation of the earth, and compute means over intervals, in the channels (6, n) of a block."""
         earth = np.zeros(3)
         if self.earth_rotation:
             if environment.origin is None:
@@ -318,7 +317,7 @@ class Imu:
     def measure(
         self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ImuState, Measurement]:
-        """Return the new state and the readings with their slow errors; the orientation has none."""
+        """Return the new state and the readings with their slowly varying biases; the orientation has none."""
         given, band = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
         if not self._has_noise_only:
             given, band = self._filter_and_mix(state, ticks, given)
@@ -335,7 +334,7 @@ class Imu:
     def _filter_and_mix(
         self, state: ImuState, ticks: Ticks, given: tuple[Vectors, Vectors]
     ) -> tuple[tuple[Vectors, Vectors], FloatArray]:
-        """Return both triads (n, 3) as they come to the channels, and the new memory of the band limit."""
+        """Return both triads (n, 3) before the channels, and the new memory of the low-pass."""
         rows, band = np.empty((6, len(ticks))), state.filter_state.copy()
         rows[:3], rows[3:] = given[0].T, given[1].T
         if self.bandwidth:
@@ -360,15 +359,16 @@ class Imu:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own arrays: rad/s and specific force in m/s^2, (n, 3) each, time (n,) s.
+        """Return readings with the errors of this spec for your own arrays.
 
-        Without an orientation (n, 4) the reading has none. Vibration starts with the first row. Raises `SensorError`,
-        also for a sheet with `averaged` or `earth_rotation`, which say what the arrays themselves hold.
+        Angular velocity (n, 3) rad/s, specific force (n, 3) m/s^2, time (n,) s.         Without an orientation (n, 4)
+        the reading has none. Vibration starts with the first row. Raises `SensorError`,
+        also for a spec with `averaged` or `earth_rotation`, which define the ideal values.
         """
         for option in ("averaged", "earth_rotation"):
             if getattr(self, option):
-                allowed = "makes ideal values from a motion; one's own arrays are the ideal values"
-                remedy = f"put it into the arrays, and use dataclasses.replace(sheet, {option}=False)"
+                allowed = "computes ideal values from a motion; your own arrays are the ideal values"
+                remedy = f"include it in the arrays, and use dataclasses.replace(spec, {option}=False)"
                 raise SensorError(option, True, allowed=allowed, remedy=remedy)
         given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
@@ -379,9 +379,9 @@ class Imu:
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Imu:
-        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+        """Return the spec of a part of the catalogue, see `catalogue.part_noise`.
 
-        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
         found = load_part(name)
         wx, wy, wz = make_noise(found, "angular_velocity", temperature=temperature)
@@ -389,13 +389,13 @@ class Imu:
         return cls(wx, wy, wz, ax, ay, az)
 
     def without_errors(self) -> Imu:
-        """Return the same sheet without errors."""
+        """Return the same spec without errors."""
         kept = ("orientation", "reference", "averaged", "earth_rotation")
         return Imu(**{name: getattr(self, name) for name in kept})
 
     @classmethod
     def example_spec(cls) -> Imu:
-        """Return a sheet in which every parameter acts: figures of the order of a small robot's part."""
+        """Return a spec in which every field is active: values similar to a small robot's part."""
         gyro, accelerometer = (
             make_example_noise(3e-3, minimum=-0.7, maximum=0.4),
             make_example_noise(4e-2, minimum=-4.5, maximum=10.0),
@@ -417,10 +417,10 @@ class Imu:
 
 
 def resolves_earth_rate(spec: Imu, rate: float) -> bool:
-    """Return whether a gyroscope sampled at `rate` (Hz) is declared so fine that the earth's rate stands out.
+    """Return True if the declared noise of a gyroscope sampled at `rate` (Hz) resolves the earth's rate.
 
-    It does on an axis where mean, turn-on bias, drift, flicker and 100 s of white noise add up, as squares, to less
-    than 7.3e-5 rad/s (15 deg/h). An axis without any error is a perfect instrument, of no grade, and does not count.
+    This is the case if the root sum of squares of mean, turn-on bias, drift, flicker and 100 s of white noise of an
+    axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
     """
     return any(
         noise != NEUTRAL and _estimate_uncertainty(noise, rate) < EARTH_RATE
@@ -429,7 +429,7 @@ def resolves_earth_rate(spec: Imu, rate: float) -> bool:
 
 
 def _estimate_uncertainty(noise: Noise, rate: float) -> float:
-    """Return how far off (rad/s) the mean of a gyroscope's axis over `PATIENCE` is, sampled at `rate` (Hz)."""
+    """Return the uncertainty (rad/s) of the mean of a gyroscope's axis over `PATIENCE`, sampled at `rate` (Hz)."""
     drift = (
         stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
         if noise.has_dynamic_bias

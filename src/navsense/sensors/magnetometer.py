@@ -1,13 +1,13 @@
-"""Magnetometer: the world's magnetic field in the sensor's frame, what iron and wires make of it, three channels.
+"""Magnetometer: the world's magnetic field in the sensor's frame, distorted by iron and currents; three channels.
 
     ideal field = rotation_ws^-1 B_w(p, t)
     field       = channels(S ideal field + (hard_iron + motor_current i(t)))
 
-p is the sensor's own position, rotation_ws takes sensor coordinates to world coordinates, B_w is in tesla. S is the
-soft iron, which turns and stretches the world's field, i (A) the world's signal "motor_current"; hard iron and motor
-current are fixed to the sensor's frame and not turned by S. `channels` is `Noise`, its gain first: the noise of each
-axis acts after the rotation. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron:
-Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
+p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. S is the soft
+iron, which rotates and scales the world's field; i (A) is the world's signal "motor_current". Hard iron and motor
+current are fixed in the sensor's frame, and S does not act on them. `channels` is `Noise`, its gain first: the noise of
+each axis acts after the rotation. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft
+iron: Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 MOTOR_CURRENT = "motor_current"
-"""Name of the signal (A) of the motors' current, and of its values among the ideal ones."""
+"""Name of the signal (A) of the motors' current, and of its values among the ideal values."""
 
 ZERO_VECTOR: Vector = (0.0, 0.0, 0.0)
-"""No iron, no wire."""
+"""The zero vector."""
 
 _NO_CURRENT: FloatArray = make_read_only(np.empty(0))
 
@@ -58,7 +58,7 @@ def _rotate_to_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) 
 
 @kernel
 def _add_iron(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
-    """Add hard + motor current (T) to rows (3, n); current (n,) A, (0,) where no wire acts."""
+    """Add hard iron + motor current (T) to rows (3, n); current (n,) A, (0,) without one."""
     for axis in range(rows.shape[0]):
         row, fixed, share = rows[axis], hard[axis], motor[axis]
         if current.shape[0] == 0:
@@ -87,7 +87,7 @@ class Magnetometer:
     motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are none."""
+        """Check the numbers."""
         for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
             object.__setattr__(self, name, check_numbers(name, getattr(self, name), count))
         validate_types(self)
@@ -107,19 +107,19 @@ class Magnetometer:
 
     @cached_property
     def _iron(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A, None where they change nothing."""
+        """Soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A; None if they have no effect."""
         if (self.hard_iron, self.soft_iron, self.motor_current) == (ZERO_VECTOR, IDENTITY, ZERO_VECTOR):
             return None
         return make_matrix(self.soft_iron), np.array(self.hard_iron), np.array(self.motor_current)
 
     @property
     def _uses_motor_current(self) -> bool:
-        """True where the motors' current acts."""
+        """True if the motors' current has an effect."""
         return self.motor_current != ZERO_VECTOR
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return ((TEMPERATURE,) if self._channels.needs_temperature else ()) + (
             (MOTOR_CURRENT,) if self._uses_motor_current else ()
         )
@@ -133,30 +133,30 @@ class Magnetometer:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on biases and drifts."""
+        """Return the turn-on biases and slowly varying biases of a serial number."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the field (n, 3) T at the sensor, in its frame, and the inputs of its errors.
+        """Return the field (n, 3) T in the sensor's frame, and the signals.
 
-        Raises `FieldError` where the world lacks a signal that they need.
+        Raises `FieldError` if the world does not have a required signal.
         """
         time = ticks.time
         truth = motion.at(time)
-        field = np.empty((3, len(ticks))).T  # an axis side by side, as noise takes it
+        field = np.empty((3, len(ticks))).T  # each axis contiguous, as the noise kernels require
         _rotate_to_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
         return {"field": field, **evaluate_signals(self, environment, time)}
 
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy field (n, 3) T with its slow error."""
+        """Return the new state and the noisy field (n, 3) T with its slowly varying bias."""
         felt = ideal["field"] if self._iron is None else self._distort_field(self._iron, ideal)
         state, field, slow = self._channels.apply(state, ticks, draws, felt, temperature=ideal.get(TEMPERATURE))
         return state, Measurement({"field": field}, {"field": slow}, turn_on_bias={"field": state.turn_on})
 
     def _distort_field(self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]) -> Vectors:
-        """Return the field (n, 3) T as it comes to the channels."""
+        """Return the field (n, 3) T before the channels."""
         soft, hard, motor = iron
         pure: FloatArray = np.ascontiguousarray(ideal["field"].T)
         rows = np.empty(pure.shape)
@@ -176,36 +176,39 @@ class Magnetometer:
         temperature: FloatArray | None = None,
         motor_current: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own field (n, 3) T in the sensor's frame, time (n,) s.
+        """Return readings with the errors of this spec for your own field (n, 3) T in the sensor's frame, time (n,) s.
 
-        `motor_current` (n,) A has to be given where the sheet has one. Raises `SensorError`.
+        A spec with a motor current requires `motor_current` (n,) A. Raises `SensorError`.
         """
         given: dict[str, AnyArray] = {"field": field}
         if motor_current is not None:
             current = check_rows(MOTOR_CURRENT, motor_current, check_time(time).shape)
         if self._uses_motor_current:
             if motor_current is None:
-                allowed, remedy = "must be given: the sheet has a motor_current", "give the current (A), or no T/A"
+                allowed, remedy = (
+                    "must be given: the spec has a motor_current",
+                    "give the current (A), or remove the T/A",
+                )
                 raise SensorError(MOTOR_CURRENT, None, allowed=allowed, remedy=remedy)
             given[MOTOR_CURRENT] = current
         return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Magnetometer:
-        """Return the data sheet of a part of the catalogue, by the rules of `catalogue.sheet`.
+        """Return the spec of a part of the catalogue, see `catalogue.part_noise`.
 
-        With `temperature` its temperature coefficients act. Raises `UnknownNameError`, `SensorError`.
+        `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
         x, y, z = make_noise(load_part(name), "field", temperature=temperature)
         return cls(x, y, z)
 
     def without_errors(self) -> Magnetometer:
-        """Return the same sheet without errors."""
+        """Return the same spec without errors."""
         return Magnetometer()
 
     @classmethod
     def example_spec(cls) -> Magnetometer:
-        """Return a sheet in which every parameter acts: figures of the order of a phone's part, not of a real one."""
+        """Return a spec in which every field is active: values similar to a phone's part, not of a real one."""
         x = make_example_noise(3e-7, minimum=-2e-6, maximum=3.5e-5)
         y = make_example_noise(3e-7, minimum=-2e-5, maximum=2.7e-5)
         z = make_example_noise(3e-7, minimum=-4.6e-5, maximum=-3.1e-5)

@@ -1,14 +1,14 @@
 """NavSat (GNSS) receiver: geodetic position and velocity of its antenna.
 
-    (latitude, longitude)  = place reached from the true one by e_east, e_north m along its horizontal plane
+    (latitude, longitude)  = true position moved by e_east, e_north m along its horizontal plane
     altitude               = altitude(p) + errors
-    velocity               = east, north, up of v_w at the true place + errors
+    velocity               = east, north, up of v_w at the true position + errors
     e                      = channel(x) - x,   x the metres east or north of the world's origin
 
-p and v_w are position and velocity of the sensor's own point in the world, lever arm included; the world touches the
-WGS-84 ellipsoid at its origin and is turned by its heading (see `geodesy`). Errors are metres whatever the latitude,
-the poles not excepted; east and north are two channels with one sheet, and limits and rounding act on x, along the axes
-of the world's origin. Source: SDF 1.12 `navsat.sdf`; gz-sensors' `NavSatSensor`, which adds the metres to degrees.
+p and v_w are position and velocity of the antenna in the world, lever arm included. The world is tangent to the WGS-84
+ellipsoid at its origin and rotated by its heading (see `geodesy`). Errors are in metres at any latitude, also at the
+poles. East and north are two channels with one specification. Limits and rounding act on x, along the axes of the
+world's origin. Source: SDF 1.12 `navsat.sdf`; gz-sensors' `NavSatSensor`, which adds the metres to degrees.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 POSITION_ARRAYS = ("latitude", "longitude", "altitude")
 _LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (MAX_ELEVATION, "m")}
-"""Sizes that one's own places can have, with their units."""
+"""Largest values of your own positions, with their units."""
 
 EAST_NORTH = ("east", "north")
 """Metres east and north of the world's origin, on which limits and quantisation act."""
 
-NO_ORIGIN = "stands nowhere on earth: a NavSat needs the world's place"
+NO_ORIGIN = "has no place on earth, which a NavSat requires"
 REMEDY = "give <spherical_coordinates> in the world, or Environment(origin=Origin(...))"
 
 
@@ -57,7 +57,7 @@ def _displace(
     latitude: FloatArray,
     longitude: FloatArray,
 ) -> None:
-    """Write the place (n,) rad that lies `reached` less `metres` (m) east and north of each of the `places`."""
+    """Write the position (n,) rad that is `reached` minus `metres` (m) east and north of each of the `places`."""
     for i in range(latitude.shape[0]):
         latitude[i], longitude[i] = positions[0][i], positions[1][i]
         east, north = measured[0][i] - true[0][i], measured[1][i] - true[1][i]
@@ -77,7 +77,7 @@ def _measure_displacement(
     east: FloatArray,
     north: FloatArray,
 ) -> None:
-    """Write the metres (n,) east and north of each of the `places` at which latitudes and longitudes are `reached`."""
+    """Write the metres (n,) east and north from each of the `places` to the positions `reached`."""
     for i in range(east.shape[0]):
         s, c = math.sin(positions[0][i]), math.cos(positions[0][i])
         sine, cosine = math.sin(positions[1][i]), math.cos(positions[1][i])
@@ -105,7 +105,7 @@ class NavSat:
     vertical_velocity: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="velocity_sensing"))
 
     def __post_init__(self) -> None:
-        """Refuse what is no noise."""
+        """Check the noises."""
         validate_types(self)
 
     type: ClassVar[str] = "navsat"
@@ -128,11 +128,11 @@ class NavSat:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return the noise of each array: metres for the place, m/s for each axis of the velocity."""
+        """Return the noise of each array: metres for the position, m/s for each axis of the velocity."""
         horizontal, velocity = self.horizontal_position, self.horizontal_velocity
         places = {"latitude": (horizontal,), "longitude": (horizontal,), "altitude": (self.vertical_position,)}
         return {**places, "velocity": (velocity, velocity, self.vertical_velocity)}
@@ -142,13 +142,13 @@ class NavSat:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on biases and slow errors."""
+        """Return the turn-on biases and slowly varying biases of a serial number."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return latitude, longitude rad, altitude m (n,) and velocity (n, 3) m/s east north up at the antenna.
 
-        Raises `SensorError` where the world has no place on earth.
+        Raises `SensorError` for a world without a place on earth.
         """
         origin = environment.origin
         if origin is None:
@@ -168,7 +168,7 @@ class NavSat:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the readings; the slow errors of the place are metres north, east and up."""
+        """Return the new state and the readings; the biases of the position are metres north, east and up."""
         metres = (make_read_only(ideal["east"]), make_read_only(ideal["north"]))
         given = (*metres, ideal["altitude"], ideal["velocity"])
         state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
@@ -196,10 +196,11 @@ class NavSat:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own latitudes and longitudes rad, altitudes m, (n,), and velocities.
+        """Return readings with the errors of this spec for your own positions and velocities.
 
-        velocity (n, 3) m/s east north up; time (n,) s; temperature (n,) K. The first row is the origin that limits and
-        rounding go by. Raises `SensorError`.
+        Latitude and longitude (n,) rad, altitude (n,) m; velocity (n, 3) m/s east north up; time (n,) s; temperature
+        (n,) K. The first row is the origin
+        of limits and rounding. Raises `SensorError`.
         """
         seconds = check_time(time)
         own = zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True)
@@ -220,7 +221,7 @@ class NavSat:
         return {"latitude": Output("north", 0, "m", "vertical"), "longitude": Output("east", 0, "m", "vertical")}
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
-        """Return how far (n,) m north and east of their ideal places, along the level there, readings lie."""
+        """Return the metres (n,) north and east, along the horizontal plane, from ideal to measured positions."""
         places = (
             make_read_only(ideal["latitude"]),
             make_read_only(ideal["longitude"]),
@@ -230,17 +231,17 @@ class NavSat:
         reached = (
             make_read_only(arrays["latitude"][:]),
             make_read_only(arrays["longitude"][:]),
-        )  # views: a reading stays one's own
+        )  # views: the reading itself is not changed
         _measure_displacement(places, reached, east, north)
         return {"latitude": north, "longitude": east}
 
     def without_errors(self) -> NavSat:
-        """Return the same sheet without errors."""
+        """Return the same spec without errors."""
         return NavSat()
 
     @classmethod
     def example_spec(cls) -> NavSat:
-        """Return a sheet in which every parameter acts: figures of the order of a receiver without corrections."""
+        """Return a spec in which every field is active: values similar to a receiver without corrections."""
         large = {"scale_factor": 0.1, "scale_factor_stddev": 0.1, "scale_temperature_coefficient": 0.02}
         small = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
         horizontal = make_example_noise(0.3, **large, minimum=-1.0, maximum=2.0)
@@ -250,11 +251,11 @@ class NavSat:
 
 
 def _split_columns(names: tuple[str, ...], rows: AnyArray) -> dict[str, AnyArray]:
-    """Return columns (n,) of some rows by name, each side by side in memory."""
+    """Return contiguous columns (n,) of some rows by name."""
     return {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)}
 
 
 def _name_channels(channels: AnyArray) -> dict[str, AnyArray]:
-    """Return the six channels (..., 6) by the arrays that they belong to."""
+    """Return the six channels (..., 6) by the names of their arrays."""
     east, north, up = channels[..., 0], channels[..., 1], channels[..., 2]
     return {"latitude": north, "longitude": east, "altitude": up, "velocity": channels[..., 3:]}

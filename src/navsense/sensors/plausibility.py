@@ -50,7 +50,7 @@ OTHER_UNITS: Mapping[str, Mapping[str, float]] = {
 """Unit -> other units of the same quantity, each with its factor."""
 
 EARTH_VALUES: Mapping[str, tuple[float, float]] = {"m/s^2": (8.8, 10.8), "Pa": (8.5e4, 1.1e5), "T": (1e-5, 1.5e-4)}
-"""Unit -> the typical size on the ground of specific force, air pressure and the earth's field."""
+"""Unit -> the typical magnitude on the ground of specific force, air pressure and the earth's field."""
 
 MIN_TEMPERATURE = 150.0
 """Kelvin. A median temperature below it is treated as degrees Celsius."""
@@ -59,7 +59,10 @@ LIKELY_RATE = 35.0
 """Angular rate (rad/s) above which values may be in degrees per second."""
 
 G_SIZES, GRAVITY = (0.5, 1.6), 8.8
-"""RMS sizes that look like g if no component is as large as `GRAVITY` (m/s^2). The moon's gravity, 1.62, is outside."""
+"""RMS magnitudes that look like g if no component is as large as `GRAVITY` (m/s^2).
+
+The moon's gravity, 1.62, is outside.
+"""
 
 SLOW_STEPS: Mapping[str, float] = {"imu": 0.2, "magnetometer": 2.0}
 """Sensor type -> step (s) at and above which times may be in milliseconds."""
@@ -68,7 +71,7 @@ SLOW, SLOWEST_IMU = 5.0, 1.0
 """The same step for other sensors; the step at and above which the times of an IMU must be in milliseconds."""
 
 SAMPLED = 4096
-"""Rows of which a median or an RMS is taken, evenly spaced in the record."""
+"""Largest number of rows, evenly spaced in the record, for a median or an RMS."""
 
 
 def check_steps(kind: str, seconds: FloatArray) -> None:
@@ -134,7 +137,7 @@ def check_minimum(name: str, unit: str, array: FloatArray, lowest: float = 0.0) 
 
 
 def _sizes(array: FloatArray) -> FloatArray:
-    """Return the sizes of the finite rows of an array (n, ...), of at most `SAMPLED` rows."""
+    """Return the magnitudes of the finite rows of an array (n, ...), of at most `SAMPLED` rows."""
     rows = array[:: 1 + array.shape[0] // SAMPLED]
     sizes = np.sqrt((rows * rows).reshape(rows.shape[0], -1).sum(axis=1))
     return np.asarray(sizes[np.isfinite(sizes)])

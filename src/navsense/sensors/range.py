@@ -1,17 +1,17 @@
-"""Range sensor: how far it is to the nearest thing in a beam. Sonar, rangefinder, single-beam acoustic altimeter.
+"""Range sensor: the distance to the nearest body in a beam. Sonar, rangefinder, single-beam acoustic altimeter.
 
     range = c0 / c r + errors,   r = min_i r_i                          of the rays i of the beam, at the tick
-    1 / c = mean of 1 / c(depth) along the nearest ray                  c0 / c is 1 where no speed is assumed
+    1 / c = mean of 1 / c(depth) along the nearest ray                  c0 / c is 1 without an assumed speed
 
-r_i is where ray i first meets a body of the world, from the sensor's own point, lever arm and mounting included; the
-vehicle's own hull is passed by unless `own_hull` says otherwise. All rays count alike, and noise is that of the one
-return. A return nearer than `minimum_range` or farther than `maximum_range`, before the errors or after them, those on
-purpose among them, is none: NaN, not valid, and `out_of_range` says on which side.
+r_i is the range of ray i to the first body of the world, from the sensor's position, lever arm and mounting included.
+Rays ignore the vehicle's own bodies unless `own_hull` is true. All rays have the same weight, and there is one noise
+for the return. A return below `minimum_range` or above `maximum_range`, before or after the errors and injected faults,
+is invalid: NaN, and `out_of_range` is the side.
 
-A sonar that assumes a speed of sound c0 times an echo that went at the true one, c, of the world's water; c is taken at
-`POINTS` places along the ray. Such a one hears nothing in the air, nor from beyond the water's surface, which
-itself sends nothing back. Rays are straight, and the world is seen as it is at the tick: sound takes no time in it, so
-that an echo of r is off by up to r v / c, v the speed at which it is approached.
+For a sonar with an assumed speed of sound c0, the range is scaled by c0 / c, where c is the true speed in the world's
+water, averaged over `POINTS` positions along the ray. Such a sonar receives no echo in air and from beyond the water's
+surface, and the surface itself reflects nothing. Rays are straight, and the world is that of the tick: travel time is
+not modelled. The range of an approaching body is off by up to r v / c, v the speed of approach.
 
 Beams, in the sensor's frame, the axis of a `Fan` being x (as of SDF's `<ray>` and Gazebo's `MultiRayShape`):
 
@@ -50,32 +50,32 @@ from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 
 SLOWNESS = "slowness"
-"""Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar that assumes a speed of sound."""
+"""Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar with an assumed speed of sound."""
 
 OUT_OF_RANGE = "out_of_range"
-"""Output: -1 where the return is nearer than the minimum, 1 where there is none up to the maximum, else 0."""
+"""Output: -1 for a return below the minimum, 1 for no return up to the maximum, else 0."""
 
 SOUND_SPEED_SAMPLES = 32
-"""Places along a ray at which the speed of sound is taken."""
+"""Positions along a ray at which the speed of sound is evaluated."""
 
 MAX_RAYS = 100_000
-"""Rays of one beam."""
+"""Largest number of rays of a beam."""
 
 _BATCH_SIZE = 1 << 16
-"""Rays that are cast at once: their arrays stay in the cache."""
+"""Rays that are cast together: their arrays fit into the cache."""
 
 
-def _check_between(what: str, value: float, least: float, most: float) -> None:
-    """Raise `SensorError` for a number that is not from `least` to `most`."""
-    if not least <= value <= most:
-        raise SensorError(what, value, allowed=f"must be from {least:g} to {most:g}")
+def _check_between(what: str, value: float, minimum: float, maximum: float) -> None:
+    """Raise `SensorError` for a number outside `minimum` to `maximum`."""
+    if not minimum <= value <= maximum:
+        raise SensorError(what, value, allowed=f"must be from {minimum:g} to {maximum:g}")
 
 
-def _make_angles(samples: int, least: float, most: float) -> list[float]:
+def _make_angles(samples: int, minimum: float, maximum: float) -> list[float]:
     """Return angles (rad) at equal steps; a single one is 0, as in Gazebo."""
     if samples == 1:
         return [0.0]
-    return [least + k * (most - least) / (samples - 1) for k in range(int(samples))]
+    return [minimum + k * (maximum - minimum) / (samples - 1) for k in range(int(samples))]
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ class Fan:
     vertical_maximum: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no fan."""
+        """Check the fields."""
         validate_types(self, "of a beam")
         for name, largest in (("horizontal", math.pi), ("vertical", 0.5 * math.pi)):
-            samples, least, most = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
+            samples, minimum, maximum = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
             if not (samples >= 1 and samples == int(samples)):
-                raise SensorError(f"{name}_samples of a beam", samples, allowed="must be a whole number from 1 on")
-            _check_between(f"{name}_minimum of a beam (rad)", least, -largest, largest)
-            _check_between(f"{name}_maximum of a beam (rad)", most, least, largest)
+                raise SensorError(f"{name}_samples of a beam", samples, allowed="must be a whole number >= 1")
+            _check_between(f"{name}_minimum of a beam (rad)", minimum, -largest, largest)
+            _check_between(f"{name}_maximum of a beam (rad)", maximum, minimum, largest)
         count = self.horizontal_samples * self.vertical_samples
         if count > MAX_RAYS:
             raise SensorError("rays of a beam", count, allowed=f"must be at most {MAX_RAYS}")
 
     @property
     def width(self) -> float:
-        """Return the largest angle (rad) between two of its sides."""
+        """The largest angle (rad) between two sides."""
         horizontal = self.horizontal_maximum - self.horizontal_minimum if self.horizontal_samples > 1 else 0.0
         return max(horizontal, self.vertical_maximum - self.vertical_minimum if self.vertical_samples > 1 else 0.0)
 
@@ -118,7 +118,7 @@ class Fan:
 
 @dataclass(frozen=True)
 class Cone:
-    """A round beam of full `width` (rad) about an `axis` of any length, as a ray and rings of rays around it.
+    """A round beam of full `width` (rad) around an `axis` of any length: a ray and rings of rays.
 
     Raises `SensorError`.
     """
@@ -128,12 +128,12 @@ class Cone:
     axis: Vector = (1.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        """Refuse what is no cone."""
+        """Check the fields."""
         validate_types(self, "of a beam")
         object.__setattr__(self, "axis", tuple(self.axis))
         _check_between("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
         if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MAX_RAYS):
-            allowed = f"must be a whole number from 0 on, of at most {MAX_RAYS} rays in all"
+            allowed = f"must be a whole number >= 0, for at most {MAX_RAYS} rays in all"
             raise SensorError("rings of a beam", self.rings, allowed=allowed)
         if not (len(self.axis) == 3 and 0.0 < math.hypot(*self.axis) < math.inf):
             raise SensorError("axis of a beam", self.axis, allowed="must be 3 finite numbers, not all 0")
@@ -146,7 +146,7 @@ class Cone:
         return np.array(rows)
 
     def make_ring(self, angle: float, count: int) -> list[Vector]:
-        """Return `count` rays (unit vectors, sensor's frame) at equal steps around the axis, `off` (rad) from it."""
+        """Return `count` rays (unit vectors, sensor's frame) around the axis at equal steps, `off` (rad) from it."""
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
         level = math.hypot(x, y)
@@ -171,7 +171,7 @@ class Sound:
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
 
     def __post_init__(self) -> None:
-        """Refuse what is no speed of sound."""
+        """Check the speed."""
         validate_types(self, "of sound (m/s)")
         if self.speed is not None:
             _check_between("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
@@ -179,7 +179,7 @@ class Sound:
 
 @kernel
 def _rotate_rays(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
-    """Write the rays (n, m, 3) of a beam (m, 3) in the world, an attitude (n, 4) a row."""
+    """Write the rays (n, m, 3) of a beam (m, 3) in the world, for attitudes (n, 4)."""
     for n in range(rotation.shape[0]):
         w, x, y, z = rotation[n, 0], rotation[n, 1], rotation[n, 2], rotation[n, 3]
         for m in range(beam.shape[0]):
@@ -190,7 +190,7 @@ def _rotate_rays(rotation: Quaternions, beam: Vectors, out: FloatArray) -> None:
 def _find_nearest(
     ranges: FloatArray, rays: FloatArray, height: FloatArray, surface: float, near: FloatArray, fall: FloatArray
 ) -> None:
-    """Write the shortest of the ranges (n, m) that ends at or below the surface (m), and how far down it goes (n,)."""
+    """Write the shortest of the ranges (n, m) that ends at or below the surface (m), and its descent (n,)."""
     for n in range(ranges.shape[0]):
         best, down = math.inf, 0.0
         for m in range(ranges.shape[1]):
@@ -222,11 +222,15 @@ def _apply_limits(
 
 @dataclass(frozen=True)
 class Range:
-    """Data sheet of a range sensor: noise of the range (m), limits (m), beam, and what it takes sound for.
+    """Specification of a range sensor.
 
-    `sound` is None for optical sensors. `own_hull` lets its rays meet the model that carries it. Messages of
-    a `classic` sensor that Gazebo's `ros_plugin` publishes report the limit in place of an infinity. Raises
-    `SensorError`.
+    noise: of the range, m.
+    minimum_range, maximum_range: m.
+    beam: a `Fan` or a `Cone`.
+    sound: None for optical sensors.
+    own_hull: true if its rays hit the model that carries it.
+
+    Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
     """
 
     range: Noise = field(default=NEUTRAL, metadata=in_file("noise"))
@@ -243,7 +247,7 @@ class Range:
     source_arrays: ClassVar[tuple[str, ...]] = ("range",)
 
     def __post_init__(self) -> None:
-        """Refuse limits that are none."""
+        """Check the limits."""
         validate_types(self)
         if not 0.0 <= self.minimum_range < math.inf:
             raise SensorError("minimum_range (m)", self.minimum_range, allowed="must be at least 0 and finite")
@@ -253,17 +257,17 @@ class Range:
 
     @property
     def group(self) -> Literal["all", "vertical"]:
-        """Return the rotations that leave its readings: those about the vertical, where the depth counts."""
+        """The rotations of the world that leave its readings unchanged: about the vertical, if depth matters."""
         return "all" if self._assumed_sound_speed is None else "vertical"
 
     @property
     def _assumed_sound_speed(self) -> float | None:
-        """m/s: the speed of sound that is assumed."""
+        """m/s: the assumed speed of sound."""
         return None if self.sound is None else self.sound.speed
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: range (n,) m, and on which side of the limits it is."""
+        """Return the arrays of a reading: range (n,) m, and the side on which it is out of limits."""
         return (Output("range", 0, "m"), Output(OUT_OF_RANGE, 0, "1"))
 
     @cached_property
@@ -276,19 +280,19 @@ class Range:
         return self.beam.make_rays()
 
     def describe(self, rate: float) -> tuple[str, ...]:
-        """Return limits, beam and means of telling a range."""
+        """Return limits, beam, and whether it uses sound."""
         width = f"{math.degrees(self.beam.width):.4g} deg wide"
         means = "light" if self.sound is None else "sound"
         speed = (
             "" if self._assumed_sound_speed is None else f", whose speed is taken for {self._assumed_sound_speed:g} m/s"
         )
-        hull = ", meets its own hull" if self.own_hull else ""
+        hull = ", hits its own hull" if self.own_hull else ""
         beam = f"beam: the nearest of {len(self._rays)} rays, {width}, {means}{speed}{hull}"
         return (f"limits: {self.minimum_range:g} to {self.maximum_range:g} m", beam)
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the sheet needs."""
+        """Return the signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -300,13 +304,13 @@ class Range:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return this serial number's turn-on bias and drift."""
+        """Return the turn-on bias and the slowly varying bias of a serial number."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the true range (n,) m, NaN where it is out of the limits, and on which side.
+        """Return the true range (n,) m, NaN if it is out of limits, and the side.
 
-        Raises `FieldError` where a body cannot be asked.
+        Raises `FieldError` if a body has no position at a tick.
         """
         water = None if self._assumed_sound_speed is None else environment.water
         distance, height, fall = (np.empty(len(ticks)) for _ in range(3))
@@ -329,7 +333,7 @@ class Range:
         height: FloatArray,
         fall: FloatArray,
     ) -> None:
-        """Write (n,) m of what is nearest the distance and how far down its ray goes, and the sensor's own height."""
+        """Write distance and descent (n,) m of the nearest return, and the height of the sensor."""
         truth = motion.at(time)
         rays = np.empty((time.shape[0], len(self._rays), 3))
         _rotate_rays(truth.rotation_wb, self._rays, rays)
@@ -342,7 +346,7 @@ class Range:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the ranges (n,) m with their slow error, NaN where they are out of the limits."""
+        """Return the new state and the ranges (n,) m with their slowly varying bias; NaN out of limits."""
         distance = ideal["range"]
         if self._assumed_sound_speed is not None and SLOWNESS in ideal:
             distance = distance * (ideal[SLOWNESS] * self._assumed_sound_speed)
@@ -365,9 +369,10 @@ class Range:
         clock: Clock | None = None,
         temperature: FloatArray | None = None,
     ) -> Reading:
-        """Return this sheet's errors on one's own ranges (n,) m, infinite or NaN where there is nothing; time (n,) s.
+        """Return readings with the errors of this spec for your own ranges.
 
-        No water is around: an assumed speed of sound is right. Raises `SensorError`.
+        Ranges (n,) m, infinite or NaN without a return; time (n,) s.         There is no water: an assumed speed of
+        sound is the true one. Raises `SensorError`.
         """
         seconds = check_time(time)
         own = check_rows("range", distance, seconds.shape, require_finite=False)
@@ -380,23 +385,23 @@ class Range:
         return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, require_finite=False)
 
     def without_errors(self) -> Range:
-        """Return the same sheet without errors: it knows the speed of sound."""
+        """Return the same spec without errors: it uses the true speed of sound."""
         return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
 
     def without_limits(self) -> Range:
-        """Return a sheet with the same errors that tells any range from 0 on: without limits, of one ray along x."""
+        """Return a spec with the same errors without limits and with one ray along x."""
         return replace(self, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
 
     @classmethod
     def example_spec(cls) -> Range:
-        """Return a sheet in which every parameter acts: figures of the order of a small altimeter's."""
+        """Return a spec in which every field is active: values similar to a small altimeter's."""
         scale = {"scale_factor": 1e-3, "scale_factor_stddev": 1e-3, "scale_temperature_coefficient": 1e-4}
         noise = make_example_noise(0.02, **scale, minimum=3.02, maximum=3.3)
         return cls(noise, 2.98, 3.35, Cone(0.4, 4, (0.6, 0.3, -0.8)), Sound(1480.0), own_hull=True)
 
 
 def _average_slowness(water: Water, height: FloatArray, fall: FloatArray) -> FloatArray:
-    """Return the mean of 1 / c (n,) s/m from heights (n,) m on along rays that go down by `fall` (n,) m."""
+    """Return the mean of 1 / c (n,) s/m from heights (n,) m along rays that descend by `fall` (n,) m."""
     total = np.zeros(height.shape[0])
     for k in range(SOUND_SPEED_SAMPLES):
         depth = (water.surface - height) + fall * ((k + 0.5) / SOUND_SPEED_SAMPLES)

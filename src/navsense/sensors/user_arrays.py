@@ -1,4 +1,4 @@
-"""One sensor's errors onto one's own arrays, without a world: the first of the three doors."""
+"""The errors of one sensor for a user's own arrays, without a world."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from navsense.sensors.base import TEMPERATURE, Sensor, get_flags, repeat_rows
 from navsense.sensors.plausibility import check_minimum, check_steps, check_values
 
 TICK_RATE = 1e9
-"""Own arrays are timed in whole nanoseconds since their first row."""
+"""Times are whole nanoseconds since the first row."""
 
 
 def as_real_array(name: str, array: AnyArray) -> AnyArray:
-    """Return what is given as an array; raise `SensorError` unless it holds real numbers, row by row."""
+    """Return an array. Raises `SensorError` unless it contains real numbers, row by row."""
     try:
         given = np.asarray(array)
     except (ValueError, TypeError) as error:
@@ -49,7 +49,7 @@ def check_time(time: FloatArray) -> FloatArray:
 
 
 def make_ticks(seconds: FloatArray) -> Ticks:
-    """Return one's own times (n,) s as ticks since their first row."""
+    """Return times (n,) s as ticks since the first row."""
     index = np.rint((seconds - seconds[0]) * TICK_RATE).astype(np.int64)
     return Ticks(index, TICK_RATE, spacing=int(index[1]) if index.size > 1 else round(TICK_RATE))
 
@@ -82,14 +82,16 @@ def apply(
     skip_ideal: Collection[str] = (),
     require_finite: bool = True,
 ) -> Reading:
-    """Return the readings of `spec` over one's own ideal values.
+    """Return readings of `spec` for your own ideal values.
 
-    time (n,) s, increasing, any step; ideal[name] (n, axes), (n,) for a scalar, for every output; what else is there
-    goes to `measure` as it is. `temperature` (n,) K acts where the sheet has coefficients of it. `name` keys the
-    streams (the sensor's type where none is given), so two sensors of one type need two names. The drift is exact for
-    the given steps and stationary from the first row. `skip_ideal` names outputs without an ideal value. With
-    `finite`
-    false, ideal values may be NaN or infinite. Raises `SensorError`, also for values of another unit (`plausibility`).
+    time: (n,) s, increasing with any steps. The drift is exact for these steps and stationary from the first row.
+    ideal: (n, axes) by name, (n,) for a scalar, for each output; other arrays are passed to `measure`.
+    temperature: (n,) K, for a spec with temperature coefficients.
+    name: key of the random streams; default: the sensor's type. Two sensors of one type require two names.
+    skip_ideal: outputs without an ideal value.
+    finite: False allows NaN and infinite ideal values.
+
+    Raises `SensorError`, also for values of another unit (`plausibility`).
     """
     seconds = check_time(time)
     check_steps(spec.type, seconds)

@@ -1,1 +1,1 @@
-"""Filling the world from elements: one file a kind of sensor, and one for each thing that sensors share."""
+"""Parsers of elements: a file for each sensor type, and for each element that sensors share."""

@@ -1,4 +1,4 @@
-"""Where something stands in its link: a sensor, a surface."""
+"""Pose of an element in its link, for sensors and surfaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from navsense.sdf.xml_reader import Element
 
 
 def find_pose_in_link(context: Context, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element) -> Pose:
-    """Return the pose of an element in its link, whatever frame its `<pose>` refers to. Raises `SdfError`."""
+    """Return the pose of an element in its link; its `<pose>` may refer to any frame. Raises `SdfError`."""
     child = element.find("pose")
     if child is None:
         return Pose()

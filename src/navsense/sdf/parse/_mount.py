@@ -1,4 +1,4 @@
-"""What a sensor's data sheet may depend on besides its own element: where it stands, and by which rules it errs."""
+"""The properties of a sensor outside its element that its specification may depend on."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ def _no_pose(_name: str) -> Pose | None:
 
 @dataclass(frozen=True)
 class Mount:
-    """One sensor's place: `classic` rules, the world's `heading` (rad) and `origin`, and how it stands at the start.
+    """The place of a sensor.
 
-    `rotation_ws` (w x y z) takes sensor coordinates to world coordinates as the file poses the model; `moved` is true
-    where the model's motion may put it elsewhere. `origin` is None where the file does not say where on earth the
-    world stands, `water` where it does not say what water it has; `name` is the sensor's full name, `where` its own
-    element. `find_rotation` gives the same rotation of a link of the top-level model, by its name in the sensor's model
-    or its full name, None where there is none; `find_pose` its pose in the sensor's own frame.
+    name: its full name.
+    where: the place of its element in the file.
+    classic: True for classic fidelity.
+    heading: rad, of the world's axes.
+    origin: the place of the world on earth; None if the file does not define it.
+    water: the water of the world; None if the file does not define it.
+    rotation_ws: (w x y z) sensor to world coordinates in the initial pose of the model.
+    moved: True if the motion of the model may change that rotation.
+    find_rotation: returns the rotation of another link by its name in the sensor's model or its full name; None if it
+    is unknown.
+    find_pose: returns the pose of that link in the sensor's frame.
     """
 
     classic: bool

@@ -1,4 +1,4 @@
-"""A plug-in of a model that is a sensor: the link that it is on, its topic, and what its file is read by."""
+"""Plug-ins of a model that are sensors: link, topic and parser."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
 
 DEFAULT_RATE = 30.0
-"""Hz, where a plug-in of the UUV Simulator gives none."""
+"""Hz, the default of plug-ins of the UUV Simulator."""
 
 
 class PluginPlacement(NamedTuple):
-    """What a plug-in says of where its sensor is: the name of its link, and its topic (empty for none)."""
+    """The link of a plug-in's sensor, and its topic ("" without one)."""
 
     link: str
     topic: str
 
 
 class PluginSensor(NamedTuple):
-    """What a plug-in describes: data sheet, what its frame has behind the link's name, whether it starts on."""
+    """A sensor in a plug-in: specification, suffix of its frame after the link's name, initial switch."""
 
     spec: Sensor
     frame_suffix: str = ""
@@ -34,9 +34,9 @@ class PluginSensor(NamedTuple):
 
 
 class PluginParser(NamedTuple):
-    """What may stand in a plug-in, the type of its sensor, and what reads it.
+    """The schema of a plug-in, the type of its sensor, and its parser.
 
-    `fill` is given the other sensors of the model, and returns None where the plug-in is none.
+    `fill` gets the other sensors of the model. It returns None if the plug-in is not a sensor.
     """
 
     schema: ElementSchema
@@ -45,7 +45,7 @@ class PluginParser(NamedTuple):
 
 
 def parse_placement(context: Context, element: Element, schema: ElementSchema) -> PluginPlacement:
-    """Return where the sensor of a plug-in is. Raise `SdfError` where it names no link."""
+    """Return the link and the topic of a plug-in's sensor. Raises `SdfError` without a link."""
     context.check(element, schema)
     link = element.find("link_name")
     if link is None:
@@ -54,7 +54,7 @@ def parse_placement(context: Context, element: Element, schema: ElementSchema) -
 
 
 def parse_topic(element: Element, tag: str) -> str:
-    """Return the topic of a child in the plug-in's namespace, empty where there is none."""
+    """Return the topic of a child in the namespace of the plug-in; "" without one."""
     names = (element.find(name) for name in ("robot_namespace", tag))
     topic = "/".join(child.text.strip("/") for child in names if child is not None and child.text)
     return (normalize_topic(topic) or "") if topic else ""

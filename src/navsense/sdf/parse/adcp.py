@@ -1,15 +1,15 @@
-"""`<sensor type="adcp">`: navsense's own `<adcp>`, with an element for every field of the sheet.
+"""`<sensor type="adcp">`: navsense's own `<adcp>`, with an element for each field of the specification.
 
     <adcp>
       <beams angle_deg="20" width_deg="4"> <azimuths_deg>-135 135 45 -45</azimuths_deg> ... </beams>   as in `<dvl>`
       <cells count="30" size="2" blanking="0.88" transmit_length="2" lag="0" samples="5"/>     m along the axis
       <pings>10</pings> <bottom_pings>10</bottom_pings>                    of an ensemble; the sensor's rate is its own
-      <ping_interval>0.1</ping_interval> <processing_time>0.01</processing_time>   s; 0: as fast as sound allows
+      <ping_interval>0.1</ping_interval> <processing_time>0.01</processing_time>   s; 0: the travel time
       <propagation>true</propagation>                                      false: all pings are at the tick
       <min>0.5</min> <max>100</max>                                        m along a beam, of the bottom's echo
       <profile stddev="0.03" long_term_scale="0.003" long_term_offset="0.003"/>    m/s of one ping and beam; and
       <bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>    deviations among serials
-      <reference_cell_size>2</reference_cell_size>                         m, that the profile's deviation holds at
+      <reference_cell_size>2</reference_cell_size>                         m, of the profile's stddev
       <range_stddev>0.1</range_stddev>                                     m
       <backscatter level="60" absorption="0.15" correlation="0.8" threshold="6" slope="1"/>
       <sound speed="1500"/> <transducer>piston</transducer>                or phased_array
@@ -21,7 +21,7 @@
       <reference link="base_link" degrees="true">180 0 0</reference>       axes of `instrument`, as in `<dvl>`
     </adcp>
 
-All in it may be left out: defaults are those of the classes in `navsense.sensors.adcp`.
+All elements are optional. The defaults are those of the classes in `navsense.sensors.adcp`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 <navsense:reference>12.5</navsense:reference>                       a height in the world, m
 <navsense:reference>initial</navsense:reference>                    the sensor's height at the start
-<navsense:reference period="60">initial</navsense:reference>        the same, taken anew every 60 s
+<navsense:reference period="60">initial</navsense:reference>        the same, updated every 60 s
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INITIAL = "initial"
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Altimeter:
-    """Return the specification that an `<altimeter>` block gives; without a block one without errors."""
+    """Return the specification of an `<altimeter>` block; without a block one without errors."""
     if block is None:
         return Altimeter(classic=mount.classic)
     context.check(block, ALTIMETER.schema)
@@ -31,7 +31,7 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Altimeter:
     values = read_sensor_values(context, block, ALTIMETER, classic=mount.classic, parsers=parsers)
     child = block.find("navsense:reference")
     if child is not None and mount.classic:
-        reason = "does not act under classic, where the reference is the sensor's height at the start"
+        reason = "has no effect under classic, where the reference is the sensor's height at the start"
         context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
     return Altimeter(**values, classic=mount.classic)
 
@@ -45,7 +45,7 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
 
 
 def _parse_height(element: Element) -> float | ZeroReference:
-    """Return the height (m) of the reference, or that it is the initial one. Raises `SdfError`."""
+    """Return the height (m) of the reference, or `INITIAL`. Raises `SdfError`."""
     period = values.parse_attribute_number(element, "period", above=0.0)
     if element.text == INITIAL:
         return ZeroReference() if period is None else ZeroReference(period)
@@ -55,7 +55,7 @@ def _parse_height(element: Element) -> float | ZeroReference:
             element, element.text or "empty", f"must be a height in metres, or {INITIAL}", parent="altimeter"
         )
     if period is not None:
-        allowed = "must be absent: a height that is given is not taken anew"
+        allowed = "must be absent for a constant height"
         raise invalid_value(
             element, f"{period:g}", allowed, attribute="period", remedy=f"write {INITIAL} for the height"
         )

@@ -1,4 +1,4 @@
-"""Values of optional children. An absent child gives the default; an invalid one is a problem of the file."""
+"""Values of optional children. An absent child gives the default; an invalid child is a problem of the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 def parse_child(
     context: Context, element: Element, tag: str, default: Value, parse: Callable[[Element], Value]
 ) -> Value:
-    """Return what `parse` makes of the child `tag`; the default if the child is absent or invalid."""
+    """Return the value of the child `tag` by the function `parse`; the default if the child is absent or invalid."""
     child = element.find(tag)
     if child is not None:
         context.check(child, LEAF)
@@ -61,7 +61,7 @@ def parse_child_vector(context: Context, element: Element, tag: str, default: Ve
 def parse_child_numbers(
     context: Context, element: Element, tag: str, default: tuple[float, ...], *, below: float = math.inf
 ) -> tuple[float, ...]:
-    """Return the numbers of the child `tag`, as many as the default has, each of a size below `below`."""
+    """Return the numbers of the child `tag`, as many as the default has, each with an absolute value below `below`."""
     count = len(default)
     return parse_child(
         context,

@@ -1,6 +1,6 @@
 """`<clock name="...">` in a link, `<clock>NAME</clock>` and `<navsense:latency>` in a sensor.
 
-A name is looked up in the sensor's own model, then in the models around it. There `clock`, `link::clock` and
+A name is resolved in the model of the sensor, then in its parent models. There `clock`, `link::clock` and
 `inner::link::clock` are names. The full name `model::link::clock` is a name everywhere.
 
     <clock name="mcu">
@@ -58,7 +58,7 @@ GLOBAL_TIME = "none"
 CLOCK_TAGS = ("clock", "navsense:clock")
 
 NO_SIGNALS: Mapping[str, TemperatureSignal] = MappingProxyType({})
-"""The signals of a world that has none."""
+"""Signals of a world without signals."""
 
 
 LATENCY_TAG = "navsense:latency"
@@ -100,7 +100,7 @@ class ClockRegistry:
         classic: bool,
         signals: Mapping[str, TemperatureSignal] = NO_SIGNALS,
     ) -> None:
-        """Read the clocks of a link of the model `scope`; `signals` are the world's named inputs."""
+        """Parse the clocks of a link of the model `scope`; `signals` are those of the world."""
         for element in link.element.find_all(*CLOCK_TAGS):
             context.check(element, CLOCK)
             with context.collect_errors():
@@ -109,7 +109,7 @@ class ClockRegistry:
                 self._add_clock(context, element, clock, scope)
 
     def _parse_name(self, element: Element, link: FrameNode) -> str:
-        """Return a clock's full name, which no clock before it has."""
+        """Return the full name of a clock. Raises `SdfError` if another clock has it."""
         name = parse_name(element)
         if name == GLOBAL_TIME:
             raise invalid_value(
@@ -133,7 +133,7 @@ class ClockRegistry:
         same.append(clock)
 
     def find_clock_name(self, context: Context, sensor: Element, full_name: str, scope: Scope) -> str | None:
-        """Return the full name of the clock that a sensor names; None for global time."""
+        """Return the full name of the clock of a sensor; None for global time."""
         elements = list(sensor.find_all(*CLOCK_TAGS))
         if not elements:
             return None
@@ -163,7 +163,7 @@ class ClockRegistry:
             at = at.parent
         clock = self.by_name.get(name)
         if clock is None:
-            raise _clock_error(element, sensor, "must name a clock of its model, or none", self._suggest_remedy(scope))
+            raise _clock_error(element, sensor, "must be a clock of its model, or absent", self._suggest_remedy(scope))
         return clock
 
     def _suggest_remedy(self, scope: Scope) -> str:
@@ -176,13 +176,13 @@ class ClockRegistry:
 def _parse_clock(
     context: Context, element: Element, full: str, signals: Mapping[str, TemperatureSignal], *, classic: bool
 ) -> Clock:
-    """Return the clock that an element describes."""
+    """Return the clock of an element."""
     noise, oscillator = (
         parse_child_noise(context, element, classic=classic),
         parse_oscillator(context, element, signals),
     )
     if element.find("noise") is None and oscillator is None:
-        context.add_note("warning", f"<clock>: {full}", "has no <noise>: it shows global time", element.where)
+        context.add_note("warning", f"<clock>: {full}", "has no <noise>: it equals global time", element.where)
     monotonic = parse_child_flag(context, element, "navsense:monotonic", default=False)
     steps = parse_clock_steps(context, element)
     try:
@@ -202,7 +202,7 @@ def _clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> Sd
 
 
 def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, TemperatureSignal]) -> Oscillator | None:
-    """Return the oscillator of a clock without its invalid values; None if the clock has no oscillator."""
+    """Return the oscillator of a clock, without its invalid values; None if the clock has no oscillator."""
     element = clock.find("navsense:oscillator")
     if element is None:
         return None
@@ -224,7 +224,7 @@ def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, Tem
 
 
 def parse_discipline(context: Context, clock: Element) -> Discipline | None:
-    """Return the discipline of a clock; None if nothing corrects it."""
+    """Return the discipline of a clock; None without one."""
     return _parse_clock_part(context, clock.find("navsense:discipline"), DISCIPLINE)
 
 
@@ -248,7 +248,7 @@ def _parse_clock_part(context: Context, element: Element | None, binding: Elemen
 
 
 def _error_at_field(element: Element, error: ClockError) -> SdfError:
-    """Return a clock's error at the line of the field that it names."""
+    """Return an error of a clock at the line of the field that it names."""
     child = element.find(error.what)
     if child is None:
         return error_at(element, error)
@@ -286,7 +286,7 @@ def _parse_temperature(
             return parse_number(child, parent="navsense:oscillator")
         name = child.get_attribute("signal") or "empty"
         if child.text:
-            raise invalid_value(child, child.text, "must not stand beside a signal", parent="navsense:oscillator")
+            raise invalid_value(child, child.text, "must not be combined with a signal", parent="navsense:oscillator")
         if name not in signals:
             allowed = f"must name a signal of the world: {', '.join(signals) or 'it has none'}"
             raise invalid_value(child, name, allowed, parent="navsense:oscillator", attribute="signal")

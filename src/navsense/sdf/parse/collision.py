@@ -1,14 +1,14 @@
-"""`<collision>`: the surfaces of a link that rays meet.
+"""`<collision>`: the surfaces of a link that rays hit.
 
-| shape | as SDF has it |
+| shape | content |
 |---|---|
-| `<plane>`, `<box>`, `<sphere>`, `<cylinder>`, `<capsule>`, `<ellipsoid>` | about the origin of the collision's frame |
+| `<plane>`, `<box>`, `<sphere>`, `<cylinder>`, `<capsule>`, `<ellipsoid>` | centred in the collision's frame |
 | `<mesh>` | `<uri>` of an STL or OBJ file, `<scale>`, `<submesh>` |
 | `<heightmap>` | `<uri>` of a PNG or of a grid in text, `<size>`, `<pos>`, `<sampling>` |
 
-Files are found when the world is loaded and read when a sensor's rays may meet them; one that is not found is a problem
-where a sensor's rays may meet it, elsewhere a note: the hull of a vehicle that carries the only such sensors is none.
-Where the caller asked for the world without what is not found, its surface is left out, with a note.
+Files are located when the world is loaded, and read if the rays of a sensor may hit them. A missing file is a problem
+if the rays of a sensor may hit it, else a note. The hull of a vehicle with the only such sensors is not hit. With
+`missing="skip"` its surface is skipped with a note.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ZERO = (0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class SolidParser:
-    """Reader of the surfaces of one world with these sensors."""
+    """Parses the surfaces of a world with these sensors."""
 
     context: Context
     search: SearchPath
@@ -75,7 +75,7 @@ class SolidParser:
                         yield Solid(name, link.name, shape, pose, element.where)
 
     def _parse_shape(self, collision: Element, *, needed: bool) -> Shape | None:
-        """Return the surface of a collision; None for one of no shape, or of one that is not simulated."""
+        """Return the surface of a collision; None without a shape, and for a shape that is not simulated."""
         geometry = collision.find("geometry")
         if geometry is None:
             raise SdfError("<collision><geometry>", "missing", where=collision.where, allowed="must be given")
@@ -96,7 +96,7 @@ class SolidParser:
         return None
 
     def _parse_file_shape(self, element: Element, *, needed: bool) -> LazyShape | None:
-        """Return the surface of a file, which is not read yet; None for one that is left out."""
+        """Return the surface of a file, which is not read yet; None if it is skipped."""
         make = _parse_mesh if element.tag == "mesh" else _parse_heightmap
         found = make(self.context, element)
         uri = element.find("uri")
@@ -107,19 +107,19 @@ class SolidParser:
             path = self.search.find_asset(uri, element.tag)
         except SdfError as error:
             if self.context.skip_missing and isinstance(error, MissingFileError):
-                self.context.note_missing(error, f"left out: rays go through where it would be; {error.remedy}")
+                self.context.note_missing(error, f"skipped: rays pass through its place; {error.remedy}")
                 return None
             if needed:
                 raise
-            reason = f"{error.allowed}; no sensor's rays may meet it"
+            reason = f"{error.allowed}; no sensor's rays can hit it"
             self.context.add_note("warning", f"{error.what}: {uri.text}", reason, uri.where)
             return LazyShape(partial(_raise_missing, error))
-        add_input(path)  # even if no ray needs it: an output must not replace it
+        add_input(path)  # also if no ray needs it: an output must not replace it
         return LazyShape(partial(found, path))
 
 
 def _raise_missing(error: SdfError) -> Shape:
-    """Raise what was wrong with a file's name, now that it is needed."""
+    """Raise the error of a missing file."""
     raise FieldError(error.what, error.value, allowed=error.allowed, where=error.where, remedy=error.remedy)
 
 
@@ -165,11 +165,11 @@ SHAPE_PARSERS: Mapping[str, Callable[[Context, Element], Shape]] = {
     "cylinder": _parse_cylinder,
     "capsule": _parse_capsule,
 }
-"""Tag of a simple shape -> what makes it; sizes that are not given are those of SDF 1.12."""
+"""Tag of a simple shape -> constructor. The default sizes are those of SDF 1.12."""
 
 
 def _parse_mesh(context: Context, element: Element) -> Callable[..., Shape]:
-    """Return what makes a mesh of a path."""
+    """Return the constructor of a mesh from a path."""
     context.check(element, MESH)
     name, center = "", False
     submesh = element.find("submesh")
@@ -184,7 +184,7 @@ def _parse_mesh(context: Context, element: Element) -> Callable[..., Shape]:
 
 
 def _parse_heightmap(context: Context, element: Element) -> Callable[..., Shape]:
-    """Return what makes a heightmap of a path."""
+    """Return the constructor of a heightmap from a path."""
     context.check(element, HEIGHTMAP)
     size = parse_child_vector(context, element, "size", _UNIT) if element.find("size") is not None else None
     sampling = parse_child_number(context, element, "sampling", 1.0, minimum=1.0)

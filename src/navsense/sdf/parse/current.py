@@ -1,23 +1,23 @@
-"""`<navsense:current>` of a world: how its water moves. What stands in it is added up, with the plug-ins of others.
+"""`<navsense:current>` of a world: the velocity of the water. All currents in it, and those of plug-ins, are added.
 
 <navsense:current topic="/hydrodynamics/current_velocity" rate="20" position="0 0 -10" start="2021-03-04T15:00Z">
   <uniform>0.1 0.2 0</uniform>                                              m/s towards east, north and up
-  <gauss_markov name="wander">                                              wanders, the same everywhere
+  <gauss_markov name="wander">                                              random, the same everywhere
     <speed mean="0.3" stddev="0.1" correlation_time="600" minimum="0"/>     m/s, s; or density, per root second
     <horizontal_angle degrees="true" mean="40" stddev="10" correlation_time="3600"/>   from east to north
     <vertical_angle/>
   </gauss_markov>
   <stratified> <layer depth="0">0.5 0 0</layer> <layer depth="20">0.1 0 0</layer> </stratified>
   <stratified file="layers.csv" outside="error" name="layers"> <speed .../> <direction .../> </stratified>
-  <tidal flood_direction_deg="255" ebb_direction_deg="69" file="ACT1951.csv"/>         from north to east, where it goes
+  <tidal flood_direction_deg="255" ebb_direction_deg="69" file="ACT1951.csv"/>         from north, the flow direction
   <tidal flood_direction_deg="255" mean="0"> <constituent name="M2" amplitude="0.5" phase_deg="7"/> </tidal>
   <tidal_ellipses mean="0.02 0 0">                     m/s towards east, north and up
     <ellipse name="M2" major="0.3" minor="-0.05" direction_deg="40" phase_deg="100"/>     m/s; clockwise: minor below 0
   </tidal_ellipses>
   <grid file="grid.csv" space="geodetic" units="degrees" x="lat" y="lon" z="alt" east="u" north="v" time="t"/>
   <replay file="adcp.csv" outside="hold"/>
-  <boundary_layer bed="-50" thickness="10"> ... </boundary_layer>           m; what stands in it, slower towards the bed
-  <profile> <factor depth="0">1</factor> <factor depth="50">0.2</factor> ... </profile>      times a factor by depth
+  <boundary_layer bed="-50" thickness="10"> ... </boundary_layer>           m; its currents, reduced towards the bed
+  <profile> <factor depth="0">1</factor> <factor depth="50">0.2</factor> ... </profile>    times a factor by depth
 </navsense:current>
 
 Depths count from the surface of `<navsense:water>`, else from height 0. Files are looked for as included ones are. The
@@ -85,7 +85,7 @@ GAUSS_MARKOV_ANGLE = ElementBinding(GaussMarkovProcess, attributes=True, extra_a
 
 @dataclass
 class CurrentContext:
-    """What a current is given beside its element; `named` holds the random currents met, by name."""
+    """The context of a current; `named` are the random currents so far, by name."""
 
     origin: Origin | None
     heading: float
@@ -96,16 +96,16 @@ class CurrentContext:
 
     @classmethod
     def from_environment(cls, environment: Environment, search: SearchPath) -> CurrentContext:
-        """Return what all currents of a world are given."""
+        """Return the context of all currents of a world."""
         surface = environment.water.surface if environment.water else 0.0
         return cls(environment.origin, environment.heading, surface, search)
 
     def register_name(self, element: Element, name: str) -> str:
-        """Return the name of a random current. Raise `SdfError` where another one has it."""
+        """Return the name of a random current. Raises `SdfError` if another one has it."""
         first = self.elements_by_name.setdefault(name, element)
         if first is not element:
-            allowed = "must be the name of one random current: two would be the same"
-            remedy = f"first on line {first.line}; give each a name of its own"
+            allowed = "must be unique: two random currents with one name would be equal"
+            remedy = f"first on line {first.line}; choose different names"
             raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         return name
 
@@ -115,14 +115,14 @@ class CurrentContext:
 
 
 class ParsedCurrents(NamedTuple):
-    """A world's currents, and where they are recorded; `topic` None where the element does not say."""
+    """The currents of a world and their recording; `topic` is None without one in the file."""
 
     fields: list[VectorField]
     topic: CurrentTopic | None
 
 
 def parse_current(context: Context, world: Element, site: CurrentContext) -> ParsedCurrents:
-    """Return the currents that a world's own element describes; none where it has none."""
+    """Return the currents of a world's own element; none without the element."""
     element = world.find("navsense:current")
     if element is None:
         return ParsedCurrents([], None)
@@ -166,7 +166,7 @@ def _parse_start(element: Element) -> datetime | None:
 
 
 def _parse_attribute_numbers(element: Element, name: str, count: int) -> tuple[float, ...] | None:
-    """Return the numbers of an attribute, None where it is absent."""
+    """Return the numbers of an attribute; None if it is absent."""
     text = element.get_attribute(name)
     if text is None:
         return None
@@ -178,7 +178,7 @@ def _parse_attribute_numbers(element: Element, name: str, count: int) -> tuple[f
 
 
 def _parse_fields(context: Context, element: Element, site: CurrentContext) -> list[VectorField]:
-    """Return the currents in an element, in the order of the file."""
+    """Return the currents of an element, in the order of the file."""
     found: list[VectorField] = []
     inside = [child for child in element.children if child.tag in CURRENT_PARSERS]
     for child in inside:
@@ -188,13 +188,13 @@ def _parse_fields(context: Context, element: Element, site: CurrentContext) -> l
             except FieldError as error:
                 raise error_at(child, error) from error
     if not inside:
-        allowed = f"must hold one current at least: {', '.join(CURRENT_PARSERS)}"
+        allowed = f"requires at least one current: {', '.join(CURRENT_PARSERS)}"
         context.add_problem(invalid_value(element, "empty", allowed))
     return found
 
 
 def _parse_sum(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    """Return the sum of the currents in an element, 0 where none of them can be read."""
+    """Return the sum of the currents of an element; 0 if all are invalid."""
     found = _parse_fields(context, element, site)
     return found[0] if len(found) == 1 else FieldSum(tuple(found))
 
@@ -202,12 +202,12 @@ def _parse_sum(context: Context, element: Element, site: CurrentContext) -> Vect
 def _parse_uniform(context: Context, element: Element, site: CurrentContext) -> VectorField:
     context.check(element, LEAF)
     east, north, up = values.parse_vector(element)
-    StratifiedCurrent((0.0,), ((east, north, up),))  # refuses what no sea has
+    StratifiedCurrent((0.0,), ((east, north, up),))  # raises for a speed that no sea has
     return UniformField(site.enu_to_world(east, north, up))
 
 
 def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovProcess:
-    """Return the process of a child, which stands still at 0 where it is absent."""
+    """Return the process of a child; without the child a constant 0."""
     child = element.find(tag)
     if child is None:
         return GaussMarkovProcess()
@@ -221,9 +221,9 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
         if stddev is None:
             return GaussMarkovProcess(**sheet) if time is None else GaussMarkovProcess(**sheet, correlation_time=time)
         if "density" in sheet:
-            raise invalid_value(child, "beside a density", "must be absent where density is given", attribute="stddev")
+            raise invalid_value(child, "beside a density", "must not be combined with density", attribute="stddev")
         if time is None:
-            raise invalid_value(child, "missing", "must be given (s) where stddev is", attribute="correlation_time")
+            raise invalid_value(child, "missing", "must be given (s) with stddev", attribute="correlation_time")
         return GaussMarkovProcess.from_stddev(sheet.pop("mean", 0.0), unit * stddev, time, **sheet)
     except FieldError as error:
         raise error_at(child, error) from error
@@ -245,9 +245,7 @@ def _parse_stratified(context: Context, element: Element, site: CurrentContext) 
     rows = list(element.find_all("layer"))
     given: dict[str, Any] = {"surface": site.surface, "heading": site.heading, **_select_attributes(element, "outside")}
     if ("file" in element.attributes) == bool(rows):
-        raise invalid_value(
-            element, "both" if rows else "empty", "must hold layers, or name a file of them: one of the two"
-        )
+        raise invalid_value(element, "both" if rows else "empty", "requires layers or file=..., not both")
     if rows:
         depths, velocities = zip(*(_parse_depth_row(context, row, values.parse_vector) for row in rows), strict=True)
         table = StratifiedCurrent(depths, velocities, **given)
@@ -257,22 +255,22 @@ def _parse_stratified(context: Context, element: Element, site: CurrentContext) 
     if not parts:
         return table
     if len(parts) == 1:
-        raise invalid_value(element, f"<{parts[0]}> alone", "must hold both <speed> and <direction>, or neither")
+        raise invalid_value(element, f"<{parts[0]}> alone", "requires both <speed> and <direction>, or neither")
     name = site.register_name(element, element.get_attribute("name") or "layers")
     speed, direction = (_parse_process(context, element, tag) for tag in parts)
     wandering = StratifiedGaussMarkovCurrent(table, speed, direction, name)
-    wandering.realise(0, 0)  # refuses means outside the limits
+    wandering.realise(0, 0)  # raises for means outside the limits
     return wandering
 
 
 def _parse_depth_row(context: Context, element: Element, read: Callable[[Element], Any]) -> tuple[float, Any]:
-    """Return the depth (m) of a row, and what it says."""
+    """Return the depth (m) of a row, and its text."""
     context.check(element, CURRENT_LAYER)
     return values.require_attribute_number(element, "depth"), read(element)
 
 
 def _require_start(element: Element, site: CurrentContext) -> datetime:
-    """Return the instant of the run's start, which a tide must be given."""
+    """Return the instant of the start of the run, which a tide requires."""
     if site.start is None:
         remedy = 'give <navsense:current start="2021-03-04T15:00Z">, the instant of the start of the run'
         raise invalid_value(element, "without a date", "needs one", remedy=remedy)
@@ -284,7 +282,7 @@ def _parse_tidal(context: Context, element: Element, site: CurrentContext) -> Ve
     start = _require_start(element, site)
     constituents = list(element.find_all("constituent"))
     if ("file" in element.attributes) == bool(constituents):
-        allowed = "must hold constituents, or name a tide table: one of the two"
+        allowed = "requires constituents or a tide table, not both"
         raise invalid_value(element, "both" if constituents else "empty", allowed)
     flood = values.require_attribute_number(element, "flood_direction_deg")
     ebb = values.parse_attribute_number(element, "ebb_direction_deg")
@@ -293,7 +291,7 @@ def _parse_tidal(context: Context, element: Element, site: CurrentContext) -> Ve
     if constituents:
         flow = HarmonicFlow(tuple(_parse_constituent(context, one) for one in constituents), start, mean or 0.0)
     elif mean is not None:
-        raise invalid_value(element, f"{mean:g}", "must be absent beside a tide table", attribute="mean")
+        raise invalid_value(element, f"{mean:g}", "must not be combined with a tide table", attribute="mean")
     else:
         flow = TideTable.from_file(site.search.find_data_file(element, "file"), start)
     return TidalCurrent(flow, math.radians(flood), None if ebb is None else math.radians(ebb), site.heading)
@@ -308,7 +306,7 @@ def _parse_constituent(context: Context, element: Element) -> TidalConstituent:
 
 
 def _make_constituent(element: Element, amplitude_attribute: str) -> TidalConstituent:
-    """Return the constituent of an element whose attribute `size` is its amplitude. Raise FieldError."""
+    """Return the constituent of an element with the amplitude in the attribute `size`. Raises `FieldError`."""
     name, rate = (
         values.require_attribute_text(element, "name"),
         values.parse_attribute_number(element, "speed_deg_per_hour"),
@@ -346,7 +344,7 @@ def _parse_grid(context: Context, element: Element, site: CurrentContext) -> Vec
     options: dict[str, Any] = _select_attributes(element, "units", "outside", "outside_vertical", "outside_time")
     return GriddedCurrent.from_file(
         site.search.find_data_file(element, "file"),
-        space=values.require_attribute_text(element, "space"),  # type: ignore[arg-type]  # refused by the grid where it is none
+        space=values.require_attribute_text(element, "space"),  # type: ignore[arg-type]  # checked by the grid
         position=(x, y, z),
         velocity=up,
         time=element.get_attribute("time"),
@@ -396,9 +394,9 @@ CURRENT_PARSERS: Mapping[str, Callable[[Context, Element, CurrentContext], Vecto
     "boundary_layer": _parse_boundary_layer,
     "profile": _parse_profile,
 }
-"""Element -> what makes a current of it."""
+"""Element -> constructor of its current."""
 
 
 def _select_attributes(element: Element, *names: str) -> dict[str, str]:
-    """Return the attributes that are given."""
+    """Return the attributes that are present."""
     return {name: text for name in names if (text := element.get_attribute(name)) is not None}

@@ -8,7 +8,7 @@
       </dimensions>
     </plugin>
 
-Which columns are a current says who feels it: the first `<lookup_current_x>`, `_y`, `_z` of a `Hydrodynamics`, else the
+The columns of the current are named by the first `<lookup_current_x>`, `_y`, `_z` of a `Hydrodynamics`, else the
 first `<water_velocity><x>`, `<y>`, `<z>` of a DVL; one that names others gets a warning. Without a table
 `<default_current>` (m/s, world axes) is it; in Gazebo it is one model's own, so where models differ none is taken, and
 a warning says so. Outside the table Gazebo has 0 m/s; here what `GriddedCurrent` has. A world without a place stands at
@@ -50,7 +50,7 @@ ColumnNames = tuple[str | None, str | None, str | None]
 
 
 def parse_gazebo_currents(context: Context, world: Element, site: CurrentContext) -> list[VectorField]:
-    """Return the current of a world's table, else the one that its models' plug-ins agree on; none otherwise."""
+    """Return the current of the world's table, else the common default current of its models; None without both."""
     tables = [one for one in world.find_all("plugin") if one.attributes.get("filename") in PRELOAD_FILES]
     plugins = [
         one for one in _walk(world) if one.attributes.get("filename") in HYDRODYNAMICS_FILES and one.tag == "plugin"
@@ -58,14 +58,14 @@ def parse_gazebo_currents(context: Context, world: Element, site: CurrentContext
     named = [one for one in _walk(world) if one.tag == "water_velocity"]
     if not tables:
         for one in named:
-            reason = "the world has no table that these could be columns of: its current, if any, is what else it gives"
+            reason = "the world has no table with these columns; its other currents apply"
             context.add_note("warning", "<water_velocity>", reason, one.where)
         return _parse_default(context, plugins)
     for element in tables:
         context.check(element, PRELOAD)
     columns = next((found for one in _list_columns(world, plugins) if any(found := one)), None)
     if columns is None:
-        reason = "nothing in the world says which of its columns are a current"
+        reason = "no element of the world names its columns of a current"
         context.add_note("unsupported", "<plugin><data>", reason, tables[0].where)
         return []
     with context.collect_errors():
@@ -82,7 +82,7 @@ def parse_gazebo_currents(context: Context, world: Element, site: CurrentContext
 def _check_columns(
     context: Context, element: Element, table: Element, site: CurrentContext, columns: ColumnNames
 ) -> None:
-    """Tell of a DVL that names other columns than those of the current; raise `SdfError` where the table has none."""
+    """Add a warning for a DVL with other columns than the current. Raises `SdfError` for an unknown column."""
     own = _read_columns(element, "")
     if own == columns or not any(own):
         return
@@ -96,7 +96,7 @@ def _check_columns(
 
 
 def _walk(element: Element) -> Iterator[Element]:
-    """Yield all elements in an element, from the top of the file."""
+    """Yield all elements below an element, in the order of the file."""
     queue = [element]
     while queue:
         at = queue.pop()
@@ -105,7 +105,7 @@ def _walk(element: Element) -> Iterator[Element]:
 
 
 def _list_columns(world: Element, plugins: list[Element]) -> Iterator[ColumnNames]:
-    """Yield the columns of a current, as those who feel it name them."""
+    """Yield the columns of a current, as its users name them."""
     for plugin in plugins:
         yield _read_columns(plugin, "lookup_current_")
     for element in _walk(world):
@@ -141,7 +141,7 @@ def _parse_table(context: Context, element: Element, site: CurrentContext, colum
     origin = site.origin
     if origin is None and given["space"] != "world":
         origin = Origin(0.0, 0.0)
-        reason = "the world has no <spherical_coordinates>: it stands at latitude and longitude 0, as in Gazebo"
+        reason = "the world has no <spherical_coordinates>: its latitude and longitude are 0, as in Gazebo"
         context.add_note("warning", "<plugin><data>", reason, element.where)
     x, y, z = position
     path = site.search.find_asset(data, element.tag)
@@ -157,17 +157,17 @@ def _parse_child_text(context: Context, element: Element, tag: str, default: str
 
 
 def _parse_velocity(plugin: Element, child: Element) -> tuple[float, float, float]:
-    """Return the velocity (m/s) that a plug-in names. Raise `SdfError` for what no sea has."""
+    """Return the velocity (m/s) of a plug-in. Raises `SdfError` for a speed that no sea has."""
     found = values.parse_vector(child, parent=plugin.tag)
     try:
-        StratifiedCurrent((0.0,), (found,))  # refuses what no sea has
+        StratifiedCurrent((0.0,), (found,))  # raises for a speed that no sea has
     except FieldError as error:
         raise error_at(child, error) from error
     return found
 
 
 def _parse_default(context: Context, plugins: list[Element]) -> list[VectorField]:
-    """Return the current that the models' plug-ins agree on."""
+    """Return the current on which the plug-ins of the models agree."""
     found: dict[tuple[float, float, float], Element] = {}
     for plugin in plugins:
         child = plugin.find("default_current")
@@ -175,6 +175,6 @@ def _parse_default(context: Context, plugins: list[Element]) -> list[VectorField
             vector = (0.0, 0.0, 0.0) if child is None else _parse_velocity(plugin, child)
             found.setdefault(vector, child or plugin)
     if len(found) > 1:
-        reason = "models differ in it: none is taken; give the world <navsense:current><uniform>"
+        reason = "models differ: no current is used; add <navsense:current><uniform> to the world"
         context.add_note("warning", "<plugin><default_current>", reason, next(iter(found.values())).where)
     return [UniformField(vector) for vector in found if len(found) == 1 and any(vector)]

@@ -66,7 +66,7 @@ PROCESS_TAGS = ("velocity", "horizontal_angle", "vertical_angle")
 def parse_plugin_currents(
     context: Context, world: Element, site: CurrentContext, step: float, *, classic: bool
 ) -> ParsedCurrents:
-    """Return the currents of a world's plug-ins, and where the first of them publishes."""
+    """Return the currents of a world's plug-ins, and the topic of the first of them."""
     fields: list[VectorField] = []
     topic: CurrentTopic | None = None
     layers: LayersTopic | None = None
@@ -84,15 +84,15 @@ def parse_plugin_currents(
 
 
 class _CurrentPlugin:
-    """One plug-in while it is read."""
+    """A plug-in during parsing."""
 
     def __init__(self, context: Context, element: Element, site: CurrentContext, step: float, classic: bool) -> None:
-        """Read nothing yet."""
+        """Start without values."""
         self.context, self.element, self.site, self.step, self.classic = context, element, site, step, classic
         self.layers: LayersTopic | None = None
 
     def parse_topic(self, block: str, tag: str, default: str) -> str:
-        """Return the topic that a block names, in the plug-in's namespace."""
+        """Return the topic of a block in the namespace of the plug-in."""
         inside, space = self.element.find(block), self.element.find("namespace")
         child = inside.find(tag) if inside is not None else None
         name = child.text.strip("/") if child is not None and child.text else default
@@ -130,7 +130,7 @@ class _CurrentPlugin:
             raise error_at(element, error) from error
 
     def _is_constant(self, *processes: UuvGaussMarkovProcess) -> bool:
-        """Return whether processes stay at their means."""
+        """Return True if the processes stay at their means."""
         return all(one.noise_amplitude == 0.0 and (one.mu == 0.0 or not self.classic) for one in processes)
 
     def _make_constant(self, element: Element, processes: tuple[UuvGaussMarkovProcess, ...]) -> VectorField:
@@ -162,7 +162,7 @@ class _CurrentPlugin:
             speed = UuvGaussMarkovProcess(floor, floor, *_layer_parameters(processes[0]))
             made = (speed, processes[1]) if self.classic else (speed.to_physical(), processes[1].to_physical())
             wandering = StratifiedGaussMarkovCurrent(table, made[0], made[1], topic)
-            wandering.realise(0, 0)  # refuses layers outside the limits
+            wandering.realise(0, 0)  # raises for layers outside the limits
         except FieldError as error:
             raise error_at(element, error) from error
         return wandering
@@ -185,7 +185,7 @@ class _CurrentPlugin:
         flood, ebb = (math.radians(self._require_number(directions, tag)) for tag in ("flood", "ebb"))
         harmonic = element.find("harmonic_constituents")
         if (harmonic is None) == (element.find("databasefilePath") is None):
-            allowed = "must hold <databasefilePath> or <harmonic_constituents>, one of the two"
+            allowed = "requires <databasefilePath> or <harmonic_constituents>, not both"
             raise invalid_value(element, "none" if harmonic is None else "both", allowed)
         flow: HarmonicFlow | TideTable
         try:
@@ -223,7 +223,7 @@ class _CurrentPlugin:
         ]
         try:
             if any(figure != int(figure) for figure in figures):
-                raise ValueError("a part of it is no whole number")  # noqa: TRY301
+                raise ValueError("a part of it is not a whole number")  # noqa: TRY301
             year, month, day, hour, minute = (int(figure) for figure in figures)
             return datetime(year, month, day, hour, minute, tzinfo=UTC)
         except (ValueError, OverflowError) as error:
@@ -232,18 +232,18 @@ class _CurrentPlugin:
             raise invalid_value(child, shown, allowed, parent=element.tag) from error
 
     def _require_number(self, element: Element, tag: str) -> float:
-        """Return the number of a child that must be there."""
+        """Return the number of a required child."""
         if element.find(tag) is None:
             raise SdfError(f"<{element.tag}><{tag}>", "missing", where=element.where, allowed="must be given")
         return parse_child_number(self.context, element, tag, 0.0)
 
 
 def _layer_parameters(process: UuvGaussMarkovProcess) -> tuple[float, float, float, float]:
-    """Return what is the same of a layer's speed: maximum, mu, noise amplitude, step."""
+    """Return the parameters that all layers share: maximum, mu, noise amplitude, step."""
     return process.maximum, process.mu, process.noise_amplitude, process.step
 
 
 def _make_velocity(speed: float, horizontal: float, vertical: float) -> Vector:
-    """Return a velocity (m/s) by its speed and angles (rad), along the world's axes."""
+    """Return a velocity (m/s) along the world's axes from speed (m/s) and angles (rad)."""
     level = speed * math.cos(vertical)
     return (level * math.cos(horizontal), level * math.sin(horizontal), speed * math.sin(vertical))

@@ -1,15 +1,15 @@
-"""`<sensor type="depth">`, navsense's own: the noise of the pressure, and what the instrument makes a depth of it by.
+"""`<sensor type="depth">`, navsense's own: the noise of the pressure, and the formula for the depth.
 
     <depth>
       <pressure> <noise ...> </pressure>                              Pa
-      <gauge>true</gauge>                                             says how much it is above surface_pressure
-      <surface_pressure>101325</surface_pressure>                     Pa, what it takes for the air's
-      <formula latitude_deg="36.8">unesco</formula>                   or saunders; of the world's place where not given
+      <gauge>true</gauge>                                             pressure above surface_pressure
+      <surface_pressure>101325</surface_pressure>                     Pa, of the air, as the instrument assumes
+      <formula latitude_deg="36.8">unesco</formula>                   or saunders; default: the world's latitude
       <formula density="1025" gravity="9.80665">constant</formula>    kg/m^3, m/s^2
-      <formula>known</formula>                                        it knows the world's water
+      <formula>known</formula>                                        uses the world's water
     </depth>
 
-A sensor of this type with a `<camera>` is Gazebo's older depth camera, which is listed and not simulated.
+A sensor of this type with a `<camera>` is Gazebo's older depth camera. It is listed and not simulated.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ FORMULA_ATTRIBUTES = {
     CONSTANT_DENSITY: frozenset(("density", "gravity")),
     KNOWN_WATER: frozenset[str](),
 }
-"""Formula: the attributes that it has."""
+"""Formula -> its attributes."""
 
 DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
-    """Return the specification that a `<depth>` block gives; without a block one without noise."""
+    """Return the specification of a `<depth>` block; without a block one without noise."""
     assumed = _make_formula(Unesco, None, mount)
     if block is None:
         check_water(context, mount, assumed)
@@ -61,14 +61,14 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
 
 
 def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> DepthFormula:
-    """Return a formula at a latitude (rad), that of the world's place where there is none; else its own default."""
+    """Return a formula at a latitude (rad): the given one, that of the world, or the default of the formula."""
     if latitude is None and mount.origin is not None:
         latitude = mount.origin.latitude
     return formula() if latitude is None else formula(latitude)
 
 
 def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFormula:
-    """Return what a `<formula>` says that the water is taken for. Raise SdfError."""
+    """Return the water that a `<formula>` assumes. Raises `SdfError`."""
     kind = element.text
     if kind not in FORMULA_ATTRIBUTES:
         raise invalid_value(element, kind or "empty", f"must be one of {', '.join(FORMULA_ATTRIBUTES)}", parent="depth")
@@ -86,17 +86,19 @@ def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFor
 
 
 def _make_constant_density(element: Element, density: float | None, gravity: float | None) -> ConstantDensity:
-    """Return water of one density (kg/m^3), which must be given, under a gravity (m/s^2)."""
+    """Return water of a constant density (kg/m^3), which is required, and gravity (m/s^2)."""
     if density is None:
         raise invalid_value(element, "missing", "must be given (kg/m^3)", attribute="density")
     return ConstantDensity(density) if gravity is None else ConstantDensity(density, gravity)
 
 
 def check_water(context: Context, mount: Mount, assumed: DepthFormula) -> None:
-    """Warn of a world that does not say what water it has; without a formula either, that is a problem."""
+    """Add a warning for a world without water; a formula that requires it is a problem."""
     if mount.water is not None or mount.where is None:
         return
-    reason = "the world has no <navsense:water>: it is taken for what the sensor assumes, its surface at height 0"
+    reason = (
+        "the world has no <navsense:water>: its water is that which the sensor assumes, with the surface at height 0"
+    )
     if assumed is not None:
         context.add_note("warning", f'<sensor type="depth">: {mount.name}', reason, mount.where)
         return
@@ -105,7 +107,7 @@ def check_water(context: Context, mount: Mount, assumed: DepthFormula) -> None:
             f"<formula>: {KNOWN_WATER}",
             mount.name,
             where=mount.where,
-            allowed="must be a formula where the world has no <navsense:water>",
+            allowed="requires the world's <navsense:water>",
             remedy="give <navsense:water/> in the world",
         )
     )

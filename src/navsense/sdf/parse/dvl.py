@@ -1,11 +1,11 @@
-"""`<sensor type="dvl">`: navsense's own `<dvl>`, with an element for every field of the sheet, and Gazebo's `<gz:dvl>`.
+"""`<sensor type="dvl">`: navsense's own `<dvl>`, with an element for each field of the spec, and Gazebo's `<gz:dvl>`.
 
     <dvl>
       <beams angle_deg="30" width_deg="4" rings="1" weighting="plane" absorption="0">   or nearest, or pattern (dB/m)
         <azimuths_deg>-135 135 45 -45</azimuths_deg> <down>0 0 -1</down>        counter-clockwise from x, along down
       </beams>
-      <beams> <beam width_deg="4" rings="1" id="1"> <pose>...</pose> </beam>    or one by one: along x of its pose,
-              <beam rotation_deg="45" tilt_deg="30"/> ... </beams>              or as Gazebo lays it
+      <beams> <beam width_deg="4" rings="1" id="1"> <pose>...</pose> </beam>    or each beam: along x of its pose,
+              <beam rotation_deg="45" tilt_deg="30"/> ... </beams>              or with Gazebo's angles
       <min>0.5</min> <max>100</max>                                             m along a beam
       <bottom_track when="always">                                              never, always, best
         <noise type="gaussian"> <stddev>0.002</stddev> </noise>                 m/s, of each beam
@@ -24,7 +24,7 @@
       <dropout_probability>0.01</dropout_probability> <reacquisition_time>2</reacquisition_time>
       <propagation>true</propagation> <processing_time>0.01</processing_time>
       <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
-      <reference link="base_link" degrees="true">180 0 0</reference>            axes in which velocities are told
+      <reference link="base_link" degrees="true">180 0 0</reference>            axes of the velocities
       <own_hull>false</own_hull>
     </dvl>
 
@@ -72,10 +72,10 @@ from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone
 
 BEAM_ANGLES = ("rotation", "tilt")
-"""Attributes of a beam that is laid as Gazebo lays it, without their unit."""
+"""Attributes of a beam with Gazebo's angles, without their unit."""
 
 MIN_ANGLE_DEG = 5.0
-"""Degrees off the axis, below which the angle of beams is taken for one in radians, and a warning tells of it."""
+"""Angle (degrees) from the axis below which the angle of beams is probably in radians; a warning reports it."""
 
 _WIDTH_ATTRIBUTES = frozenset(("width_deg", "rings"))
 BEAMS = ElementSchema(
@@ -99,7 +99,7 @@ REFERENCE = ElementSchema(attributes=frozenset(("link", "degrees")))
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Dvl:
-    """Return the data sheet that a block describes, without one the default. Raise `SdfError` for what cannot be."""
+    """Return the specification of a block; without a block the default. Raises `SdfError`."""
     if block is None:
         return Dvl(classic=mount.classic)
     return BLOCK_PARSERS[block.tag](context, block, mount)
@@ -133,12 +133,12 @@ def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:
-    """Return when a track gives the velocity."""
+    """Return when a track supplies the velocity."""
     return default if element is None else TrackMode(values.parse_attribute_choice(element, "when", default, allowed))
 
 
 def parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
-    """Return the beams, at `angle` (rad) from the axis by default, and their numbers."""
+    """Return the beams, by default at `angle` (rad) from the axis, and their numbers."""
     context.check(element, BEAMS)
     weighting = BeamWeighting(
         values.parse_attribute_choice(element, "weighting", BeamWeighting.PLANE, tuple(BeamWeighting))
@@ -156,9 +156,9 @@ def parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -
 
 
 def _check_beam_layout(element: Element) -> None:
-    """Raise `SdfError` where what lays all beams stands beside beams that are laid one by one."""
+    """Raise `SdfError` if attributes of all beams are combined with single beams."""
     child = element.find("azimuths_deg", "down")
-    allowed = "must not stand beside <beam>, of which each says how it is laid"
+    allowed = "must not be combined with <beam>, which defines its own direction"
     if child is not None:
         raise invalid_value(child, child.text, allowed, parent=element.tag)
     if element.get_attribute("angle_deg"):
@@ -166,10 +166,10 @@ def _check_beam_layout(element: Element) -> None:
 
 
 def _parse_janus(context: Context, element: Element, default: float) -> Beams:
-    """Return beams at one angle from `down`, the default (rad) where none is given."""
+    """Return beams at one angle (rad) from `down`."""
     angle = values.parse_attribute_number(element, "angle_deg")
     if angle is not None and 0.0 < angle < MIN_ANGLE_DEG:
-        reason = f"is taken as degrees; if it is radians, write {math.degrees(angle):.4g}"
+        reason = f"is read as degrees; if it is in radians, write {math.degrees(angle):.4g}"
         context.add_note("warning", f"<beams angle_deg>: {angle:g}", reason, element.where)
     cone = _parse_cone(element, element)
     azimuths = [math.radians(azimuth) for azimuth in _parse_azimuths(context, element.find("azimuths_deg"))]
@@ -182,7 +182,7 @@ def _parse_janus(context: Context, element: Element, default: float) -> Beams:
 
 
 def _parse_azimuths(context: Context, element: Element | None) -> Sequence[float]:
-    """Return the azimuths (degrees), as many as there are."""
+    """Return the azimuths (degrees), any number of them."""
     if element is None:
         return X_AZIMUTHS
     context.check(element, LEAF)
@@ -190,7 +190,7 @@ def _parse_azimuths(context: Context, element: Element | None) -> Sequence[float
 
 
 def _parse_cone(element: Element, parent: Element) -> Cone:
-    """Return the shape of a beam by its own attributes, else by those of the element around it."""
+    """Return the shape of a beam: its own attributes, else those of the parent element."""
     widths = (values.parse_attribute_number(one, "width_deg") for one in (element, parent))
     rings = (values.parse_attribute_integer(one, "rings") for one in (element, parent))
     width = next((one for one in widths if one is not None), 0.0)
@@ -198,7 +198,7 @@ def _parse_cone(element: Element, parent: Element) -> Cone:
 
 
 def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
-    """Return one beam, by its pose in the sensor or by rotation and tilt. Raise `SdfError`."""
+    """Return one beam, by its pose in the sensor or by rotation and tilt. Raises `SdfError`."""
     context.check(element, BEAM)
     pose, turns = element.find("pose"), [values.parse_attribute_number(element, f"{name}_deg") for name in BEAM_ANGLES]
     with map_spec_errors(element):
@@ -210,7 +210,7 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
             return Beam(shape, make_gazebo_rotation(rotation, tilt))
         for name, turn in zip(BEAM_ANGLES, turns, strict=True):
             if turn is not None:
-                raise invalid_value(element, turn, "must not stand beside <pose>", attribute=f"{name}_deg")
+                raise invalid_value(element, turn, "must not be combined with <pose>", attribute=f"{name}_deg")
         context.check(pose, BEAM_POSE)
         place: Pose = values.parse_pose(pose, parent=element.tag)
         return Beam(shape, place.rotation, place.position)
@@ -242,4 +242,4 @@ BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {
     "dvl": _parse_dvl,
     "gz:dvl": parse_gz_dvl,
 }
-"""Tag of a block -> what reads it."""
+"""Tag of a block -> parser."""

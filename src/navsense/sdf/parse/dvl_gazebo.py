@@ -2,7 +2,7 @@
 
     <gz:dvl>
       <type>piston</type>                                                       or phased_array
-      <arrangement degrees="true">                                              radians where it does not say
+      <arrangement degrees="true">                                              default: radians
         <beam id="1"> <aperture>2</aperture> <rotation>45</rotation> <tilt>30</tilt> </beam> ...       full aperture
       </arrangement>
       <tracking>
@@ -55,19 +55,19 @@ from navsense.sensors.doppler import (
 from navsense.sensors.dvl import Dvl, TrackMode
 
 MAX_RINGS = 10
-"""Rings of rays in a beam, at most: 331 rays."""
+"""Largest number of rings of rays in a beam: 331 rays."""
 
 NEAR_SHARE, FAR_SHARE = 0.2, 0.8
-"""Boundaries of the water layer where a file does not say, as shares of the maximum range."""
+"""Default boundaries of the water layer, as shares of the maximum range."""
 
 DEFAULT_BINS = 5
 
 DEFAULT_APERTURE = math.radians(90.0)
-"""Aperture (rad) of a beam where a file does not say."""
+"""Default aperture (rad) of a beam."""
 
 MODES = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
 
-_VISUAL_ONLY = "looks only; no sensor of navsense sees it"
+_VISUAL_ONLY = "has only a visual effect"
 
 DVL = ElementSchema(
     children=frozenset(
@@ -92,7 +92,7 @@ FRAME = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
 
 @dataclass(frozen=True)
 class _RangeLimits:
-    """Least and most range (m) of a beam, and the angle (rad) between rays."""
+    """Minimum and maximum range (m) of a beam, and the angle (rad) between rays."""
 
     minimum: float
     maximum: float
@@ -100,7 +100,7 @@ class _RangeLimits:
 
 
 def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
-    """Return the sheet of a `<gz:dvl>`. Raise `SdfError` for what no instrument can have."""
+    """Return the specification of a `<gz:dvl>`. Raises `SdfError`."""
     context.check(block, DVL)
     limits = _RangeLimits(
         parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0),
@@ -114,7 +114,7 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     bottom, water = tracking.find("bottom_mode"), tracking.find("water_mass_mode")
     over, through = _parse_mode(context, bottom, BOTTOM_MODE), _parse_mode(context, water, WATER_MASS_MODE)
     if over is TrackMode.NEVER and through is TrackMode.NEVER:
-        allowed = "must have a <bottom_mode> or a <water_mass_mode> that is not never"
+        allowed = "requires a <bottom_mode> or a <water_mass_mode> that is not never"
         raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
     layer = None if water is None or through is TrackMode.NEVER else _parse_layer(context, water, beams, limits)
     with map_spec_errors(block.find("maximum_range") or block):
@@ -138,7 +138,7 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
 
 
 def _require_child(parent: Element, tag: str) -> Element:
-    """Return a child that must be there. Raise `SdfError` where it is not."""
+    """Return a required child. Raises `SdfError` if it is absent."""
     child = parent.find(tag)
     if child is None:
         raise SdfError(f"<{parent.tag}><{tag}>", "missing", where=parent.where, allowed="must be given")
@@ -153,7 +153,7 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
     for beam in each:
         context.check(beam, BEAM)
         if beam.find("aperture") is None:
-            reason = "gives no <aperture>: it is 90 degrees, as Gazebo documents it"
+            reason = "has no <aperture>: the default is 90 degrees, as Gazebo documents it"
             context.add_note("warning", "<arrangement><beam>", reason, beam.where)
     angles = {tag: [_parse_angle(context, beam, tag, unit) for beam in each] for tag in ("rotation", "tilt")}
     apertures = [
@@ -161,7 +161,7 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
     ]
     finest = 0.5 * max(apertures, default=0.0) / MAX_RINGS
     if _count_rings(MAX_RINGS * finest, resolution) == (MAX_RINGS, 1.0):
-        reason = f"is finer than rays are cast: {MAX_RINGS} rings of them in a beam, {finest:.3g} rad apart"
+        reason = f"is finer than supported: {MAX_RINGS} rings of rays in a beam, {finest:.3g} rad apart"
         context.add_note("warning", "<gz:dvl><resolution>", reason, element.where)
     cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
     widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
@@ -171,9 +171,9 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
 
 
 def _count_rings(half: float, resolution: float) -> tuple[int, float]:
-    """Return how many rings of rays are inside a cone of half an aperture (rad), and the share that the last has of it.
+    """Return the number of rings of rays inside half an aperture (rad), and the share of it that the last ring has.
 
-    They are `resolution` (rad) apart, as the points of Gazebo's image are, and at most `MAX_RINGS`.
+    The rings are `resolution` (rad) apart, as are the points of Gazebo's image. There are at most `MAX_RINGS`.
     """
     rings = max(math.ceil(half / resolution) - 1, 0)
     if rings > MAX_RINGS:
@@ -182,7 +182,7 @@ def _count_rings(half: float, resolution: float) -> tuple[int, float]:
 
 
 def parse_beam_ids(beams: list[Element]) -> tuple[int, ...]:
-    """Return the numbers of beams: that of the attribute, else one more than the one before, 0 for the first."""
+    """Return the numbers of beams: the attribute, else one more than the previous number, 0 for the first."""
     found: list[int] = []
     for beam in beams:
         given = values.parse_attribute_integer(beam, "id")
@@ -199,7 +199,7 @@ def _parse_angle(context: Context, beam: Element, tag: str, unit: float) -> floa
 
 
 def _parse_mode(context: Context, element: Element | None, schema: ElementSchema) -> TrackMode:
-    """Return when a mode gives the velocity; never where it is not given."""
+    """Return when a mode supplies the velocity; never without the mode."""
     if element is None:
         return TrackMode.NEVER
     context.check(element, schema)
@@ -213,7 +213,7 @@ def _parse_mode_noise(context: Context, element: Element | None, mode: TrackMode
 
 
 def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeLimits) -> WaterMassLayer:
-    """Return the layer of water that is tracked. Raise `SdfError`."""
+    """Return the tracked water layer. Raises `SdfError`."""
     _check_water_velocity(context, _require_child(water, "water_velocity"))
     near, far = NEAR_SHARE * limits.maximum, FAR_SHARE * limits.maximum
     at = water
@@ -232,14 +232,14 @@ def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeL
     with map_spec_errors(at):
         reach = limits.maximum * min(get_forward_cosines(beams).tolist())
         if far > reach:
-            reason = f"{far:g} m is beyond what the beams reach along the instrument's axis: {reach:.6g} m is taken"
+            reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is taken"
             context.add_note("warning", "<water_mass_mode><boundaries>", reason, at.where)
         end = min(far, reach)
         return WaterMassLayer(near, end, minimum_size=max(end - near, 0.0), samples=_check_bins(water, bins), share=1.0)
 
 
 def _check_bins(water: Element, bins: float) -> int:
-    """Return the number of bins. Raise `SdfError` for what is none."""
+    """Return the number of bins. Raises `SdfError` for an invalid number."""
     child = water.find("bins")
     if bins != int(bins) and child is not None:
         raise invalid_value(child, child.text, "must be a whole number", parent=water.tag)
@@ -247,7 +247,7 @@ def _check_bins(water: Element, bins: float) -> int:
 
 
 def _check_water_velocity(context: Context, element: Element) -> None:
-    """Refuse a current of which no component is named: it is read with the world (`current_gazebo`)."""
+    """Raise `SdfError` for a current without a named component; `current_gazebo` reads the current."""
     context.check(element, WATER_VELOCITY)
     for child in element.children:
         context.check(child, LEAF)

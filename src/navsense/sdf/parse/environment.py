@@ -1,15 +1,16 @@
-"""The surroundings of a `<world>`: place on earth, gravity, magnetic field and dipoles, air, water, named signals.
+"""The environment of a `<world>`: place on earth, gravity, magnetic field and dipoles, air, water, named signals.
 
-    <navsense:gravity model="WGS84"/>                               of the earth's ellipsoid, where the world stands
-    <navsense:magnetic_field model="WMM2025" date="2027.0"/>        decimal year; wherever the world stands
+    <navsense:gravity model="WGS84"/>                               normal gravity at the world's place
+    <navsense:magnetic_field model="WMM2025" date="2027.0"/>        decimal year; at the world's place
     <navsense:dipole radius="0.3">
       <pose relative_to="wreck">0 0 0 0 0 0</pose>  <moment>0 0 1500</moment>     m; A m^2, along the axes of the pose
     </navsense:dipole>
     <navsense:signal name="motor_current">3.5</navsense:signal>     a constant;
-    <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value beside the SDF file; or points:
-    <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>
+    <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value in the folder of the SDF file;
+    <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>     or points
 
-Ours count before `<gravity>` and `<magnetic_field>`, which other programs then read. `<navsense:water>`: see `water`.
+These elements override `<gravity>` and `<magnetic_field>`, which are for other programs. `<navsense:water>`: see
+`water`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 
 ORIGIN_LIMITS = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "heading_deg": 3600.0}
-"""Degrees and metres of a world's place on earth."""
+"""Largest degrees and metres of a world's place on earth."""
 
 ATMOSPHERE = ElementBinding(Atmosphere, extra_attributes=("type",))
 
@@ -71,7 +72,7 @@ _LOCATION_REMEDY = "give the world <spherical_coordinates> with latitude_deg, lo
 
 
 def parse_environment(context: Context, scope: Scope) -> Environment:
-    """Return the surroundings that a world gives; SDF's defaults where it gives none."""
+    """Return the environment of a world, with SDF's defaults for absent elements."""
     world = scope.element
     origin = _parse_origin(context, world.find("spherical_coordinates"))
     _warn_about_defaults(context, world)
@@ -88,7 +89,7 @@ def parse_environment(context: Context, scope: Scope) -> Environment:
 
 
 def _parse_origin(context: Context, element: Element | None) -> Origin | None:
-    """Return where the world stands on earth, None where the file does not say."""
+    """Return the place of the world on earth; None if the file does not define it."""
     if element is None:
         return None
     context.check(element, SPHERICAL_COORDINATES)
@@ -96,7 +97,7 @@ def _parse_origin(context: Context, element: Element | None) -> Origin | None:
     parse_child_choice(context, element, "surface_model", "EARTH_WGS84", ("EARTH_WGS84",))
     absent = [tag for tag in ("latitude_deg", "longitude_deg") if element.find(tag) is None]
     if absent:
-        reason = f"gives no {' and no '.join(absent)}: 0 is taken, as SDF has it"
+        reason = f"has no {' and no '.join(absent)}: SDF's default is 0"
         context.add_note("warning", "<spherical_coordinates>", reason, element.where)
     place = {tag: parse_child_number(context, element, tag, 0.0) for tag in ORIGIN_LIMITS}
     for tag, limit in ORIGIN_LIMITS.items():
@@ -105,7 +106,7 @@ def _parse_origin(context: Context, element: Element | None) -> Origin | None:
             context.add_problem(
                 invalid_value(child, child.text, f"must be from {-limit:g} to {limit:g}", parent=element.tag)
             )
-            place[tag] = 0.0  # the world has a place, so that its sensors report no second problem
+            place[tag] = 0.0  # the world has a place, so its sensors do not report a second problem
     latitude, longitude, heading = (math.radians(place[f"{name}_deg"]) for name in ("latitude", "longitude", "heading"))
     return Origin(latitude, longitude, place["elevation"], heading)
 
@@ -118,7 +119,7 @@ def _warn_about_defaults(context: Context, world: Element) -> None:
     for tag, (default, element) in LOCATION_FIELDS.items():
         if world.find(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
-            reason = f"is not given: SDF's default {value} does not belong to this place; add {element}, or <{tag}>"
+            reason = f"is absent: SDF's default {value} is not the field at this place; add {element}, or <{tag}>"
             context.add_note("warning", f"<world><{tag}>", reason, place.where)
 
 
@@ -222,7 +223,7 @@ def _parse_signal(context: Context, element: Element) -> Signal:
         raise invalid_value(element, "empty", "must name a file of time,value", attribute="file")
     points = list(element.find_all("point"))
     if [bool(element.text), bool(points), file is not None].count(True) != 1:
-        allowed = "must hold one of these: a number, points, or file=..."
+        allowed = "must have exactly one of: a number, points, file=..."
         raise invalid_value(element, element.get_attribute("name"), allowed)
     if file is not None:
         return Signal.from_file(Path(element.path).parent / file)
@@ -245,9 +246,9 @@ def _require_origin(element: Element, origin: Origin | None) -> Origin:
 
 
 def _note_unused(context: Context, world: Element, tag: str, element: Element) -> None:
-    """Note the uniform field that stands beside one of ours."""
+    """Add a note about a uniform field that an element of navsense overrides."""
     other = world.find(tag)
     if other is not None:
         context.add_note(
-            "unsupported", f"<world><{tag}>", f"<{element.tag}> on line {element.line} counts", other.where
+            "unsupported", f"<world><{tag}>", f"<{element.tag}> on line {element.line} overrides it", other.where
         )

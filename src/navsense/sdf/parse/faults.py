@@ -1,16 +1,16 @@
-"""`<navsense:faults>`: random and scheduled ones of a sensor; of a clock steps; of a world anomalies of its field.
+"""`<navsense:faults>`: random and scheduled faults of a sensor, steps of a clock, anomalies of the magnetic field.
 
 <sensor> <navsense:faults>
-<dropout_rate>0.01</dropout_rate> <dropout_duration>0.5</dropout_duration>        begins a second; seconds on average
-<stuck_rate>0.001</stuck_rate> <stuck_duration>2</stuck_duration>
-<fault kind="dropout" start="60" end="75"/>                                        s, true time; without an end it stays
-<fault kind="stuck" start="80" end="85"/> <fault kind="lost_lock" start="100" end="130"/>
-<fault kind="bias" start="200" array="angular_velocity">0 0 0.01</fault>           SI, one number or one an axis
-<fault kind="spike" start="210" end="220" period="2" array="field">1e-5 0 0</fault>
+  <dropout_rate>0.01</dropout_rate> <dropout_duration>0.5</dropout_duration>      starts per second; mean (s)
+  <stuck_rate>0.001</stuck_rate> <stuck_duration>2</stuck_duration>
+  <fault kind="dropout" start="60" end="75"/>                                     s, true time; default: no end
+  <fault kind="stuck" start="80" end="85"/> <fault kind="lost_lock" start="100" end="130"/>
+  <fault kind="bias" start="200" array="angular_velocity">0 0 0.01</fault>        SI, one number or one per axis
+  <fault kind="spike" start="210" end="220" period="2" array="field">1e-5 0 0</fault>
 </navsense:faults> </sensor>
-<clock> <navsense:faults> <fault kind="step" start="300">0.5</fault> </navsense:faults> </clock>        s
+<clock> <navsense:faults> <fault kind="step" start="300">0.5</fault> </navsense:faults> </clock>      s
 <world> <navsense:faults>
-<fault kind="magnetic_anomaly" start="60" end="90">2e-6 0 1e-6</fault>             T along the world's axes
+  <fault kind="magnetic_anomaly" start="60" end="90">2e-6 0 1e-6</fault>          T along the world's axes
 </navsense:faults> </world>
 """
 
@@ -41,7 +41,7 @@ NO_FAULTS = Faults()
 
 
 def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
-    """Return the faults of a sensor, none where the file gives none."""
+    """Return the faults of a sensor; none without the element."""
     element = sensor.find(FAULTS_TAG)
     if element is None:
         return NO_FAULTS
@@ -117,13 +117,15 @@ def _list_faults(context: Context, owner: Element) -> list[Element]:
 
 
 def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float, ...]:
-    """Return start, end (s) and the numbers of a fault that must be of a kind."""
+    """Return start, end (s) and numbers of a fault, which must have this kind."""
     given, start, end, value = _parse_fault(element)
     if given != kind:
         raise invalid_value(element, given or "missing", f"must be {kind} here", attribute="kind")
     for name in ("array", "period"):
         if name in element.attributes:
-            raise invalid_value(element, element.attributes[name], "belongs to a sensor's fault", attribute=name)
+            raise invalid_value(
+                element, element.attributes[name], "is allowed in a sensor's fault only", attribute=name
+            )
     if not end > start:
         raise invalid_value(element, f"{start:g} to {end:g}", "must end after its start", attribute="end")
     if len(value) != count:
@@ -133,7 +135,7 @@ def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float
 
 
 def _parse_fault(element: Element) -> tuple[str, float, float, tuple[float, ...]]:
-    """Return kind, start and end (s) and the numbers of a fault."""
+    """Return kind, start and end (s) and numbers of a fault."""
     start, end = parse_attribute_number(element, "start"), parse_attribute_number(element, "end")
     if start is None:
         raise invalid_value(element, "missing", "must be given: s, true time", attribute="start")

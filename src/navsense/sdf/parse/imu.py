@@ -1,26 +1,27 @@
-"""`<sensor type="imu">`: the noise of six axes, what its orientation refers to, and navsense's own elements.
+"""`<sensor type="imu">`: the noise of six axes, the reference of the orientation, and elements of navsense.
 
-<navsense:averaged>true</navsense:averaged>                                          means over sample intervals
-<navsense:bandwidth>47</navsense:bandwidth>                                          Hz
-<navsense:vibration>                                                                 any number of lines
-<frequency>130</frequency> <phase>0</phase>                                          Hz, rad
-<linear_acceleration>1 2 3</linear_acceleration>                                     m/s^2, amplitudes by axis
-<angular_velocity>0.1 0 0</angular_velocity>                                         rad/s
-</navsense:vibration>
-<navsense:angular_velocity_misalignment>0.01 0 0 0 0 0</...>                         rad: xy xz yx yz zx zy
-<navsense:linear_acceleration_misalignment>0 0 0 0 0 0.01</...>
-<navsense:g_sensitivity>1e-4 0 0  0 1e-4 0  0 0 1e-4</navsense:g_sensitivity>        rad/s per m/s^2, row by row
-<navsense:earth_rotation>true</navsense:earth_rotation>                              with <spherical_coordinates>
+    <navsense:averaged>true</navsense:averaged>                               means over sample intervals
+    <navsense:bandwidth>47</navsense:bandwidth>                               Hz
+    <navsense:vibration>                                                      one element per line of the spectrum
+      <frequency>130</frequency> <phase>0</phase>                             Hz, rad
+      <linear_acceleration>1 2 3</linear_acceleration>                        m/s^2, amplitudes by axis
+      <angular_velocity>0.1 0 0</angular_velocity>                            rad/s
+    </navsense:vibration>
+    <navsense:angular_velocity_misalignment>0.01 0 0 0 0 0</...>              rad: xy xz yx yz zx zy
+    <navsense:linear_acceleration_misalignment>0 0 0 0 0 0.01</...>
+    <navsense:g_sensitivity>1e-4 0 0  0 1e-4 0  0 0 1e-4</...>                rad/s per m/s^2, row by row
+    <navsense:earth_rotation>true</navsense:earth_rotation>                   requires <spherical_coordinates>
 
 The references of the orientation:
 
     q_ref = yaw(-heading) T           ENU: T = 1;  NED: T = rpy(pi, 0, pi/2);  NWU: T = rpy(0, 0, pi/2)
     q_ref = custom_rpy                CUSTOM in parent_frame "world"
-    q_ref = q_initial custom_rpy      CUSTOM otherwise: the orientation at the start of the sensor itself, or the link
-                                      that parent_frame names
+    q_ref = q_initial custom_rpy      CUSTOM otherwise: the initial orientation of the sensor, or of the link that
+                                      parent_frame names
 
-q_ref takes coordinates of the reference frame to world coordinates. The world's x axis points `heading` from east
-towards north, so east in the world is yaw(-heading) of it; Gazebo's IMU turns the other way than its own NavSat does.
+q_ref rotates coordinates of the reference frame to world coordinates. The world's x axis points `heading` from east
+towards north, so east in the world is yaw(-heading) of it. Gazebo's IMU rotates in the opposite sense to Gazebo's
+NavSat.
 Source: SDF 1.12 `imu.sdf`; gz-sensors' `ImuSensor`.
 """
 
@@ -51,13 +52,13 @@ IMU = ElementBinding(
     Imu,
     extra=AXES,
     repeatable=("navsense:vibration",),
-    unsupported={"topic": "stands in <sensor> since SDF 1.7; move it there"},
-    forbidden={"noise": "stands in each axis since SDF 1.6: <angular_velocity><x><noise> and so on"},
+    unsupported={"topic": "moved to <sensor> in SDF 1.7; move it there"},
+    forbidden={"noise": "moved to each axis in SDF 1.6: <angular_velocity><x><noise>, ..."},
 )
 
 ORIENTATION_REFERENCE_FRAME = ElementSchema(
     children=frozenset(("localization", "custom_rpy")),
-    unsupported={"grav_dir_x": "acts with GRAV_UP and GRAV_DOWN only, which are not supported"},
+    unsupported={"grav_dir_x": "has an effect with GRAV_UP and GRAV_DOWN only, which are not supported"},
 )
 
 VIBRATION = ElementBinding(Vibration)
@@ -69,11 +70,11 @@ ENU_ROTATIONS: dict[str, Quaternion] = {
     "NED": from_rpy(math.pi, 0.0, math.pi / 2.0),
     "NWU": from_rpy(0.0, 0.0, math.pi / 2.0),
 }
-"""Rotation that takes coordinates of a localization to ENU coordinates."""
+"""Rotation from the coordinates of a localization to ENU coordinates."""
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
-    """Return the specification that an `<imu>` block gives; without a block one without errors."""
+    """Return the specification of an `<imu>` block; without a block one without errors."""
     if block is None:
         return Imu()
     context.check(block, IMU.schema)
@@ -94,20 +95,20 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
 
 
 def _parse_bandwidth(context: Context, child: Element, block: Element) -> float:
-    """Return the bandwidth (Hz), 0 for none."""
+    """Return the bandwidth (Hz); 0 for no limit."""
     (bandwidth,) = parse_child_numbers(context, block, child.tag, (0.0,), below=MAX_MAGNITUDE)
     if bandwidth < 0.0:
-        context.add_problem(invalid_value(child, child.text, "must be >= 0, 0 for none", parent=block.tag))
+        context.add_problem(invalid_value(child, child.text, "must be >= 0; 0 for no limit", parent=block.tag))
         return 0.0
     return bandwidth
 
 
 def _parse_vibration(context: Context, element: Element) -> Vibration | None:
-    """Return one line of vibration; None, with a problem in `context`, if it is invalid."""
+    """Return one line of vibration; an invalid line gives None and a problem."""
     context.check(element, VIBRATION.schema)
     before = context.problem_count
     if element.find("frequency") is None:
-        context.add_problem(invalid_value(element, "missing", "must hold a <frequency> in Hz"))
+        context.add_problem(invalid_value(element, "missing", "requires a <frequency> in Hz"))
     values = VIBRATION.read_values(context, element)
     if context.problem_count > before:
         return None
@@ -117,7 +118,7 @@ def _parse_vibration(context: Context, element: Element) -> Vibration | None:
 
 
 def _check_earth_rotation(context: Context, block: Element, mount: Mount, values: dict[str, Any]) -> None:
-    """Add a problem if the earth rotates in a world without a place on it."""
+    """Add a problem if the earth rotates in a world without a place on earth."""
     child = block.find("navsense:earth_rotation")
     if not values.get("earth_rotation") or child is None or mount.origin is not None:
         return
@@ -128,7 +129,7 @@ def _check_earth_rotation(context: Context, block: Element, mount: Mount, values
 
 
 def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
-    """Return q_ref; None for the sensor's own orientation at the start, and if it is invalid."""
+    """Return q_ref; None for the initial orientation of the sensor, and for an invalid reference."""
     context.check(element, ORIENTATION_REFERENCE_FRAME)
     with context.collect_errors():
         return _compute_reference(context, element, mount)
@@ -146,12 +147,12 @@ def _compute_reference(context: Context, element: Element, mount: Mount) -> Quat
         return None if custom is None else _parse_custom_rpy(context, custom, mount)
     if localization in ENU_ROTATIONS:
         if custom is not None:
-            reason = f"acts with the localization CUSTOM only, not with {localization}"
+            reason = f"has an effect with the localization CUSTOM only, not with {localization}"
             context.add_note("warning", "<orientation_reference_frame><custom_rpy>", reason, custom.where)
         return normalize(multiply(yaw, ENU_ROTATIONS[localization]))
     allowed = f"must be one of CUSTOM, {', '.join(ENU_ROTATIONS)}"
     if localization in ("GRAV_UP", "GRAV_DOWN"):
-        allowed = f"is not supported: neither is it in Gazebo; {allowed}"
+        allowed = f"is not supported, as in Gazebo; {allowed}"
     raise invalid_value(child or element, localization, allowed, parent=element.tag)
 
 
@@ -169,8 +170,8 @@ def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quate
     if parent is None and (roll, pitch, turn) == (0.0, 0.0, 0.0):
         return None
     if mount.is_moving:
-        allowed = "needs an orientation at the start, which a navsense:motion may change"
+        allowed = "requires the initial orientation, which a navsense:motion may change"
         raise invalid_value(element, element.text, allowed, remedy='write parent_frame="world"')
-    reason = "is relative to how the file poses the model; it stays so where a run is given another motion"
+    reason = "refers to the pose of the model in the file, also if a run has another motion"
     context.add_note("warning", f"<custom_rpy>: {element.text}", reason, element.where)
     return normalize(multiply(rotation, custom))

@@ -1,4 +1,4 @@
-"""`<sensor type="magnetometer">`: the noise of three axes, and navsense's own iron and wires.
+"""`<sensor type="magnetometer">`: the noise of three axes, and elements of navsense for iron and currents.
 
 <navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>                  T, in the sensor's frame
 <navsense:soft_iron>1.1 0 0  0 1 0  0 0 0.9</navsense:soft_iron>          a matrix, row by row
@@ -18,7 +18,7 @@ MAGNETOMETER = ElementBinding(Magnetometer)
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
-    """Return the specification that a `<magnetometer>` block gives; without a block one without errors."""
+    """Return the specification of a `<magnetometer>` block; without a block one without errors."""
     if block is None:
         return Magnetometer()
     context.check(block, MAGNETOMETER.schema)

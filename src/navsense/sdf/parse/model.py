@@ -1,4 +1,4 @@
-"""`<model>`: one top-level model with its links and those of the models nested in it."""
+"""`<model>`: a top-level model with its links and those of its nested models."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from navsense.world import Link, Model
 
 @dataclass(frozen=True)
 class ParsedModel:
-    """One top-level model, the scopes in it, and the poses of its frames in its own."""
+    """A top-level model, its scopes, and the poses of its frames in the model."""
 
     model: Model
     scopes: tuple[Scope, ...]
     poses: FramePoses
 
     def list_links(self) -> list[tuple[Scope, FrameNode]]:
-        """Return each link's scope and frame, in the order of the file; links of nested models follow."""
+        """Return the scope and frame of each link, in the order of the file; links of nested models follow."""
         return [(scope, link) for scope in self.scopes for link in scope.list_frames("link")]
 
 
 def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> ParsedModel | None:
-    """Return a top-level model; None for one that has no link, with a problem or (where it is static) a note."""
+    """Return a top-level model. A model without a link gives None, and a problem or, if it is static, a note."""
     scopes = tuple(walk_scopes(scope))
     poses = FramePoses(scope.frame)
     static = parse_child_flag(context, scope.element, "static", default=False)
@@ -60,19 +60,19 @@ def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> Pars
 
 
 def _check_canonical_link(context: Context, scope: Scope) -> None:
-    """Keep a problem where the link that moves a model may be another one, in an include that is left out."""
+    """Add a problem if the canonical link may be a link of a skipped include."""
     with context.collect_errors():
         first = next(_walk_first_links(scope.element), None)
         if first is not None and first.tag == SKIPPED_INCLUDE_TAG:
-            allowed = f"must be given: the first link may be one of the include left out on {first.where}"
-            remedy = 'write canonical_link="LINK" into the model, or say where that file is'
+            allowed = f"must be given: the first link may be in the include skipped at {first.where}"
+            remedy = 'write canonical_link="LINK" in the model, or add that file to the search path'
             raise invalid_value(scope.element, "missing", allowed, attribute="canonical_link", remedy=remedy)
 
 
 def _walk_first_links(model: Element) -> Iterator[Element]:
-    """Yield what may decide a model's canonical link, the first before all others: links and includes left out.
+    """Yield the elements that may determine a model's canonical link, in order: links and skipped includes.
 
-    A model that names its own stands for it.
+    A model that names its canonical link is yielded itself.
     """
     if model.get_attribute("canonical_link"):
         yield model
@@ -87,7 +87,7 @@ def _walk_first_links(model: Element) -> Iterator[Element]:
 
 
 def _walk_merged(model: Element) -> Iterator[Element]:
-    """Yield the links, models and includes left out of a model, those of what is merged into it in their places."""
+    """Yield the links, models and skipped includes of a model, with those of merged models in their places."""
     for part in model.find_all("link", "model", SKIPPED_INCLUDE_TAG, MERGED_MODEL_TAG):
         if part.tag == MERGED_MODEL_TAG:
             yield from _walk_merged(part)
@@ -96,7 +96,7 @@ def _walk_merged(model: Element) -> Iterator[Element]:
 
 
 def _is_merging_include(part: Element) -> bool:
-    """Return whether an include left out would have brought its links as the model's own."""
+    """Return True if a skipped include would have merged its links into the model."""
     return part.tag == SKIPPED_INCLUDE_TAG and parse_attribute_flag(part, "merge")
 
 
@@ -105,11 +105,11 @@ def _report_no_link(context: Context, scopes: tuple[Scope, ...], *, static: bool
     if context.incomplete:
         return
     if any(inner.skipped_includes for inner in scopes):
-        reason = "left out too: all of its links are in what is left out"
+        reason = "skipped too: all its links are in skipped includes"
         context.add_note("warning", f"<model>: {scope.frame.name}", reason, scope.element.where)
         return
     if static:
-        reason = "has no link: there is nothing in it to sense with"
+        reason = "has no link, so it can have no sensor"
         context.add_note("unsupported", f"<model>: {scope.frame.name}", reason, scope.element.where)
         return
     with context.collect_errors():

@@ -1,11 +1,11 @@
-"""`<navsense:motion>` in a model: waypoints, or a log of poses, or a recording.
+"""`<navsense:motion>` in a model: waypoints, or a motion log, or a recording.
 
     <navsense:motion loop="false">
       <navsense:waypoint time="0">x y z roll pitch yaw</navsense:waypoint> ...
     </navsense:motion>
     <navsense:motion file="log.csv" bandwidth="5"/>
 
-Poses are those of the model's canonical link in the world; a file is looked for beside the SDF file.
+Poses are those of the model's canonical link in the world. Paths are relative to the folder of the SDF file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOTION_TAG = "navsense:motion"
 
 
 def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
-    """Return the motion of a top-level model; None where it stands still."""
+    """Return the motion of a top-level model; None if it is stationary."""
     element = scope.element.find(MOTION_TAG)
     if element is None:
         return None
@@ -45,28 +45,26 @@ def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | No
 
 
 def check_nested_motion(context: Context, scope: Scope) -> None:
-    """Keep a problem where a nested model has a motion of its own."""
+    """Add a problem if a nested model has a motion."""
     element = scope.element.find(MOTION_TAG)
     if element is not None:
-        allowed = "a nested model moves with the model around it"
+        allowed = "a nested model moves with its parent model"
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy="move it to the top-level model"))
 
 
 def _read_motion(element: Element) -> Motion:
     from navsense.recordings.recorded_motion import (
         load_motion,
-    )  # brings SciPy, which a world without motion does not need
+    )  # imports SciPy, which a world without motion does not need
 
     for name in ("loop", "degrees"):
         if name in element.attributes:
-            raise invalid_value(
-                element, element.attributes[name], "goes with waypoints, not with a file", attribute=name
-            )
+            raise invalid_value(element, element.attributes[name], "is allowed with waypoints only", attribute=name)
     if element.children:
-        raise invalid_value(element.children[0], None, "must not stand beside a file", parent=element.tag)
+        raise invalid_value(element.children[0], None, "must not be combined with a file", parent=element.tag)
     file = element.get_attribute("file")
     if file is None:
-        raise invalid_value(element, "empty", "must name a log of poses", attribute="file")
+        raise invalid_value(element, "empty", "must be the path of a motion log", attribute="file")
     bandwidth = parse_attribute_number(element, "bandwidth", above=0.0)
     try:
         return load_motion(Path(element.path).parent / file, bandwidth=bandwidth)
@@ -75,10 +73,12 @@ def _read_motion(element: Element) -> Motion:
 
 
 def _parse_waypoints(context: Context, element: Element) -> Motion:
-    from navsense.motion import trajectory  # brings SciPy
+    from navsense.motion import trajectory  # imports SciPy
 
     if "bandwidth" in element.attributes:
-        raise invalid_value(element, element.attributes["bandwidth"], "goes with a file", attribute="bandwidth")
+        raise invalid_value(
+            element, element.attributes["bandwidth"], "is allowed with a file only", attribute="bandwidth"
+        )
     loop, degrees = parse_attribute_flag(element, "loop"), parse_attribute_flag(element, "degrees")
     found = context.problem_count
     times: list[float] = []
@@ -89,9 +89,9 @@ def _parse_waypoints(context: Context, element: Element) -> Motion:
             times.append(_parse_time(point, times))
             poses.append(_parse_pose(point, degrees=degrees))
     if context.problem_count > found:
-        raise invalid_value(element, None, "is no motion for the reasons given for its waypoints")
+        raise invalid_value(element, None, "is invalid because of its waypoints")
     if len(times) < 2:
-        raise invalid_value(element, f"{len(times)} waypoints", "must hold at least 2 waypoints, or file=...")
+        raise invalid_value(element, f"{len(times)} waypoints", "requires at least 2 waypoints, or file=...")
     return trajectory.waypoints(times, poses, loop=loop)
 
 

@@ -16,7 +16,7 @@ NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> NavSat:
-    """Return the specification that a `<navsat>` block gives; without a block one without errors.
+    """Return the specification of a `<navsat>` block; without a block one without errors.
 
     Adds a problem if the world has no `<spherical_coordinates>`.
     """

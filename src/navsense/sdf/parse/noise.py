@@ -24,13 +24,13 @@ NOISE = ElementBinding(Noise, extra=(DATASHEET_TAG,), extra_attributes=("type",)
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
-    """Return the noise of the child `<noise>`, neutral if there is none."""
+    """Return the noise of the child `<noise>`; without it no noise."""
     element = parent.find("noise")
     return NEUTRAL if element is None else parse_noise(context, element, classic=classic)
 
 
 def parse_channel_noise(context: Context, element: Element | None, *, classic: bool) -> Noise:
-    """Return the noise of an element that holds nothing but `<noise>`, neutral if it is absent."""
+    """Return the noise of an element with `<noise>` as its only child; without it no noise."""
     if element is None:
         return NEUTRAL
     context.check(element, AXIS)
@@ -45,13 +45,13 @@ def read_sensor_values(
     classic: bool,
     parsers: Mapping[str, ChildParser] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the values of the fields of a sensor, see `ElementBinding.read_values`. Its channels have a `<noise>`."""
+    """Return the values of the fields of a sensor, see `ElementBinding.read_values`; its channels have a `<noise>`."""
     channels = dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
     return binding.read_values(context, element, {**channels, **parsers})
 
 
 def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
-    """Return the noises of the children `<x>`, `<y>`, `<z>`, each neutral if it is absent."""
+    """Return the noises of the children `<x>`, `<y>`, `<z>`; no noise for an absent child."""
     if parent is None:
         return (NEUTRAL, NEUTRAL, NEUTRAL)
     context.check(parent, AXES)
@@ -60,7 +60,7 @@ def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool)
 
 
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
-    """Return the noise of a `<noise>` element; neutral, with a problem in `context`, if it is invalid."""
+    """Return the noise of a `<noise>` element; an invalid element gives no noise and a problem in `context`."""
     context.check(element, NOISE.schema)
     kind = _parse_type(context, element)
     before = context.problem_count
@@ -71,13 +71,15 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
         values |= DATASHEET.read_values(context, datasheet)
     if values.get("dynamic_bias_stddev", 0.0) > 0.0 and not values.get("dynamic_bias_correlation_time", 0.0):
         child = element.find("dynamic_bias_stddev") or element
-        allowed = "must come with a dynamic_bias_correlation_time > 0"
-        remedy = "give the correlation time in seconds, or leave the dynamic bias out"
+        allowed = "requires a dynamic_bias_correlation_time > 0"
+        remedy = "add the correlation time in seconds, or remove the dynamic bias"
         context.add_problem(invalid_value(child, child.text, allowed, parent="noise", remedy=remedy))
     if kind == "none":
         _warn_about_unused(context, element)
     if kind == "gaussian" and values.get("precision", 0.0) > 0.0:
-        reason = "acts with gaussian_quantized only, as the specification says (Gazebo rounds with gaussian too)"
+        reason = (
+            "has an effect with gaussian_quantized only, as in the specification (Gazebo also rounds with gaussian)"
+        )
         child = element.find("precision") or element
         context.add_note("warning", f"<noise><precision>: {child.text}", reason, child.where)
         values["precision"] = 0.0
@@ -92,7 +94,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
 
 
 def _noise_error(element: Element, error: SensorError) -> SdfError:
-    """Return the error of a field as an error at the field's line."""
+    """Return the error of a field at the line of the field."""
     for parent, binding in ((element, NOISE), (element.find(DATASHEET_TAG), DATASHEET)):
         child = parent and parent.find(binding.tags.get(error.what, ""))
         if parent and child:
@@ -117,5 +119,5 @@ def _warn_about_unused(context: Context, element: Element) -> None:
     for child in element.children:
         is_limit = child.tag in NOISE.schema.children and ":" in child.tag
         if is_limit or (child.tag in NOISE.schema.children and parse_decimal(child.text) not in (0.0, None)):
-            reason = 'is not used: the type of the noise is "none"'
+            reason = 'has no effect: the type of the noise is "none"'
             context.add_note("warning", f"<noise><{child.tag}>: {child.text}", reason, child.where)

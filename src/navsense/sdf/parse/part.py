@@ -1,8 +1,8 @@
-"""`<navsense:part>NAME</navsense:part>` in a sensor: the noise of a real part of the catalogue, and what else it gives.
+"""`<navsense:part>NAME</navsense:part>` in a sensor: the values of a part of the catalogue.
 
-It holds for the channels to which the file gives no noise of their own, and for the fields of the sheet that the file
-leaves as they are by default: beams, limits and tracks of a DVL. Attribute `temperature="true"` lets the part's
-temperature coefficients act too, which need the signal "temperature".
+The part supplies the noise of channels without a noise in the file, and the fields of the specification that the file
+leaves at their defaults: beams, limits and tracks of a DVL. Attribute `temperature="true"` enables the temperature
+coefficients of the part, which require the signal "temperature".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PART_TAG = "navsense:part"
 
 
 def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool) -> Sensor:
-    """Return the sheet with the noise of the part that a `<sensor>` names, where it names one."""
+    """Return the specification of a `<sensor>` with the values of its part, if it names one."""
     element = sensor.find(PART_TAG)
     if element is None:
         return spec
@@ -36,7 +36,7 @@ def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool
 
 
 def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
-    """Return the sheet whose neutral noises are those of the part. Raise `SdfError` where there is no such part."""
+    """Return the specification with the values of a part. Raises `SdfError` for an unknown part."""
     kind = type(spec)
     if not isinstance(kind, HasCatalogueParts):
         raise invalid_value(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
@@ -47,7 +47,7 @@ def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
     except MissingDeviationError as error:
         raise _missing_stddev_error(element) from error
     except (UnknownNameError, SensorError) as error:
-        other = "" if isinstance(error, UnknownNameError) else f"is no part for a sensor of type {spec.type}: "
+        other = "" if isinstance(error, UnknownNameError) else f"is not a part of type {spec.type}: "
         raise invalid_value(
             element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy
         ) from error
@@ -57,32 +57,32 @@ def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
     try:
         filled: Sensor = replace(spec, **taken)
     except SensorError as error:
-        allowed = f"does not go with the rest of the sensor: {error.what} {error.allowed}"
+        allowed = f"does not fit the other values of the sensor: {error.what} {error.allowed}"
         raise invalid_value(element, element.text, allowed, parent="sensor", remedy=error.remedy) from error
     return filled
 
 
 def _make_stddev_argument(spec: Any) -> dict[str, float]:
-    """Return the standard deviation (m/s) of a ping from the file of a DVL, as an argument; 0 without bottom track."""
+    """Return the `stddev` argument (m/s) of a DVL's part from the file; 0 without bottom track."""
     if isinstance(spec, Dvl) and (spec.bottom.noise.has_white_noise or spec.bottom_mode is TrackMode.NEVER):
         return {"stddev": spec.bottom.noise.stddev}
     return {}
 
 
 def _missing_stddev_error(element: Element) -> SdfError:
-    """Return the error of a DVL if neither the part nor the file has the standard deviation of a ping."""
+    """Return the error of a DVL if neither the part nor the file has the standard deviation of a single ping."""
     allowed = "requires the standard deviation of a single ping, for which the part has no source"
     remedy = "give <bottom_track><noise><stddev> in <dvl>"
     return invalid_value(element, element.text, allowed, parent="sensor", remedy=remedy)
 
 
 def _get_default(field: Field[Any]) -> Any:
-    """Return what a field of a sheet is by default."""
+    """Return the default of a field of a specification."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _select_part_fields(own: Any, part: Any, *, classic: bool) -> dict[str, Any]:
-    """Return the fields of a part's sheet, or of a track of it, that one's own leaves as they are by default."""
+    """Return the fields of a part's specification, or of one of its tracks, that the file leaves at their defaults."""
     found: dict[str, Any] = {}
     for field in fields(part):
         mine, given = getattr(own, field.name), getattr(part, field.name)
@@ -94,12 +94,12 @@ def _select_part_fields(own: Any, part: Any, *, classic: bool) -> dict[str, Any]
 
 
 def _set_classic(value: Any, *, classic: bool) -> Any:
-    """Return a field of a sheet, a noise classic or not."""
+    """Return the value of a field; a noise with the fidelity of the file."""
     return replace(value, classic=classic) if isinstance(value, Noise) else value
 
 
 def _to_gauge(spec: Depth, value: Any) -> Any:
-    """Return a field of a part's sheet, limits of an absolute pressure as a gauge tells them."""
+    """Return the value of a field; limits of an absolute pressure are converted to gauge pressure."""
     if not isinstance(value, Noise):
         return value
     return replace(value, minimum=value.minimum - spec.surface_pressure, maximum=value.maximum - spec.surface_pressure)

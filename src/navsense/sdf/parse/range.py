@@ -1,19 +1,19 @@
-"""Range sensors: `<ray>` and `<lidar>` whose rays make one beam, `<sonar>`, and navsense's own `<range>`.
+"""Range sensors: `<ray>` and `<lidar>` with one beam, `<sonar>`, and `<range>` of navsense.
 
-    <sensor type="range">                                      navsense's own, such as an acoustic altimeter
+    <sensor type="range">                                      of navsense, such as an acoustic altimeter
       <range>
         <min>0.5</min> <max>100</max> <resolution>0.01</resolution>           m
         <noise type="gaussian"> <stddev>0.05</stddev> </noise>                m
-        <beam width_deg="10" rings="3"> <axis>1 0 0</axis> </beam>            full width; by default along x
-        <sound speed="1500"/>                                                 m/s that it assumes; else the true one
-        <own_hull>false</own_hull>                                            whether it meets the model that carries it
+        <beam width_deg="10" rings="3"> <axis>1 0 0</axis> </beam>            full width; default axis: x
+        <sound speed="1500"/>                                                 assumed speed, m/s; default: the true one
+        <own_hull>false</own_hull>                                            true: rays hit the sensor's own model
       </range>
     </sensor>
 
-`<ray>` and `<lidar>` are SDF's, with `<navsense:sound>` and `<navsense:own_hull>` beside; all of their rays make one
-return. One with angles over more than `WIDEST` is a scanner, which is not simulated, unless it has the plug-in of
-`range_plugin`. `<sonar>` is a cone along -z of the sensor, as Gazebo classic lays it (`SonarSensor`), of the radius
-that it has at its maximum.
+`<ray>` and `<lidar>` are elements of SDF. They accept `<navsense:sound>` and `<navsense:own_hull>` in the sensor. All
+their rays make one return. A sensor whose angles span more than `MAX_BEAM_ANGLE` is a scanner. Scanners are not
+simulated, except with the plug-in of `range_plugin`. `<sonar>` is a cone along -z of the sensor, as in Gazebo Classic
+(`SonarSensor`), with its radius at its maximum range.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RANGE = ElementBinding(Range, extra=("resolution",))
 RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
-"""rad: angles of a `<scan>` that can still be meant for one beam."""
+"""rad, the largest span of a `<scan>` that is simulated as one beam."""
 
 SONAR_AXIS = (0.0, 0.0, -1.0)
 
@@ -56,7 +56,7 @@ FORWARD = (1.0, 0.0, 0.0)
 
 
 def explain_scanner(element: Element) -> str:
-    """Return why a sensor is no range sensor but a scanner; empty where it may be one."""
+    """Return why a sensor is a scanner, which is not simulated; "" for a range sensor."""
     for block in element.find_all("ray", "lidar"):
         for scan in block.find_all("scan"):
             for side in scan.find_all("horizontal", "vertical"):
@@ -67,9 +67,9 @@ def explain_scanner(element: Element) -> str:
 
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Range:
-    """Return the data sheet that a block describes. Raise `SdfError` for what no instrument can have."""
+    """Return the specification of a block. Raises `SdfError`."""
     if block is None:
-        allowed = "must have its block, <ray>, <lidar>, <sonar> or <range>, with a maximum"
+        allowed = "requires a block <ray>, <lidar>, <sonar> or <range> with a maximum"
         raise SdfError("<sensor>", mount.name, where=mount.where, allowed=allowed)
     try:
         return BLOCK_PARSERS[block.tag](context, block, mount)
@@ -78,7 +78,7 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Range:
 
 
 def _parse_count(context: Context, element: Element, tag: str, default: int) -> int:
-    """Return a whole number from 1 on."""
+    """Return a whole number of at least 1."""
     child = element.find(tag)
     found = parse_child_number(context, element, tag, float(default), minimum=1.0)
     if found != int(found) and child is not None:
@@ -87,12 +87,12 @@ def _parse_count(context: Context, element: Element, tag: str, default: int) -> 
 
 
 def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
-    """Return the samples of a plane of a scan and the angles (rad) of its ends."""
+    """Return the number of samples of a plane of a scan, and its angles (rad)."""
     if element is None:
         return (1, 0.0, 0.0)
     context.check(element, SAMPLES)
     if parse_child_number(context, element, "resolution", 1.0, above=0.0) != 1.0:
-        reason = "does not act: every ray is cast, and the nearest return counts"
+        reason = "has no effect: each ray is cast, and the nearest return is used"
         context.add_note("unsupported", f"<{element.tag}><resolution>", reason, element.where)
     count = _parse_count(context, element, "samples", samples)
     return (
@@ -103,7 +103,7 @@ def _parse_scan_axis(context: Context, element: Element | None, samples: int) ->
 
 
 def _parse_sound(context: Context, block: Element) -> Sound | None:
-    """Return what a sonar takes the speed of sound for; None for one of light."""
+    """Return the speed of sound that a sonar assumes; None for a light sensor."""
     element = block.find("sound", "navsense:sound")
     if element is None:
         return None
@@ -116,7 +116,7 @@ def _parse_own_hull(context: Context, block: Element) -> bool:
 
 
 def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
-    """Return the sheet of a `<ray>` or `<lidar>`."""
+    """Return the specification of a `<ray>` or `<lidar>`."""
     context.check(block, RAY)
     scan, limits = block.find("scan"), block.find("range")
     if scan is None or limits is None:
@@ -132,7 +132,7 @@ def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
 
 
 def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
-    """Return the noise of a `<ray>`, whose type stands in an element of its own."""
+    """Return the noise of a `<ray>`, whose type is an element."""
     element = block.find("noise")
     if element is None:
         return NEUTRAL
@@ -153,7 +153,7 @@ def _apply_resolution(context: Context, parent: Element, errors: Noise) -> Noise
 
 
 def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
-    """Return the sheet of a `<sonar>`."""
+    """Return the specification of a `<sonar>`."""
     context.check(block, SONAR)
     form = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
     least, most = (
@@ -201,4 +201,4 @@ BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {
     "sonar": _parse_sonar,
     "range": _parse_range,
 }
-"""Tag of a block -> what reads it."""
+"""Tag of a block -> parser."""

@@ -1,17 +1,17 @@
-"""Gazebo's `libgazebo_ros_range.so` in a `<sensor type="ray">`: what it says, as the sensor's own elements say it.
+"""Gazebo's `libgazebo_ros_range.so` in a `<sensor type="ray">`, converted to elements of the sensor.
 
 | of the plug-in | becomes |
 |---|---|
-| `<robotNamespace>`, `<topicName>` | `<topic>NAMESPACE/TOPIC</topic>`, where the sensor has none |
-| `<frameName>` | `<frame_id>`, where the sensor has none |
-| `<updateRate>` | `<update_rate>`, where that is 0 or more than it: the plug-in leaves samples out |
-| `<gaussianNoise>` | `<noise>` of the one return, beside that of the rays: the root of the sum of their squares |
-| `<radiation>ultrasound</radiation>` | `<navsense:sound/>`; anything else is infrared |
-| `<fov>` | the view of the message, which here is that of the rays |
+| `<robotNamespace>`, `<topicName>` | `<topic>NAMESPACE/TOPIC</topic>`, if the sensor has no topic |
+| `<frameName>` | `<frame_id>`, if the sensor has none |
+| `<updateRate>` | `<update_rate>`, if that is 0 or higher: the plug-in skips samples |
+| `<gaussianNoise>` | `<noise>` of the return, added to the noise of the rays as a root sum of squares |
+| `<radiation>ultrasound</radiation>` | `<navsense:sound/>`; other values are infrared |
+| `<fov>` | not used: the field of view of messages is that of the rays |
 
 Source: gazebo_plugins, `gazebo_ros_range.cpp`: the nearest of the rays, its noise, then the limits. The plug-in writes
--Inf on both sides of the limits; navsense's messages have +Inf where nothing was met. Under classic they have the
-maximum or the minimum, as the description of the UUV Simulator's DVL documents its beams.
+-Inf on both sides of the limits; navsense writes +Inf if no ray hits. Under classic, messages have the maximum or the
+minimum, as the description of the UUV Simulator's DVL documents its beams.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from navsense.sdf.xml_reader import Element
 ULTRASOUND = "ultrasound"
 
 _VIEW_TOLERANCE = 1e-3
-"""rad: a view that differs by less from that of the rays is theirs."""
+"""rad, tolerance between the field of view of the plug-in and that of the rays."""
 
 
 def apply_plugin(context: Context, sensor: Element) -> Element:
-    """Return a sensor with what its range plug-in says in elements of its own; as it is where it has none."""
+    """Return a sensor with the values of its range plug-in as elements; without the plug-in the sensor itself."""
     found = [child for child in sensor.find_all("plugin") if child.get_attribute("filename") == RANGE_PLUGIN_FILE]
     if not found:
         return sensor
     plugin, *others = found
     context.check(plugin, RANGE_PLUGIN_SCHEMA)
     for other in others:
-        reason = f"is one of several; the one on line {plugin.line} counts"
+        reason = f"is one of several; the one on line {plugin.line} is used"
         context.add_note("unsupported", f'<sensor><plugin filename="{RANGE_PLUGIN_FILE}">', reason, other.where)
     children = [child for child in sensor.children if child not in found]
     topic = "/".join(part for tag in ("robotNamespace", "topicName") if (part := _read_text(plugin, tag)))
@@ -56,12 +56,12 @@ def _read_text(plugin: Element, tag: str) -> str:
 
 
 def _make_element(tag: str, element: Element, text: str = "", *children: Element) -> Element:
-    """Return a new element that stands where one of the file stands."""
+    """Return a new element at the place of an element of the file."""
     return Element(tag, {}, element.line, element.path, text, list(children))
 
 
 def _apply_rate(context: Context, sensor: Element, plugin: Element, children: list[Element]) -> list[Element]:
-    """Return the sensor's children with the rate (Hz) at which the plug-in publishes."""
+    """Return the children of the sensor with the rate (Hz) at which the plug-in publishes."""
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
     own = parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0)
     if rate == 0.0 or 0.0 < own <= rate:
@@ -71,7 +71,7 @@ def _apply_rate(context: Context, sensor: Element, plugin: Element, children: li
 
 
 def _apply_to_block(context: Context, block: Element, plugin: Element) -> Element:
-    """Return the block of a ray sensor with the plug-in's noise and means; another element as it is."""
+    """Return the block of a ray sensor with the noise and mean of the plug-in; other elements are unchanged."""
     if block.tag not in ("ray", "lidar"):
         return block
     stddev = parse_child_number(context, plugin, "gaussianNoise", 0.0, minimum=0.0)
@@ -96,7 +96,7 @@ def has_range_plugin(sensor: Element) -> bool:
 
 
 def check_field_of_view(context: Context, sensor: Element, width: float) -> None:
-    """Note a view (rad) of the plug-in that is not that of the rays, which `width` is."""
+    """Add a note if the field of view (rad) of the plug-in differs from `width`, that of the rays."""
     for plugin in sensor.find_all("plugin"):
         child = plugin.find("fov") if plugin.get_attribute("filename") == RANGE_PLUGIN_FILE else None
         if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:

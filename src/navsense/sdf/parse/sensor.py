@@ -1,4 +1,4 @@
-"""`<sensor>`: mounting, rate, topic, frame and clock, whatever its type; the block of its type goes to its own file."""
+"""`<sensor>`: mounting, rate, topic, frame and clock. Each sensor type has its own parser for its block."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
 BlockParser = Callable[[Context, Element | None, Mount], Sensor]
-"""What makes a data sheet of the block of a sensor's type: (context, block or None, mount)."""
+"""Returns the specification from the block of a sensor type: (context, block or None, mount)."""
 
 
 class SupportsSdf(Sensor, Protocol):
-    """A sensor of a user's own: it brings its `fill` with it."""
+    """A sensor of a user, with its own parser."""
 
     @staticmethod
     def parse(context: Context, block: Element | None, mount: Mount) -> Sensor:
-        """Return the data sheet that the block of this sensor's type describes."""
+        """Return the specification of the block of this sensor type."""
         ...
 
 
 SENSOR_PARSERS: Mapping[str, BlockParser] = {
     kind.type: import_module(f"navsense.sdf.parse.{kind.type}").parse for kind in SENSORS
 }
-"""Sensor type -> `fill` of the file named after it."""
+"""Sensor type -> parser."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     SUBSEA_PRESSURE_FILE: PluginParser(
@@ -79,19 +79,19 @@ PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     ),
     UUV_DVL_FILE: PluginParser(UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.parse),
 }
-"""File of a plug-in of a model that is a sensor -> what reads it."""
+"""File of a plug-in that is a sensor -> parser."""
 
 SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {kind: make_sensor_schema(kind) for kind in SENSOR_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
-"""A sensor of navsense's, and a camera of Gazebo's that had the same name before it had this one."""
+"""Types that are both a sensor of navsense and an older camera of Gazebo."""
 
 _FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 
 
 @dataclass
 class SensorParser:
-    """Reader of the sensors of one world: what they share, the topics that are taken, and that of the current."""
+    """Parses the sensors of one world, and checks that their topics differ."""
 
     context: Context
     world: str
@@ -105,7 +105,7 @@ class SensorParser:
     current_topic: str = ""
 
     def parse_sensors(self, parsed: ParsedModel) -> Iterator[MountedSensor]:
-        """Yield the sensors of a model that are simulated; list the others."""
+        """Yield the simulated sensors of a model; the others are listed as notes."""
         found: list[MountedSensor] = []
         for scope, link in parsed.list_links():
             seen: dict[str, Element] = {}
@@ -125,7 +125,7 @@ class SensorParser:
     def _parse_plugin(
         self, parsed: ParsedModel, scope: Scope, element: Element, reader: PluginParser, others: Sequence[MountedSensor]
     ) -> MountedSensor | None:
-        """Return the sensor that a plug-in of a model is; None for one that is none."""
+        """Return the sensor of a plug-in of a model; None if the plug-in is not a sensor."""
         plugged = parse_placement(self.context, element, reader.schema)
         link = f"{scope.frame.name}::{plugged.link}"
         links = {one.name: one for _, one in parsed.list_links()}
@@ -156,7 +156,7 @@ class SensorParser:
         )
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
-        """Return a topic that nothing else has. Raise `SdfError` where something has."""
+        """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
         if topic in self.taken_topics:
             raise invalid_value(
                 element, topic, f"is taken by {self.taken_topics[topic]}", remedy=f"give another <{tag}>"
@@ -167,7 +167,7 @@ class SensorParser:
     def _parse_dsros_dvl(
         self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
     ) -> list[MountedSensor]:
-        """Return the sensors that a plug-in describes; none where it holds what cannot be, which is then a problem."""
+        """Return the sensors of a plug-in; an invalid plug-in gives none and a problem."""
         self.context.check(element, DSROS_DVL_SENSOR)
         plugin = dsros_dvl.find_plugin(self.context, element)
         pose = find_pose_in_link(self.context, parsed, scope, link, element)
@@ -199,7 +199,7 @@ class SensorParser:
     def _make_mount(
         self, parsed: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
     ) -> Mount:
-        """Return what a sensor's sheet may depend on besides its own element; `pose` is the sensor's in its link."""
+        """Return the place of a sensor; `pose` is its pose in its link."""
         in_model = parsed.poses.find_pose(link)
         rotation_wl = multiply(parsed.model.pose.rotation, in_model.rotation)
         return Mount(
@@ -218,7 +218,7 @@ class SensorParser:
     def _parse_element(
         self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element
     ) -> list[MountedSensor]:
-        """Return the sensors that an element describes: none where it is listed only, several where it is several."""
+        """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
         name, kind = join_names(element, link.name, parse_name(element)), self._parse_type(element)
         if kind == DSROS_DVL_TYPE and kind not in self.parsers:
             return self._parse_dsros_dvl(parsed, scope, link, element, name)
@@ -228,7 +228,7 @@ class SensorParser:
     def _parse_sensor(
         self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, kind: str
     ) -> MountedSensor | None:
-        """Return a sensor of a type that is simulated; list another one."""
+        """Return a sensor of a simulated type; other types give None and a note."""
         if kind not in self.parsers:
             self.context.add_note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
             self.context.note_plugins(element)
@@ -264,7 +264,7 @@ class SensorParser:
         )
 
     def _apply_range_plugin(self, element: Element, name: str) -> Element | None:
-        """Return a range sensor as its plug-in, if any, has it; list a scanner, which is none, and return None."""
+        """Return a range sensor with the values of its plug-in; a scanner gives None and a note."""
         found = range_plugin.apply_plugin(self.context, element)
         reason = explain_scanner(element) if found is element else ""
         if not reason:
@@ -276,22 +276,22 @@ class SensorParser:
         return None
 
     def _find_block(self, element: Element, kind: str) -> Element | None:
-        """Return the block of a sensor's type, which may stand there under another name."""
+        """Return the block of a sensor's type, which may have another name."""
         found = [child for tag in (kind, *list_aliases(kind)) if (child := element.find(tag)) is not None]
         for other in found[1:]:
             self.context.add_problem(
-                invalid_value(other, "given beside it", f"is another name of <{kind}>; keep one of them")
+                invalid_value(other, "given beside it", f"is another name of <{kind}>; remove one of them")
             )
         if not found and element.get_attribute("type") == "custom" and kind in GAZEBO_BLOCKS.values():
             blocks = ", ".join(f"<{tag}>" for tag, new in GAZEBO_BLOCKS.items() if new == kind)
             remedy = f'write <sensor type="{kind}"> for what is navsense\'s own'
             self.context.add_problem(
-                invalid_value(element, "no block", f"must have {blocks}, as Gazebo wants it", remedy=remedy)
+                invalid_value(element, "no block", f"requires {blocks}, as in Gazebo", remedy=remedy)
             )
         return found[0] if found else None
 
     def _parse_type(self, element: Element) -> str:
-        """Return the sensor's type; for a custom one the type that Gazebo's attribute gives, where it is known."""
+        """Return the type of a sensor; for a custom sensor that of Gazebo's attribute, if it is known."""
         kind = element.get_attribute("type")
         if kind == "custom":
             own = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
@@ -302,12 +302,12 @@ class SensorParser:
             kind = _DEPTH_CAMERA_TYPE
         if kind is not None and (kind in self.parsers or kind in UNSIMULATED_TYPES or kind == DSROS_DVL_TYPE):
             return kind
-        allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type that SDF has"
+        allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
         raise invalid_value(element, kind or "missing", allowed, attribute="type", remedy=remedy)
 
     def _parse_rate(self, element: Element, default: float = 0.0, tag: str = "update_rate") -> float:
-        """Return the rate (Hz), which where the file has 0 is that of the physics."""
+        """Return the rate (Hz); 0 in the file means the rate of the physics."""
         child = element.find(tag)
         rate = parse_child_number(self.context, element, tag, default, minimum=0.0)
         resolved = rate or step_to_rate(self.max_step_size)
@@ -318,7 +318,7 @@ class SensorParser:
         return resolved
 
     def _parse_topic(self, element: Element, link: FrameNode, name: str, kind: str) -> str:
-        """Return the given topic, or where there is none or it is taken the default one."""
+        """Return the given topic; without one, or if it is already used, the default topic."""
         models = tuple(link.name.split("::")[:-1])
         candidates = (
             element.get_attribute("type") or "",
@@ -338,7 +338,7 @@ class SensorParser:
             if child.text and child.text != "__default__":
                 given = normalize_topic(child.text)
                 if given is None:
-                    allowed = "must hold more than @ ~ // and :="
+                    allowed = "must contain more than @ ~ // and :="
                     self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
         if given in self.taken_topics and child is not None:
             reason = f"is taken by {self.taken_topics[given]}; the default {default} is used"
@@ -346,15 +346,15 @@ class SensorParser:
             given = None
         topic = given or default
         if topic is None or topic in self.taken_topics:
-            taken = f"is taken by {self.taken_topics[topic]}" if topic else "is no topic"
-            remedy = "give the sensor a <topic> of its own"
+            taken = f"is taken by {self.taken_topics[topic]}" if topic else "is not a valid topic"
+            remedy = "give the sensor its own <topic>"
             self.context.add_problem(invalid_value(element, topic or name, taken, remedy=remedy))
             return ""
         self.taken_topics[topic] = name
         return topic
 
     def _parse_frame(self, element: Element) -> str:
-        """Return the frame that messages carry, empty where the file gives none."""
+        """Return the frame of messages; "" if the file has none."""
         found = ""
         for tag in _FRAME_TAGS:
             child = element.find(tag)
@@ -368,13 +368,13 @@ class SensorParser:
 
 
 def _find_link(parsed: ParsedModel, scope: Scope, name: str) -> FrameNode | None:
-    """Return a link of the model, by its name in a scope or its full name."""
+    """Return a link of the model by its name in a scope or its full name."""
     links = {link.name: link for _, link in parsed.list_links()}
     return links.get(f"{scope.frame.name}::{name}") or links.get(name)
 
 
 def _find_rotation(parsed: ParsedModel, scope: Scope, name: str) -> Quaternion | None:
-    """Return how a link of the model stands in the world."""
+    """Return the rotation of a link of the model to the world."""
     link = _find_link(parsed, scope, name)
     return (
         None if link is None else normalize(multiply(parsed.model.pose.rotation, parsed.poses.find_pose(link).rotation))
@@ -382,7 +382,7 @@ def _find_rotation(parsed: ParsedModel, scope: Scope, name: str) -> Quaternion |
 
 
 def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
-    """Return the pose of a link of the model in the frame of a sensor, whose own pose in the model is given."""
+    """Return the pose of a link in the frame of a sensor; `pose` is that of the sensor in the model."""
     link = _find_link(parsed, scope, name)
     return None if link is None else sensor.inverse() @ parsed.poses.find_pose(link)
 

@@ -1,13 +1,13 @@
 """`<navsense:water>` of a world: its surface, temperature and salinity by depth, density and speed of sound.
 
-<navsense:water/>                                               level with the world's origin, 10 degC, salinity 35
-<navsense:water surface="12.5" latitude_deg="36.8">             m; of the world's place where not given, else 45
-  <temperature>283.15</temperature> <salinity>35</salinity>     K, PSS-78: the same at every depth; or points:
+<navsense:water/>                                               surface at height 0, 10 degC, salinity 35
+<navsense:water surface="12.5" latitude_deg="36.8">             m; default: latitude of the world, else 45
+  <temperature>283.15</temperature> <salinity>35</salinity>     K, PSS-78, at every depth; or points:
   <point depth="0" temperature="290" salinity="33.5"/> ...
-  <density>1000</density>                                       kg/m^3 everywhere, as in a tank; else EOS-80
-  <sound_speed>mackenzie</sound_speed>                          a formula, or m/s everywhere; else chen-millero
+  <density>1000</density>                                       kg/m^3, constant; default: EOS-80
+  <sound_speed>mackenzie</sound_speed>                          a formula, or m/s; default: chen-millero
 </navsense:water>
-<navsense:water file="cast.csv"/>                               depth,temperature,salinity, beside the SDF file
+<navsense:water file="cast.csv"/>                               depth,temperature,salinity
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 
 PROFILE_FIELDS = {"temperature": "temperatures", "salinity": "salinities"}
-"""Element or attribute of a profile: the field of `Water` that it fills."""
+"""Element or attribute of a profile -> field of `Water`."""
 
 
 def parse_water(context: Context, world: Element, origin: Origin | None) -> Water | None:
-    """Return the water of a world, None where the file says nothing of any."""
+    """Return the water of a world; None without the element."""
     element = world.find("navsense:water")
     if element is None:
         return None
@@ -58,7 +58,7 @@ def parse_water(context: Context, world: Element, origin: Origin | None) -> Wate
 
 
 def _parse_sound_speed(context: Context, element: Element) -> dict[str, Any]:
-    """Return the speed of sound that is given: a formula's name, or a number."""
+    """Return the speed of sound: the name of a formula, or a number."""
     child = element.find("sound_speed")
     if child is None:
         return {}
@@ -68,7 +68,7 @@ def _parse_sound_speed(context: Context, element: Element) -> dict[str, Any]:
 
 
 def _parse_profile(context: Context, element: Element) -> dict[str, Any]:
-    """Return the points of a profile, from a file or one by one. Raise FieldError for a file that holds none."""
+    """Return the points of a profile, from a file or from elements. Raises `FieldError` for a file without points."""
     points, file = list(element.find_all("point")), element.get_attribute("file")
     if file is None and "file" in element.attributes:
         raise invalid_value(element, "empty", "must name a file of depth,temperature,salinity", attribute="file")
@@ -76,9 +76,9 @@ def _parse_profile(context: Context, element: Element) -> dict[str, Any]:
         return {}
     constant = next((child for tag in PROFILE_FIELDS if (child := element.find(tag)) is not None), None)
     if points and file is not None:
-        raise invalid_value(points[0], "beside a file", "must be absent where file=... is given", parent=element.tag)
+        raise invalid_value(points[0], "beside a file", "must not be combined with file=...", parent=element.tag)
     if constant is not None:
-        allowed = "must be absent where a profile is given"
+        allowed = "must not be combined with a profile"
         raise invalid_value(constant, constant.text, allowed, parent=element.tag)
     if file is not None:
         rows = Water.read_profile(Path(element.path).parent / file)

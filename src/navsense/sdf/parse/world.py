@@ -11,14 +11,14 @@ from navsense.sdf.xml_reader import Element
 from navsense.simulation.fidelity import FIDELITIES
 
 MIN_STEP, MAX_STEP = 1.0 / MAX_RATE, 1.0 / MIN_RATE
-"""Seconds: the periods of the fastest and the slowest sensor."""
+"""Seconds: the shortest and the longest period of a sensor."""
 
 DEFAULT_STEP = 0.001
 """Seconds: the default of SDF's `<max_step_size>` (SDF 1.12, `physics.sdf`)."""
 
 
 def parse_max_step_size(context: Context, world: Element) -> float:
-    """Return the step (s) of the world's physics: of the one marked default, else of the first."""
+    """Return the step (s) of the world's physics: that of the default profile, else of the first."""
     physics = list(world.find_all("physics"))
     chosen: Element | None = None
     for element in physics:
@@ -31,7 +31,7 @@ def parse_max_step_size(context: Context, world: Element) -> float:
     chosen = chosen or physics[0]
     for element in physics:
         if element is not chosen:
-            reason = f"is one of several; the one on line {chosen.line} counts"
+            reason = f"is one of several; the one on line {chosen.line} is used"
             context.add_note("unsupported", "<world><physics>", reason, element.where)
     step = parse_child_number(context, chosen, "max_step_size", DEFAULT_STEP, above=0.0)
     if not MIN_STEP <= step <= MAX_STEP:
@@ -44,6 +44,6 @@ def parse_max_step_size(context: Context, world: Element) -> float:
 
 
 def parse_classic(context: Context, element: Element, *, default: bool) -> bool:
-    """Return whether the rules of Gazebo's noise hold in a world or sensor; the caller's own wish comes first."""
+    """Return True if a world or sensor has classic fidelity. The fidelity of the caller has priority."""
     text = parse_child_choice(context, element, "navsense:fidelity", FIDELITIES[default], FIDELITIES)
     return (context.fidelity or text) == "classic"

@@ -1,1 +1,1 @@
-"""Sensors that other programs' plug-ins are, one file a plug-in."""
+"""Sensors in plug-ins of other programs, a file for each plug-in."""

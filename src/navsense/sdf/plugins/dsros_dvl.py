@@ -1,35 +1,36 @@
-"""Woods Hole's DVL, `<sensor type="dsros_dvl">`, as its plug-in describes it.
+"""Woods Hole's DVL plug-in, in a `<sensor type="dsros_dvl">`.
 
-    <plugin filename="libdsros_ros_dvl.so" name="dvl_sensor_controller">     the sensor works with no other
-      <robotNamespace>dvl</robotNamespace>                                   the model's name where not given
-      <topicName>dvl</topicName> <rangesTopicName>ranges</rangesTopicName>   below it, unless they begin with a slash
-      <frameName>dvl_link</frameName>                 link in whose axes the velocity is told
-      <pointcloudFrame>robot_link</pointcloudFrame>   link in which the point cloud is
-      <updateRateHZ>7</updateRateHZ>                  Hz; the smaller of it (1 where not given) and <update_rate> counts
-      <gaussianNoiseBeamVel>0.005</gaussianNoiseBeamVel>           m/s along a beam; 0 where not given
-      <gaussianNoiseBeamWtrVel>0.01</gaussianNoiseBeamWtrVel>      m/s, through water; twice the one over the bottom
-      <gaussianNoiseBeamRange>0.1</gaussianNoiseBeamRange>         m; 0 where not given
+    <plugin filename="libdsros_ros_dvl.so" name="dvl_sensor_controller">     the only plug-in of such a sensor
+      <robotNamespace>dvl</robotNamespace>                                   default: the model's name
+      <topicName>dvl</topicName> <rangesTopicName>ranges</rangesTopicName>   in the namespace, unless with a slash
+      <frameName>dvl_link</frameName>                 link whose axes are those of the velocity
+      <pointcloudFrame>robot_link</pointcloudFrame>   link of the point cloud
+      <updateRateHZ>7</updateRateHZ>                  Hz; default 1; the smaller of it and <update_rate> applies
+      <gaussianNoiseBeamVel>0.005</gaussianNoiseBeamVel>           m/s along a beam; default 0
+      <gaussianNoiseBeamWtrVel>0.01</gaussianNoiseBeamWtrVel>      m/s, through water; default: twice the above
+      <gaussianNoiseBeamRange>0.1</gaussianNoiseBeamRange>         m; default 0
       <minRange>0.7</minRange> <maxRange>90</maxRange> <maxRangeDiff>10</maxRangeDiff>     m along a beam
-      <beamAngleDeg>30</beamAngleDeg> <beamWidthDeg>4</beamWidthDeg>         off the axis; full width
+      <beamAngleDeg>30</beamAngleDeg> <beamWidthDeg>4</beamWidthDeg>         from the axis; full width
       <beamAzimuthDeg1>-135</beamAzimuthDeg1> ... 4 <pos_z_down>true</pos_z_down>          see `make_dsros_beams`
-      <enableWaterTrack>1</enableWaterTrack>          water is tracked where the bottom is not
+      <enableWaterTrack>1</enableWaterTrack>          water track if there is no bottom track
       <ocean_current_topic>hydrodynamics/current_velocity</ocean_current_topic>
-      <waterTrackBins>10</waterTrackBins>             cells of a profile of the current, 1 where not given
+      <waterTrackBins>10</waterTrackBins>             cells of the current profile, default 1
       <currentProfileCoordMode>0</currentProfileCoordMode>     its axes: 0 beam, 1 instrument, 2 ship, 3 earth
       <navsense:layer near="1" far="24" minimum_size="8" samples="5" share="0.8"/>         m along the instrument's axis
-      <navsense:cloud_points>2</navsense:cloud_points>                       of one beam in the point cloud
+      <navsense:cloud_points>2</navsense:cloud_points>                       per beam in the point cloud
     </plugin>
 
-A beam is seven rays weighted by its pattern, under classic the one ray that the plug-in casts. Where no layer is given
-it is what the plug-in's profile spans, from `minRange` to `maxRange` along the beams; under classic all of the way to
-the bottom. The plug-in demands `maxRangeDiff` and does nothing with it. Its currents come by a topic: here the world's
-current acts, and a warning tells of a topic that nothing in the world publishes.
+A beam is seven rays weighted by its pattern; under classic it is one ray, as in the plug-in. The default layer is the
+span of the plug-in's profile, from `minRange` to `maxRange` along the beams; under classic it may reach to the bottom.
+The plug-in requires `maxRangeDiff` and ignores it. The plug-in receives currents from a topic. Here the world's current
+acts; a topic that the world does not publish gives a warning.
 
-Where the water is tracked, an element of the profile makes a profiler of it too, a sensor of its own with `_current`
-behind name and topic: `waterTrackBins` cells of equal length between `minRange` and `maxRange` along the beams, one
-ping at a time, velocities of the water against the instrument with the noise of the water's track, out of all four
-beams. Its cells hear evenly over their length and end where side lobes meet the bottom; under classic each is one
-point, they end at the bottom, and nothing is published in the axes of ship and earth, which the plug-in leaves out.
+With water track and an element of the current profile, the plug-in is also a profiler: a sensor of its own, with
+`_current` after its name and topic. It has `waterTrackBins` cells of equal length between `minRange` and `maxRange`
+along the beams, one ping per ensemble, and the noise of the water track. Velocities are those of the water relative to
+the instrument, from all four beams. Cells have uniform weight over their length and end where side lobes reach the
+bottom. Under classic each cell is one point, cells end at the bottom, and nothing is published in ship and earth axes,
+which the plug-in does not support.
 Source: ds_sim, `dsros_ros_dvl_plugin`, `dsros_dvl`, in the version with water track of the Naval Postgraduate School.
 """
 
@@ -73,20 +74,20 @@ from navsense.sensors.dvl import Dvl, TrackMode
 AZIMUTH_TAGS = tuple(f"beamAzimuthDeg{i}" for i in (1, 2, 3, 4))
 
 REQUIRED_TAGS = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRangeDiff", "beamAngleDeg", "beamWidthDeg")
-"""Elements that the plug-in does not start without, beside the azimuths and the direction."""
+"""Elements without which the plug-in does not start, in addition to the azimuths and the direction."""
 
 LAYER_TAG, CLOUD_TAG = "navsense:layer", "navsense:cloud_points"
 
 BINS_TAG, AXES_TAG = "waterTrackBins", "currentProfileCoordMode"
-"""Elements of a profile of the current."""
+"""Elements of the current profile."""
 
 PROFILER_SUFFIX = "_current"
-"""What stands behind name and topic of the profiler."""
+"""Suffix of the name and topic of the profiler."""
 
 DEFAULT_CURRENT_TOPIC = "hydrodynamics/current_velocity"
 
 DEFAULT_RATE = 1.0
-"""Hz, where the plug-in gives none."""
+"""Hz, the default of the plug-in."""
 
 ERROR_TAGS: Mapping[str, str] = {
     "angle of the beams (rad)": "beamAngleDeg",
@@ -103,11 +104,11 @@ ERROR_TAGS: Mapping[str, str] = {
     "points of a beam in the point cloud": CLOUD_TAG,
     "number of cells": BINS_TAG,
 }
-"""What a sheet refuses: the element that says it."""
+"""First words of an error of the specification -> element."""
 
 
 class DsrosDvl(NamedTuple):
-    """A sensor as its plug-in has it: data sheet, topic, and frame of its messages; the profiler that it is too."""
+    """A sensor of the plug-in: specification, topic, frame of its messages, and its profiler."""
 
     spec: Dvl
     topic: str
@@ -116,18 +117,21 @@ class DsrosDvl(NamedTuple):
 
 
 def find_plugin(context: Context, sensor: Element) -> Element:
-    """Return the plug-in of a sensor, checked. Raise `SdfError` where it has none, or another one alone."""
+    """Return the plug-in of a sensor after a check.
+
+    Raises `SdfError` for a sensor without it, and with another one only.
+    """
     found = list(sensor.find_all("plugin"))
     own = [child for child in found if child.get_attribute("filename") == DSROS_DVL_FILE]
     if not own:
-        allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl works with no other plug-in"
+        allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl supports no other plug-in"
         if not found:
             raise SdfError("<sensor><plugin>", "missing", where=sensor.where, allowed=allowed)
         name = found[0].get_attribute("filename") or "missing"
         raise invalid_value(found[0], name, allowed, parent="sensor", attribute="filename")
     plugin, *others = own
     for other in others:
-        reason = f"is one of several; the one on line {plugin.line} counts"
+        reason = f"is one of several; the one on line {plugin.line} is used"
         context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, other.where)
     context.check(plugin, DSROS_DVL_PLUGIN)
     _check_required(context, plugin)
@@ -135,10 +139,10 @@ def find_plugin(context: Context, sensor: Element) -> Element:
 
 
 def _check_required(context: Context, plugin: Element) -> None:
-    """Raise `SdfError` for an element that is missing; each further one is a problem of its own."""
+    """Raise `SdfError` for a missing element; each further missing element is a problem."""
     lost = [tag for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down") if plugin.find(tag) is None]
     missing = [
-        SdfError(f"<plugin><{tag}>", "missing", where=plugin.where, allowed="must be given: the plug-in needs it")
+        SdfError(f"<plugin><{tag}>", "missing", where=plugin.where, allowed="must be given: the plug-in requires it")
         for tag in lost
     ]
     for problem in missing[1:]:
@@ -148,9 +152,9 @@ def _check_required(context: Context, plugin: Element) -> None:
 
 
 def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, current_topic: str) -> DsrosDvl | None:
-    """Return what a plug-in describes; None where it holds what cannot be, which is then a problem.
+    """Return the sensor of a plug-in. An invalid plug-in gives None and a problem.
 
-    `current` is the topic of the world's current, empty where it has none. Raises `SdfError`.
+    `current` is the topic of the world's current, "" without one. Raises `SdfError`.
     """
     before = context.problem_count
     topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
@@ -170,7 +174,7 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
         profile = _parse_profiler(context, plugin, sheet, tracks_water=tracks_water)
     except SensorError as error:
         if context.problem_count > before:
-            return None  # numbers that could not be read were told already
+            return None  # invalid numbers are already reported
         raise error_at(plugin.find(ERROR_TAGS.get(error.what, "")) or plugin, error) from error
     if context.problem_count > before:
         return None
@@ -182,17 +186,17 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
 
 
 def _read_text(element: Element, tag: str, default: str = "") -> str:
-    """Return the text of a child, the default where there is none."""
+    """Return the text of a child, or the default."""
     child = element.find(tag)
     return child.text if child is not None and child.text else default
 
 
 def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, default: str) -> str:
-    """Return a whole topic: one that begins with a slash, or one in the plug-in's namespace."""
+    """Return an absolute topic: one with a leading slash, or one in the namespace of the plug-in."""
     name, space = _read_text(plugin, tag, default), _read_text(plugin, "robotNamespace").strip("/")
     if not space and not name.startswith("/"):
         space = mount.name.partition("::")[0]
-        reason = f"is not given: topics are in /{space}, that of the model"
+        reason = f"is absent: topics are in /{space}, the namespace of the model"
         context.add_note("warning", "<plugin><robotNamespace>", reason, plugin.where)
     topic = normalize_topic(name if name.startswith("/") else f"{space}/{name}")
     if topic is None:
@@ -201,31 +205,31 @@ def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, defa
 
 
 def _parse_frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, Quaternion]:
-    """Return the frame of the velocity, and the rotation that takes the sensor's axes to its."""
+    """Return the frame of the velocity, and the rotation from the sensor's axes to it."""
     child = plugin.find("frameName") or plugin
     name = values.parse_text(child, parent=plugin.tag)
     pose = mount.find_pose(name)
     if pose is None:
-        reason = "names no link of the model: velocities are told in the sensor's own axes"
+        reason = "is not a link of the model: velocities are in the axes of the sensor"
         context.add_note("warning", f"<plugin><frameName>: {name}", reason, child.where)
         return name, (1.0, 0.0, 0.0, 0.0)
     return name, conjugate(pose.rotation)
 
 
 def _parse_cloud(context: Context, plugin: Element, mount: Mount, reference: Quaternion) -> tuple[str, Pose]:
-    """Return the frame of the point cloud, and the pose in it of the sensor, turned to the axes of the velocity."""
+    """Return the frame of the point cloud, and the pose in it of the sensor with the axes of the velocity."""
     child = plugin.find("pointcloudFrame") or plugin
     name = values.parse_text(child, parent=plugin.tag)
     link = mount.find_pose(name)
     if link is None:
-        reason = "names no link of the model: the point cloud is in the axes of the velocity"
+        reason = "is not a link of the model: the point cloud is in the axes of the velocity"
         context.add_note("warning", f"<plugin><pointcloudFrame>: {name}", reason, child.where)
         return name, Pose()
     return name, link.inverse() @ Pose(rotation=conjugate(reference))
 
 
 def _parse_cloud_points(context: Context, plugin: Element) -> int:
-    """Return how many points of each beam are in the point cloud."""
+    """Return the number of points per beam in the point cloud."""
     child, found = (
         plugin.find(CLOUD_TAG),
         parse_child_number(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points),
@@ -236,14 +240,14 @@ def _parse_cloud_points(context: Context, plugin: Element) -> int:
 
 
 def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
-    """Return limits (m) and noises of a sheet by its fields."""
+    """Return limits (m) and noises by field."""
     bottom = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
     through = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom.stddev, mount)
     echo = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
     parse_child_number(context, plugin, "maxRangeDiff", 0.0)
     child = plugin.find("maxRangeDiff")
     if child is not None:
-        reason = "does nothing in the plug-in, which demands it"
+        reason = "is required by the plug-in, but has no effect"
         context.add_note("unsupported", "<plugin><maxRangeDiff>", reason, child.where)
     return {
         "minimum_range": parse_child_number(context, plugin, "minRange", 0.0, minimum=0.0),
@@ -255,14 +259,14 @@ def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, 
 
 
 def _parse_noise(context: Context, plugin: Element, tag: str, default: float, mount: Mount) -> Noise:
-    """Return the noise of which a child gives the deviation. Raise `SdfError` for one that is none."""
+    """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value."""
     stddev = parse_child_number(context, plugin, tag, default, minimum=0.0)
     with map_spec_errors(plugin.find(tag) or plugin):
         return Noise(stddev=stddev, classic=mount.classic)
 
 
 def _parse_beams(context: Context, plugin: Element) -> Beams:
-    """Return the beams. Raise `SensorError` for such as no velocity can be solved from."""
+    """Return the beams. Raises `SensorError` if no velocity can be solved from them."""
     angle, width = (
         math.radians(parse_child_number(context, plugin, tag, 30.0)) for tag in ("beamAngleDeg", "beamWidthDeg")
     )
@@ -272,7 +276,7 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 
 
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
-    """Return the layer of water that is tracked, of the plug-in's own span where none is given. Raise `SensorError`."""
+    """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
     element = plugin.find(LAYER_TAG)
     least = min(get_forward_cosines(beams).tolist())
     near, far = limits["minimum_range"] * least, limits["maximum_range"] * least
@@ -287,7 +291,7 @@ def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mappin
 
 
 def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_water: bool) -> Adcp | None:
-    """Return the profiler that the plug-in describes too, None where it has none. Raise `SensorError`."""
+    """Return the profiler of the plug-in; None without one. Raises `SensorError`."""
     bins, mode = parse_child_number(context, plugin, BINS_TAG, 1.0), parse_child_number(context, plugin, AXES_TAG, 0.0)
     given = [child for tag in (BINS_TAG, AXES_TAG) if (child := plugin.find(tag)) is not None]
     if mode not in range(len(CoordinateSystem)):
@@ -295,7 +299,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
     axes = list(CoordinateSystem)[int(mode)]
     for child in given:
         if not tracks_water:
-            reason = "does not act: <enableWaterTrack> is not set"
+            reason = "has no effect: <enableWaterTrack> is not set"
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not given or not tracks_water:
         return None
@@ -321,46 +325,46 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
 def _warn_about_current(
     context: Context, sensor: Element, plugin: Element, current: str, *, tracks_water: bool
 ) -> None:
-    """Warn of a current that is asked for by another topic than that of the world's, or that the world has not."""
+    """Add a warning if the topic of the current differs from that of the world, or the world has no current."""
     child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
     name = _read_text(plugin, "ocean_current_topic") or _read_text(sensor, "ocean_current_topic", DEFAULT_CURRENT_TOPIC)
     what, where = f"<plugin><ocean_current_topic>: {name}", (child or plugin).where
     if not tracks_water:
         if child is not None:
-            context.add_note("warning", what, "does not act: <enableWaterTrack> is not set", where)
+            context.add_note("warning", what, "has no effect: <enableWaterTrack> is not set", where)
     elif not current:
-        reason = "nothing in the world publishes it: the water is taken to stand still"
+        reason = "nothing in the world publishes it: the water is still"
         context.add_note("warning", what, reason, where)
     elif current.strip("/") != name.strip("/"):
-        context.add_note("warning", what, f"nothing publishes it: the world's current, on {current}, acts", where)
+        context.add_note("warning", what, f"nothing publishes it: the world's current, on {current}, is used", where)
 
 
 def _warn_about_direction(context: Context, plugin: Element, mount: Mount, beams: Beams) -> None:
-    """Warn of beams that look up as the file poses them: they would meet no bottom."""
+    """Add a warning if the beams point upwards in the initial pose, where they cannot hit the bottom."""
     x, y, z = (math.fsum(column) for column in zip(*beams.axes.tolist(), strict=True))
     child = plugin.find("pos_z_down")
     if child is not None and rotate(mount.rotation_ws, (x, y, z))[2] > 0.0:
-        reason = "the beams look up, as the sensor is posed: they meet no bottom"
+        reason = "the beams point upwards in this pose and cannot hit the bottom"
         context.add_note("warning", f"<plugin><pos_z_down>: {child.text}", reason, child.where)
 
 
 def _note_classic(context: Context, plugin: Element) -> None:
-    """List what the plug-in's own rules leave no room for."""
+    """Add notes about elements without effect under classic."""
     width, layer = plugin.find("beamWidthDeg"), plugin.find(LAYER_TAG)
     if width is not None:
         context.add_note("unsupported", "<plugin><beamWidthDeg>", "under classic a beam is one ray", width.where)
     if layer is not None and layer.get_attribute("share") is not None:
-        reason = "under classic the layer may reach all of the way to the bottom"
+        reason = "under classic the layer may reach to the bottom"
         context.add_note("unsupported", f"<{LAYER_TAG} share>", reason, layer.where)
 
 
 def choose_rate(context: Context, sensor: Element, plugin: Element, sensor_rate: float, rate: float) -> float:
-    """Return the rate (Hz) in effect: the smaller of the sensor's own and the plug-in's; tell where they differ."""
+    """Return the rate (Hz): the smaller of the sensor's and the plug-in's, with a note if they differ."""
     child = plugin.find("updateRateHZ")
     if child is None:
         reason = f"is not given: the plug-in's {DEFAULT_RATE:g} Hz"
         context.add_note("warning", "<plugin><updateRateHZ>", reason, plugin.where)
     elif sensor.find("update_rate") is not None and rate != sensor_rate:
-        reason = f"and {sensor_rate:g} Hz of <update_rate>: the smaller one counts"
+        reason = f"and {sensor_rate:g} Hz of <update_rate>: the smaller one is used"
         context.add_note("warning", f"<plugin><updateRateHZ>: {child.text}", reason, child.where)
     return min(sensor_rate, rate)

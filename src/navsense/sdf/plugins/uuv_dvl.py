@@ -1,23 +1,25 @@
 """The UUV Simulator's DVL, a `<plugin filename="libuuv_gazebo_ros_dvl_plugin.so">` of a model.
 
-    <robot_namespace>dvl</robot_namespace> <sensor_topic>dvl</sensor_topic>     its topic is both, joined by a slash
-    <link_name>robot_link</link_name>                       link whose velocity is told, in its own axes
-    <update_rate>7</update_rate>                            Hz; 30 where not given
-    <noise_amplitude>0.005</noise_amplitude>                m/s, deviation of the noise; 0 where not given
-    <noise_sigma>0.005</noise_sigma>                        m/s, deviation that the covariance states; 0 where not given
-    <enable_local_ned_frame>false</enable_local_ned_frame>  true, as where not given: axes turned by half a turn about x
+    <robot_namespace>dvl</robot_namespace> <sensor_topic>dvl</sensor_topic>     topic: both, joined by a slash
+    <link_name>robot_link</link_name>                       link whose velocity is measured, in its own axes
+    <update_rate>7</update_rate>                            Hz; default 30
+    <noise_amplitude>0.005</noise_amplitude>                m/s, stddev of the noise; default 0
+    <noise_sigma>0.005</noise_sigma>                        m/s, stddev in the covariance; default 0
+    <enable_local_ned_frame>false</enable_local_ned_frame>  true, the default: axes rotated by pi about x
     <is_on>true</is_on>
     <beam_link_name_0>dvl/dvl_sonar0_link</beam_link_name_0> ... 3      links with a range sensor each
     <beam_topic_0>dvl_sonar0</beam_topic_0> ... 3                       topics of these sensors, in the namespace
 
-The range sensors remain sensors of their own. What they are is what the DVL's beams are: rays, place, limits, noise of
-the range, whether told by sound; the DVL draws noise of its own. Under classic velocity and altitude are the plug-in's
-as it is documented: the link's own velocity with `noise_amplitude` on each axis, the mean of the four ranges. Else both
-come of the beams: velocities along them have a deviation of `noise_amplitude`, the covariance is of `noise_sigma` each,
-the real one where that is 0, and what moves is the place of the transducers. The plug-in's code has the product of the
-two numbers for its noise, which its document does not say: that is not done here. A frame turned to NED is called after
-the link, with `_ned` behind it. One that is not on at the start is a sensor that emits nothing until a live run
-switches it on (`sim.sensor(name).switch(on=True)`). `<navsense:fidelity>` may stand in it, as in a sensor.
+The range sensors remain sensors. The beams of the DVL have their rays, pose, limits, range noise and sound; the DVL
+draws its own noise. Under classic, velocity and altitude are those that the plug-in documents: the velocity of the link
+with `noise_amplitude` on each axis, and the mean of the four ranges. Otherwise both are solved from the beams.
+Velocities along them have a standard deviation of `noise_amplitude`. The covariance has `noise_sigma` per beam, or the
+true deviation if that is 0, and the measured point is that of the transducers.
+
+The plug-in's code multiplies the two numbers for its noise, which its document does not mention. navsense follows the
+document. A frame rotated to NED has the name of the link with the suffix `_ned`. A sensor with `<is_on>` false emits
+nothing until a live run switches it on (`sim.sensor(name).switch(on=True)`). `<navsense:fidelity>` is allowed, as in a
+sensor.
 Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
 """
 
@@ -44,10 +46,10 @@ from navsense.sensors.range import Range, Sound
 from navsense.world import MountedSensor
 
 BEAM_COUNT = 4
-"""Beams."""
+"""Number of beams."""
 
 NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
-"""Half a turn about x: forward, left, up to forward, right, down."""
+"""Rotation by pi about x: forward, left, up to forward, right, down."""
 
 NED_SUFFIX = "_ned"
 
@@ -55,14 +57,14 @@ REQUIRED_TAGS = ("robot_namespace", "sensor_topic")
 
 
 def parse(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> PluginSensor | None:
-    """Return what a plug-in describes, given the other sensors of its model; None where problems were found.
+    """Return the sensor of a plug-in; `sensors` are the others of its model. Problems give None.
 
-    Raises `SdfError` for what no instrument can have.
+    Raises `SdfError`.
     """
     _check_required(element)
     is_on = parse_child_flag(context, element, "is_on", default=True)
     if not is_on:
-        child, reason = element.find("is_on") or element, "tells nothing until a live run switches it on"
+        child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
         context.add_note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
     before = context.problem_count
     sonars = [_find_sonar(context, element, mount, others, i) for i in range(BEAM_COUNT)]
@@ -70,7 +72,7 @@ def parse(context: Context, element: Element, mount: Mount, others: Sequence[Mou
     track = _parse_track(context, element, mount)
     turned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
     if len(found) < BEAM_COUNT or context.problem_count > before:
-        return None  # each of these is a problem already
+        return None  # each of these is already a problem
     _warn_about_differences(context, element, mount, found)
     specs = [sonar.spec for sonar in found]
     with map_spec_errors(element):
@@ -91,7 +93,7 @@ def parse(context: Context, element: Element, mount: Mount, others: Sequence[Mou
 
 
 def _check_required(element: Element) -> None:
-    """Raise `SdfError` for an element without which the plug-in does not start."""
+    """Raise `SdfError` for a missing element without which the plug-in does not start."""
     for tag in (
         *REQUIRED_TAGS,
         *(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic")),
@@ -101,7 +103,7 @@ def _check_required(element: Element) -> None:
 
 
 def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTrack:
-    """Return the errors of the velocity. Raise `SdfError` for deviations that are none."""
+    """Return the errors of the velocity. Raises `SdfError` for invalid deviations."""
     sigma, amplitude = (
         parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in ("noise_sigma", "noise_amplitude")
     )
@@ -115,7 +117,7 @@ def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTra
 
 
 class Sonar(NamedTuple):
-    """The range sensor of a beam, and its sheet."""
+    """The range sensor of a beam, and its specification."""
 
     sensor: MountedSensor
     spec: Range
@@ -124,7 +126,7 @@ class Sonar(NamedTuple):
 def _find_sonar(
     context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], index: int
 ) -> Sonar | None:
-    """Return the range sensor of a beam; where there is none, None and a problem."""
+    """Return the range sensor of a beam; an unknown one gives None and a problem."""
     link, topic = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
     with context.collect_errors():
         name, wanted = values.parse_text(link, parent=element.tag), parse_topic(element, topic.tag)
@@ -132,7 +134,7 @@ def _find_sonar(
         links = [one.sensor.link for one in ranges]
         on_link = [one for one, of in zip(ranges, links, strict=True) if of == name or of.endswith(f"::{name}")]
         if not on_link and context.problem_count and mount.find_pose(name) is not None:
-            return None  # its range sensor may be one of the problems
+            return None  # its range sensor may have a problem
         if not on_link:
             known = ", ".join(of.rpartition("::")[2] for of in links) or "none: the model has no range sensor"
             raise invalid_value(link, name, f"must be a link with a range sensor, one of {known}", parent=element.tag)
@@ -147,7 +149,7 @@ def _find_sonar(
 
 
 def _make_beam(mount: Mount, sonar: Sonar) -> Beam:
-    """Return the beam that a range sensor is, in the frame of the plug-in's link."""
+    """Return the beam of a range sensor, in the frame of the plug-in's link."""
     pose = (mount.find_pose(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
     return Beam(sonar.spec.beam, pose.rotation, pose.position)
 
@@ -158,19 +160,19 @@ SHARED_FIELDS: Mapping[str, Callable[[Range], object]] = {
     "sound": lambda spec: spec.sound,
     "own_hull": lambda spec: spec.own_hull,
 }
-"""What one sheet has for all beams."""
+"""Fields that all beams of a specification share."""
 
 
 def _warn_about_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
-    """Warn of range sensors that are not alike, or not as fast as the plug-in: one sheet stands for them all."""
+    """Add a warning if the range sensors differ from each other, or from the rate of the plug-in."""
     for name, of in SHARED_FIELDS.items():
         if any(of(sonar.spec) != of(sonars[0].spec) for sonar in sonars[1:]):
-            taken = "those that all beams keep" if name == "limits" else f"that of {sonars[0].sensor.name}"
-            reason = f"the range sensors of its beams differ in {name}: {taken} is taken for the DVL"
+            taken = "the limits common to all" if name == "limits" else f"that of {sonars[0].sensor.name}"
+            reason = f"the range sensors of its beams differ in {name}: {taken} is used for the DVL"
             context.add_note("warning", f"<plugin>: {mount.name}", reason, element.where)
     child = element.find("update_rate")
     rate = parse_child_number(context, element, "update_rate", 0.0)
     if child is not None and any(sonar.sensor.rate != rate for sonar in sonars):
         shown = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
-        reason = f"differs from that of its range sensors, {shown} Hz: beams are heard at the rate of the plug-in"
+        reason = f"differs from that of its range sensors, {shown} Hz: the DVL pings at the rate of the plug-in"
         context.add_note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)

@@ -1,33 +1,35 @@
-"""Real parts by name: what their data sheets print, in SI, and the source of each figure.
+"""Real parts by name: the values of their data sheets in SI units, with the source of each value.
 
-    part("STIM300").figures["angular_velocity"]["noise_density"].values   -> (4.3633e-05,) * 3  rad/s/sqrt(Hz)
+    load_part("STIM300").entries["angular_velocity"]["noise_density"].values   -> (4.3633e-05,) * 3  rad/s/sqrt(Hz)
 
-A part is one TOML file of this folder, in the units of its sheet; `units` has their conversions. What a sheet does not
-print, or nobody could read, is absent: nothing is derived, assumed or filled in.
+A part is a TOML file of this folder, in the units of its data sheet; `units` converts them. A value that the data sheet
+does not print, or whose document is not available, is absent. No value is derived or assumed.
 
-| figure | means |
+| entry | meaning |
 |---|---|
 | noise_density | white noise: level per root hertz, or random walk of the integral, as printed |
-| noise_rms | deviation of a sample under the `condition` |
+| noise_rms | standard deviation of a sample under the `condition` |
 | bias_instability | level of the flat part of the Allan deviation, as printed: not divided by 0.664 |
 | random_walk | driving density of the bias, K of the Allan variance |
-| turn_on_bias | `meaning` says whether 1 sigma, a typical value or a limit |
-| scale_factor_error, scale_temperature_coefficient | part of the input, per K |
+| turn_on_bias | `meaning`: 1 sigma, a typical value or a limit |
+| scale_factor_error, scale_temperature_coefficient | share of the input, per K |
 | misalignment | angle between an axis and its nominal direction |
-| cross_axis_sensitivity | part of the input on the other axes |
+| cross_axis_sensitivity | share of the input on the other axes |
 | g_sensitivity | angular velocity per specific force |
 | bias_temperature_coefficient | per K |
-| nonlinearity | part of the full scale |
-| bandwidth, output_rate | Hz; where a part lets one choose, the highest |
-| range | of `resolution`, +-, and the widest, unless `condition` says otherwise; of pressure, lowest and highest; of a
-  beam, the nearest and the farthest echo along it |
+| nonlinearity | share of the full scale |
+| bandwidth, output_rate | Hz; the highest setting of the part |
+| range | see below |
 | resolution | one count |
-| angle, width | of a beam: from the instrument's axis, full at half power |
-| altitude | the least and the most in which the bottom is tracked |
-| long_term_scale, long_term_offset | what the mean of many pings is off by: a share of the velocity, and beside it |
-| error_velocity_limit | beyond which a solution is rejected |
-| layer, least_layer | of water that is tracked: near and far end, least size |
+| angle, width | of a beam: from the instrument's axis, full width at half power |
+| altitude | minimum and maximum for bottom track |
+| long_term_scale, long_term_offset | error of the mean of many pings: share of the velocity, and constant |
+| error_velocity_limit | limit above which a solution is rejected |
+| layer, least_layer | water-mass layer: near and far boundary, minimum size |
 | maximum_velocity | of the vehicle |
+
+`range` is the range of `resolution`, +-, and the widest setting of the part, unless `condition` differs. Of a pressure
+it is the lowest and the highest value, of a beam the nearest and the farthest echo along it.
 """
 
 from __future__ import annotations
@@ -67,9 +69,9 @@ TRANSDUCERS = ("", "piston", "phased_array")
 
 @dataclass(frozen=True)
 class DatasheetSource:
-    """Where a figure stands: a citation, its address and the day it was read.
+    """The source of a value: a citation, its address and the day when it was read.
 
-    `reading` is "sheet" where the text of the document itself was read, "quoted" where a work that quotes it was.
+    `reading` is "sheet" if the document itself was read, "quoted" if a work that quotes it was read.
     """
 
     citation: str
@@ -80,11 +82,11 @@ class DatasheetSource:
 
 @dataclass(frozen=True)
 class DatasheetEntry:
-    """One figure: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
+    """A value: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
-    `values` has one number for each axis, x y z. The channels `units.SCALAR_CHANNELS` and `output_rate` have one
-    number, and `units.RANGE_ENTRIES` have two: the lower and the upper end.
-    `two_sided` says that a density per root hertz is N already, as in Kalibr's files; sheets print one-sided ones.
+    `values` has one number per axis, x y z. The channels `units.SCALAR_CHANNELS` and `output_rate` have one number, and
+    `units.RANGE_ENTRIES` have two: the lower and the upper end. `two_sided` is true for a two-sided density per root
+    hertz, as in Kalibr's files; data sheets print one-sided ones.
     """
 
     values: tuple[float, ...]
@@ -99,10 +101,11 @@ class DatasheetEntry:
 
 @dataclass(frozen=True)
 class Part:
-    """One part: `figures[channel][figure]`, of the channels and figures of `units.CHANNELS` and `units.FIGURES`.
+    """A part: `entries[channel][entry]`, for channels and entries of `units`.
 
-    `sensor` is what it is bought as; a part may have channels beyond that. `transducer` is how the beams of a DVL are
-    made, "" where nothing is printed; `notes` say what is not, or is doubtful.
+    sensor: the type of the part; it may have more channels than this type.
+    transducer: how the beams of a DVL are formed; "" if it is not printed.
+    notes: missing and doubtful values.
     """
 
     name: str
@@ -117,7 +120,7 @@ class Part:
 
     @property
     def missing_values(self) -> tuple[str, ...]:
-        """Required values of the part without a source, as `channel.figure`; empty for sensors other than DVLs."""
+        """Required values of the part without a source, as `channel.entry`; empty for sensors other than DVLs."""
         if self.sensor != "dvl":
             return ()
         named = [
@@ -154,7 +157,7 @@ def _is_number(value: Any, *, or_zero: bool) -> bool:
     """Return True if a TOML value is a finite number that is positive, or zero if `or_zero`."""
     if type(value) not in (int, float):
         return False
-    number = value if abs(value) < sys.float_info.max else math.inf  # an integer may exceed all floats
+    number = value if abs(value) < sys.float_info.max else math.inf  # an integer may exceed the range of a float
     return math.isfinite(number) and (number > 0 or (or_zero and number == 0))
 
 
@@ -167,7 +170,7 @@ def _read_source(name: str, table: Mapping[str, Any], where: Where) -> Datasheet
 
 
 def _read_printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
-    """Return the numbers of one figure, one for each axis."""
+    """Return the numbers of a value, one per axis."""
     count = 1 if figure == "output_rate" else count_axes(channel)
     ends = (channel, figure) in RANGE_ENTRIES
     wanted = 2 if ends else count
@@ -175,7 +178,7 @@ def _read_printed(channel: str, figure: str, value: Any, where: Where) -> tuple[
     good = all(_is_number(x, or_zero=ends) for x in numbers)
     if len(numbers) != wanted or not good or (ends and not numbers[0] < numbers[1]):
         allowed = f"must be {wanted} numbers > 0" if wanted > 1 else "must be a number > 0"
-        allowed = "must be two numbers from 0 on, the lower one first" if ends else allowed
+        allowed = "must be two numbers >= 0, the lower one first" if ends else allowed
         raise SensorError(f"{channel}.{figure}", value, allowed=allowed, where=where)
     return tuple(float(x) for x in numbers)
 
@@ -187,7 +190,7 @@ def _read_entry(
     odd = set(entry) - {"value", "unit", "source", "meaning", "condition", "two_sided"}
     if name not in ENTRY_NAMES or odd:
         raise SensorError(
-            f"{what} {' '.join(sorted(odd))}".strip(), allowed="is no figure of the catalogue", where=where
+            f"{what} {' '.join(sorted(odd))}".strip(), allowed="is not an entry of the catalogue", where=where
         )
     unit = UNITS.get(str(entry.get("unit")))
     if unit is None or unit.si != get_si_unit(channel, name):
@@ -195,7 +198,7 @@ def _read_entry(
         raise SensorError(f"{what}.unit", entry.get("unit"), allowed=allowed, where=where)
     source = sources.get(str(entry.get("source")))
     if source is None:
-        raise SensorError(f"{what}.source", entry.get("source"), allowed="must stand in [sources]", where=where)
+        raise SensorError(f"{what}.source", entry.get("source"), allowed="must be a key of [sources]", where=where)
     meaning = _read_choice(entry, "meaning", MEANINGS, where)
     if name == "turn_on_bias" and not meaning:
         raise SensorError(f"{what}.meaning", allowed="must be given", where=where)
@@ -209,7 +212,7 @@ def _read_entry(
 
 
 def read_part(path: Traversable, name: str = "") -> Part:
-    """Return the part of a TOML file of the catalogue's form, one's own too. Raises `SensorError`."""
+    """Return the part in a TOML file with the layout of the catalogue, also of a user. Raises `SensorError`."""
     where, table = Where(str(path)), inputs.read_toml(str(path), _PART_FILE)
     given = _check_tables("sources", table.get("sources", {}), where)
     sources = {key: _read_source(key, entry, where) for key, entry in given.items()}
@@ -249,7 +252,7 @@ def list_parts() -> tuple[str, ...]:
 
 
 def load_part(name: str) -> Part:
-    """Return one part by its name, capital letters or not. Raises `UnknownNameError`."""
+    """Return a part by its name in any case. Raises `UnknownNameError`."""
     if not isinstance(name, str):
         raise UnknownNameError("part", repr(name), allowed="must be the name of a part, a text")
     key = name.lower()

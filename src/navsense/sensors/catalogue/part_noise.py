@@ -1,21 +1,22 @@
-"""A part of the catalogue as the noise of its channels: what the figures of a data sheet mean in `Noise`.
+"""The noise of a part's channels: the meaning of data sheet values in `Noise`.
 
-| figure | becomes |
+| value | becomes |
 |---|---|
-| noise_density, per root hertz | `noise_density` = printed / sqrt(2): that of the sheet is one-sided, N two-sided |
+| noise_density, per root hertz | `noise_density` = printed / sqrt(2): data sheets are one-sided, N two-sided |
 | noise_density, as a random walk (deg/sqrt(h)) or marked two-sided | `noise_density` as printed: it is N |
-| noise_rms, where there is no density | `stddev` |
-| bias_instability | `bias_instability` = printed / 0.664: sheets print the floor of the Allan deviation |
+| noise_rms, without a density | `stddev` |
+| bias_instability | `bias_instability` = printed / 0.664: data sheets print the floor of the Allan deviation |
 | random_walk | `random_walk` |
 | turn_on_bias | `bias_stddev`: 1 sigma or typical as printed, a limit as three deviations |
 | scale_factor_error | `scale_factor_stddev`, likewise |
-| bias_temperature_coefficient, scale_temperature_coefficient | the coefficients of `Noise`, only when asked for |
+| bias_temperature_coefficient, scale_temperature_coefficient | the coefficients of `Noise`, on request only |
 | range, resolution | `minimum` and `maximum`, `precision` |
 
-That a density per root hertz is one-sided, sheets show themselves: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028
-deg/s rms in 100 Hz, ADIS16460 0.004 deg/s/sqrt(Hz) and 0.17 deg/sqrt(h), which is 0.004 * 60 / sqrt(2). Limits are on
-both sides, so a third is the deviation that holds 99.7 %. Misalignment, cross-axis and g-sensitivity are printed as
-limits without a sign, nonlinearity without a shape: they are left to whoever knows the instrument.
+Data sheets show that a density per root hertz is one-sided: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028 deg/s
+rms in 100 Hz, ADIS16460 0.004 deg/s/sqrt(Hz) and 0.17 deg/sqrt(h), which is 0.004 * 60 / sqrt(2). Limits are two-sided,
+so a third of a limit is the standard deviation of which 99.7 % of instruments are within the limit. Misalignment,
+cross-axis and g-sensitivity are printed as limits without a sign, nonlinearity without a shape. They are not used; set
+them if you know your instrument.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ FLICKER_FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Floor of the Allan deviation of flicker, as a share of its B (IEEE 952-1997, annex C)."""
 
 SIGMAS_PER_LIMIT = 3.0
-"""Deviations that a printed limit stands for."""
+"""Number of standard deviations in a printed limit."""
 
 
 def to_stddev(entry: DatasheetEntry, axis: int = 0) -> float:
-    """Return the deviation (SI) that a figure with a `meaning` stands for."""
+    """Return the standard deviation (SI) of a value with a `meaning`."""
     value = entry.values[axis]
     return value / SIGMAS_PER_LIMIT if entry.meaning == "maximum" else value
 
@@ -86,8 +87,8 @@ def _read_limits(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided:
 def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[Noise, ...]:
     """Return the noise of each axis of a channel of a part, by the table above.
 
-    With `temperature` its temperature coefficients act too, and the sensor then needs the signal "temperature".
-    Raises `SensorError` where the part has no such channel.
+    `temperature` enables its temperature coefficients, which require the signal "temperature". Raises `SensorError` if
+    the part does not have the channel.
     """
     figures = part.entries.get(channel)
     if figures is None:

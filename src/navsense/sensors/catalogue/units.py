@@ -1,4 +1,4 @@
-"""Units of data sheets, and the SI unit of each of their figures.
+"""Units of data sheets, and the SI unit of each of their values.
 
     si = factor * printed          for a unit
     si = factor / printed          for counts per unit, "LSB/(deg/s)": the size of one count
@@ -7,8 +7,8 @@
     1 deg/sqrt(h)   = pi / 180 / 60 rad/sqrt(s) = pi / 180 / 60 rad/s/sqrt(Hz)       sqrt(1 h) = 60 sqrt(s)
     1 m/s/sqrt(h)   = 1 / 60 m/s/sqrt(s)        = 1 / 60 m/s^2/sqrt(Hz)
 
-A random walk in the integral, as "angle random walk", is the white density of the rate itself: N of the IEEE's Allan
-variance. A difference of temperature in degC is one in K. A part of the full scale, "%FS", is a number without unit.
+A random walk of the integral, such as "angle random walk", is the white density of the rate: N of the IEEE's Allan
+variance. A temperature difference in degC equals one in K. A share of the full scale, "%FS", is a number without unit.
 Source: SI brochure, 9th edition (9.80665 m/s^2: CGPM 1901); IEEE Std 952, for the random walks.
 """
 
@@ -23,7 +23,7 @@ _GAUSS = 1e-4
 
 
 class Unit(NamedTuple):
-    """How a printed number becomes SI: times `factor`, or `factor` over it where it counts LSB per unit."""
+    """Conversion of a printed number to SI: times `factor`, or `factor` divided by it for LSB per unit."""
 
     factor: float
     si: str
@@ -93,7 +93,7 @@ UNITS: dict[str, Unit] = {
     "ppm/K": Unit(1e-6, "1/K"),
     "Hz": Unit(1.0, "Hz"),
 }
-"""Every unit that a part's file may print."""
+"""The units that a part's file may use."""
 
 _RATE_UNITS = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s", "m/s": "m/s^2", "m": "m/s"}
 
@@ -106,7 +106,7 @@ CHANNEL_UNITS = {
     "water_track": "m/s",
     "beam": "m",
 }
-"""What a part may measure, and the SI unit of it."""
+"""Channel of a part -> its SI unit."""
 
 ENTRY_NAMES = (
     "noise_density noise_rms bias_instability random_walk turn_on_bias scale_factor_error misalignment "
@@ -114,13 +114,13 @@ ENTRY_NAMES = (
     "bandwidth range resolution output_rate angle width altitude long_term_scale long_term_offset maximum_velocity "
     "error_velocity_limit layer least_layer"
 ).split()
-"""What a part's file may say of one of them."""
+"""Entries of a channel in a part's file."""
 
 SCALAR_CHANNELS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
-"""Channels with one number, where others have one for each axis; each beam of an instrument has the same."""
+"""Channels with one number instead of one per axis; all beams of an instrument have the same."""
 
 RANGE_ENTRIES = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude"), ("water_track", "layer")))
-"""Figures of channels that are two numbers, the lower and the upper end."""
+"""Entries with two numbers, the lower and the upper end."""
 
 
 _TRACK_VALUES = (("noise_rms", "noise_density"), ("long_term_scale",), ("long_term_offset",), ("maximum_velocity",))
@@ -133,16 +133,16 @@ REQUIRED_VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
 """Values that a simulated DVL requires, each with its alternatives."""
 
 UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
-"""Further properties of a DVL, for which no part has a value."""
+"""Other properties of a DVL, for which no part has a value."""
 
 
 def count_axes(channel: str) -> int:
-    """Return how many axes a channel of CHANNELS has."""
+    """Return the number of axes of a channel of `CHANNEL_UNITS`."""
     return 1 if channel in SCALAR_CHANNELS else 3
 
 
 def get_si_unit(channel: str, figure: str) -> str:
-    """Return the SI unit of a figure of FIGURES in a channel of CHANNELS."""
+    """Return the SI unit of an entry of `ENTRY_NAMES` in a channel of `CHANNEL_UNITS`."""
     own = CHANNEL_UNITS[channel]
     return {
         "noise_density": f"{own}/sqrt(Hz)",
