@@ -109,7 +109,7 @@ def test_a_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, wo
 
 def test_an_object_is_found_by_its_old_and_its_new_name(workloads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert workloads.find_object("statistics.median") is statistics.median
-    monkeypatch.setattr(workloads, "RENAMED", {"nowhere.middle": "statistics.median"})
+    monkeypatch.setattr(workloads, "RENAMED", {"nowhere.middle": ("nowhere.mean", "statistics.median")})
     assert workloads.find_object("nowhere.middle") is statistics.median
     with pytest.raises(LookupError, match="RENAMED"):
         workloads.find_object("nowhere.mean")

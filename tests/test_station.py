@@ -167,10 +167,10 @@ def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses()
     world = example_world(("fine", fine), ("coarse", Imu.from_part("mpu-6000")))
     lines = list(describe(world))
     assert any("origin: latitude 45.8366" in row for row in lines)
-    assert sum("feel the earth turn" in row for row in lines) == 1
+    assert sum("resolves the earth" in row for row in lines) == 1
     turning = example_world(("fine", replace(fine, earth_rotation=True)))
     lines = list(describe(turning))
-    assert not any("feel the earth turn" in row for row in lines)
+    assert not any("resolves the earth" in row for row in lines)
     assert "    earth_rotation: True" in lines
 
 

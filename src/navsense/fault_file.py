@@ -4,7 +4,7 @@
     [[fault]]
     of = "auv::dvl_link::dvl"        # a sensor, a clock, or the end of its name ("dvl"), or "world"
     kind = "lost_lock"
-    start = 100.0                    # s, true time; without an end it stays
+    start = 100.0                    # s, true time; default: no end
     end = 130.0
 
     [[fault]]
@@ -12,10 +12,10 @@
     kind = "bias"
     start = 200.0
     array = "angular_velocity"
-    value = [0.0, 0.0, 0.01]         # SI, one number or one an axis
+    value = [0.0, 0.0, 0.01]         # SI, one number or one per axis
 
 Kinds are those of `navsense.faults.schedule` for a sensor, `step` (s) for a clock, `magnetic_anomaly` (T, along
-the world's axes) for the world; they are added to what the world has.
+the world's axes) for the world. They are added to the faults of the world.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAULT_KEYS = ("of", "kind", "start", "end", "array", "value", "period")
 
 @dataclass(frozen=True)
 class _FaultEntry:
-    """One `[[fault]]` of a file: its keys, and where it stands."""
+    """One `[[fault]]` of a file: its keys and its place."""
 
     fields: Mapping[str, Any]
     what: str
@@ -56,21 +56,21 @@ class _FaultEntry:
         return SimulationError(f"{self.what}: {key}", value, allowed=allowed, where=self.where)
 
     def parse_text(self, key: str, default: str | None = None) -> str:
-        """Return a text. Raise `SimulationError` where it is missing or none."""
+        """Return a text. Raises `SimulationError` for a missing or invalid one."""
         value = self.fields.get(key, default)
         if not isinstance(value, str):
             raise self.make_error(key, "missing" if value is None else value, "must be a text")
         return value
 
     def parse_number(self, key: str, default: float | None = None) -> float:
-        """Return a number. Raise `SimulationError` where it is missing or none."""
+        """Return a number. Raises `SimulationError` for a missing or invalid one."""
         value = self.fields.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.make_error(key, "missing" if value is None else value, "must be a number")
         return _to_float(value)
 
     def parse_numbers(self, count: int = 0) -> tuple[float, ...]:
-        """Return the value as numbers, `count` of them where that is not 0."""
+        """Return a value as numbers; `count` is their number, 0 for any."""
         value = self.fields.get("value", [])
         many = value if isinstance(value, list) else [value]
         if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in many):
@@ -84,16 +84,16 @@ class _FaultEntry:
         return self.parse_number("start"), self.parse_number("end", math.inf)
 
     def check_kind(self, kind: str) -> None:
-        """Raise `SimulationError` where it is of another kind, or has what only a sensor's faults have."""
+        """Raise `SimulationError` for another kind, and for keys that only faults of sensors have."""
         if self.parse_text("kind") != kind:
             raise self.make_error("kind", self.fields["kind"], f"must be {kind}")
         for key in ("array", "period"):
             if key in self.fields:
-                raise self.make_error(key, self.fields[key], "belongs to a sensor's fault")
+                raise self.make_error(key, self.fields[key], "is allowed in a sensor's fault only")
 
 
 def _to_float(value: float) -> float:
-    """Return a number of a file; an integer beyond all doubles is infinite, which nothing here may be."""
+    """Return a number of a file as a float; infinite for an integer beyond all doubles, which is invalid here."""
     try:
         return float(value)
     except OverflowError:
@@ -101,9 +101,9 @@ def _to_float(value: float) -> float:
 
 
 def with_faults(world: World, path: str | os.PathLike[str]) -> World:
-    """Return the world with the faults of a TOML file besides its own.
+    """Return the world with the faults of a TOML file in addition to its own.
 
-    Raises `SimulationError` for what is no such file, `UnknownNameError` for a fault of nothing in the world.
+    Raises `SimulationError` for an invalid file, `UnknownNameError` for a fault of an unknown object.
     """
     clocks, sensors = dict.fromkeys(one.name for one in world.clocks), {one.name: one for one in world.sensors}
     found = _ParsedFaults()
@@ -128,7 +128,7 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
 
 @dataclass(frozen=True)
 class _ParsedFaults:
-    """The faults of a file in their order: of the world, and of clocks and sensors by name."""
+    """The faults of a file in order: of the world, and of clocks and sensors by name."""
 
     anomalies: list[Anomaly] = field(default_factory=list)
     steps: dict[str, list[ClockStep]] = field(default_factory=dict)
@@ -170,7 +170,7 @@ def _make_scheduled_fault(entry: _FaultEntry, sensor: MountedSensor) -> Schedule
 
 
 def _inject_faults(world: World, found: _ParsedFaults) -> World:
-    """Return the world with faults besides its own."""
+    """Return the world with additional faults."""
     if found.anomalies:
         own = world.environment.magnetic_field
         parts = own.fields if isinstance(own, FieldSum) else (own,)
@@ -183,7 +183,7 @@ def _inject_faults(world: World, found: _ParsedFaults) -> World:
 
 
 def _inject_sensor_faults(sensor: MountedSensor, faults: Mapping[str, list[ScheduledFault]]) -> MountedSensor:
-    """Return a sensor with the faults of its name besides its own."""
+    """Return a sensor with the additional faults of its name."""
     mine = faults.get(sensor.name, ())
     scheduled = (*sensor.faults.scheduled, *mine)
     return replace(sensor, faults=replace(sensor.faults, scheduled=scheduled)) if mine else sensor

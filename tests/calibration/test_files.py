@@ -492,7 +492,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         ),
         ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty if missing"),
         ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4 number of columns: 2; must be 3, as in the header$"),
-        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: omit it for"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: leave it out"),
         ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3 number of columns: 4; must be 3, as in the header; name every"),
         ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimal point"),
         (

@@ -251,7 +251,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         "<gauss_markov><speed/></gauss_markov>\n<gauss_markov><speed/></gauss_markov>",
         "",
         5,
-        "<gauss_markov name>: current; must be unique: two random currents with one name would be equal; first on line 4",
+        "<gauss_markov name>: current; must be unique: two random currents with one name would be equal",
     ),
     "no layer": ("<stratified/>", "", 4, "<stratified>: empty; requires layers or file=..., not both"),
     "order": (

@@ -360,7 +360,7 @@ def no_water(before: Dive, after: Dive) -> None:
 
 def other_current(before: Dive, after: Dive) -> None:
     """The one current of a world acts whatever its topic, with a warning."""
-    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's's current, on ")
+    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
     assert [(what, reason[: len(told[1])]) for what, reason in warnings(after.world)] == [told]
     same_readings(before, after)
 
@@ -462,7 +462,7 @@ def test_the_list_of_its_elements_is_complete() -> None:
         ("7.0", "7.0", 7.0, None),
         ("10", "12.0", 10.0, "and 10 Hz of <update_rate>: the smaller one is used"),
         ("10", "2", 2.0, "and 10 Hz of <update_rate>: the smaller one is used"),
-        ("5", None, 1.0, "is absent: the default is's 1 Hz"),
+        ("5", None, 1.0, "is absent: the default is 1 Hz"),
         ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one is used"),
     ],
 )

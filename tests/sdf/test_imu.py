@@ -163,7 +163,7 @@ def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Tex
 
 def test_custom_elsewhere(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="bow">0 0 0</custom_rpy>')))
-    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: bow; must be "world",",')
+    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: bow; must be "world", a link')
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="world">0 0</custom_rpy>')))
     assert "must be 3 finite numbers" in line
 
@@ -247,7 +247,7 @@ def test_custom_in_a_link(load: Load, refused: Refused, in_world: Text) -> None:
         tip = from_rpy(1.0 + math.pi / 2, 0.0, math.pi / 2)
         assert same_rotation(spec_of(load(text(parent))).reference, tip)
     (line,) = refused(text("tip"))
-    assert 'tip; must be "world",", a link of the model, or absent' in line
+    assert 'tip; must be "world", a link of the model, or absent' in line
     motion = (
         '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
         '<navsense:waypoint time="1">1 0 0 0 0 0</navsense:waypoint></navsense:motion>'

@@ -283,7 +283,7 @@ BASE = '<link name="base"/><link name="arm"/>\n'
     ("body", "problem"),
     [
         ("", "1 <robot name>: auv; a robot must have at least one link"),
-        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links,"),
+        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links of"),
         ("<link/>", '2 <link name>: missing; must be given; write name="..."'),
         ('<link name=" "/>', "2 <link name>: empty; must be given"),
         ('<link name="a::b"/>', '2 <link name>: a::b; must not contain "::"'),
@@ -315,9 +315,9 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         (BASE + joint("j", "base", "arm", "<orign/>"), "3 <joint><orign>; is not allowed here; did you mean origin?"),
         ('<link name="b"/>\n<lnk name="c"/>', "3 <robot><lnk>; is not allowed here; did you mean link?"),
         ('<link name="b"/>\n<plugin name="c"/>', '3 <plugin name="c"> in <robot>; belongs to a <gazebo>'),
-        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; belongs to <gazebo reference="LINK">'),
+        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; belongs to <gazebo ref'),
         ('<link name="b"/>\n<gazebo ref="b"/>', "3 <gazebo ref>; is not allowed here; remove it"),
-        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is not allowed here; did you mean"),
+        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is not allowed here; did"),
         (
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3 <noise type>: x; must be",

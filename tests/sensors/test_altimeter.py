@@ -342,11 +342,13 @@ VELOCITY = Noise(stddev=0.02)
 def test_what_cannot_be_set_is_refused() -> None:
     base = example_world(("alt", Altimeter()), ("mag", Magnetometer()))
     sim = ns.live(base)
-    with pytest.raises(SensorError, match="to be set of an altimeter: vertical_position; must be vertical_reference"):
+    with pytest.raises(
+        SensorError, match="adjustable array of an altimeter: vertical_position; must be vertical_reference"
+    ):
         sim.sensor(NAME).set("vertical_position", 1.0)
     with pytest.raises(SensorError, match="reference of an altimeter"):
         sim.sensor(NAME).set(REFERENCE, math.nan)
-    with pytest.raises(SimulationError, match=r"'field' of robot::arm::mag: 1\.0; cannot be set: nothing of a sensor"):
+    with pytest.raises(SimulationError, match=r"'field' of robot::arm::mag: 1\.0; cannot be set: a sensor"):
         sim.sensor("robot::arm::mag").set("field", 1.0)
 
 

@@ -279,8 +279,8 @@ def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
     [
         ('"deg/sqrt(h)"', '"m/s/sqrt(h)"', "noise_density.unit: m/s/sqrt.h.; must be a unit of rad/s/sqrt"),
         ('"deg/sqrt(h)"', '"furlong"', "noise_density.unit: furlong; must be a unit of"),
-        ('source = "sheet"', 'source = "memory"', "noise_density.source: memory; must stand in .sources."),
-        (', source = "sheet" }', " }", "noise_density.source; must stand"),
+        ('source = "sheet"', 'source = "memory"', "noise_density.source: memory; must be a key of .sources."),
+        (', source = "sheet" }', " }", "noise_density.source; must be a key"),
         ("value = 1", "value = [1, 2]", "noise_density: .1, 2.; must be 3 numbers > 0"),
         ("value = 1", "value = -1", "noise_density: -1; must be 3 numbers > 0"),
         ("value = 1", "value = nan", "noise_density: nan; must be"),

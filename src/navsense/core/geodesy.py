@@ -1,4 +1,4 @@
-"""The earth's ellipsoid, and the world that stands on it.
+"""The earth's ellipsoid, and the place of the world on it.
 
 WGS-84: a = 6378137 m, f = 1 / 298.257223563, e^2 = f (2 - f), b = a (1 - f). Geodetic latitude phi, longitude lambda
 (rad), altitude h (m above the ellipsoid) and earth-centred coordinates e, x to longitude 0, z to the north pole:
@@ -6,12 +6,12 @@ WGS-84: a = 6378137 m, f = 1 / 298.257223563, e^2 = f (2 - f), b = a (1 - f). Ge
     x = (N + h) cos phi cos lambda,  y = (N + h) cos phi sin lambda,  z = ((1 - e^2) N + h) sin phi
     N = a / sqrt(1 - e^2 sin^2 phi)
 
-The way back is Bowring's: with p = sqrt(x^2 + y^2) and the reduced latitude beta, tan beta = (1 - f) tan phi,
+The inverse is Bowring's: with p = sqrt(x^2 + y^2) and the reduced latitude beta, tan beta = (1 - f) tan phi,
 
     tan phi = (z + e'^2 b sin^3 beta) / (p - e^2 a cos^3 beta),   e'^2 = e^2 / (1 - e^2)
     h = p cos phi + z sin phi - a sqrt(1 - e^2 sin^2 phi)
 
-repeated three times on sine and cosine, so that the poles are places like others. The world is a flat frame, level at
+It is iterated three times on sine and cosine, so the poles need no special case. The world is a flat frame, level at
 its origin: x_e = rotation_ew x_w + origin_e, where the world's x axis points `heading` from east towards north and its
 z axis along the ellipsoid's normal. Sources: NIMA TR8350.2 (2000); Bowring 1976, Survey Review 23 (181).
 """
@@ -38,18 +38,18 @@ SEMI_MINOR = SEMI_MAJOR * (1.0 - FLATTENING)
 ECCENTRICITY_2 = FLATTENING * (2.0 - FLATTENING)
 
 EARTH_RATE = 7.292115e-5
-"""rad/s: the earth's rate of turning against the stars (WGS-84, defining)."""
+"""rad/s: the earth's rotation rate relative to the stars (WGS-84, defining)."""
 
 MIN_RADIUS = 1.0e6
-"""m from the earth's centre: nearer, a latitude is not worked out."""
+"""m: smallest distance from the earth's centre for a latitude."""
 
 _SECOND_ECCENTRICITY_2 = ECCENTRICITY_2 / (1.0 - ECCENTRICITY_2)
 _ITERATIONS = 3
 MAX_ELEVATION = 1.0e6
-"""m above or below the ellipsoid that a world may stand at."""
+"""m: largest distance of the world's origin from the ellipsoid."""
 
 _VERTICAL_TOLERANCE = 1e-9
-"""Largest x or y of a unit quaternion that still turns about the vertical."""
+"""Largest x or y of a unit quaternion that counts as a rotation about the vertical."""
 
 
 @kernel
@@ -64,9 +64,9 @@ def geodetic_to_ecef(latitude: float, longitude: float, altitude: float) -> tupl
 
 @kernel
 def ecef_to_geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return geodetic latitude, longitude in [-pi, pi] (rad) and altitude (m) of an earth-centred place (m).
+    """Return geodetic latitude, longitude in [-pi, pi] (rad) and altitude (m) of an earth-centred position (m).
 
-    NaN nearer than `MIN_RADIUS` to the centre, and where a coordinate is not finite.
+    NaN within `MIN_RADIUS` of the centre, and for a coordinate that is not finite.
     """
     p2 = x * x + y * y
     if not MIN_RADIUS * MIN_RADIUS <= p2 + z * z < math.inf:
@@ -88,7 +88,7 @@ def ecef_to_geodetic(x: float, y: float, z: float) -> tuple[float, float, float]
 
 @kernel
 def _write_geodetic(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
-    """Write latitude, longitude, altitude (n, 3); return the first row without them, -1 where there is none."""
+    """Write latitude, longitude, altitude (n, 3); return the first row with NaN, -1 without one."""
     for i in range(position_w.shape[0]):
         x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
         out[i, 0], out[i, 1], out[i, 2] = ecef_to_geodetic(
@@ -121,7 +121,7 @@ def _write_enu(sine: float, cosine: float, vector_w: Vectors, out: Vectors) -> N
 
 @kernel
 def _write_enu_at(frame: FloatArray, coordinates: Vectors, vector_w: Vectors, out: Vectors) -> None:
-    """Write the vectors (n, 3) along east, north and up of each place."""
+    """Write the vectors (n, 3) along east, north and up of each position."""
     for i in range(vector_w.shape[0]):
         x, y, z = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
         vx = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z
@@ -137,11 +137,11 @@ def _write_enu_at(frame: FloatArray, coordinates: Vectors, vector_w: Vectors, ou
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the world's origin stands: latitude, longitude (rad), elevation (m above the ellipsoid), heading (rad).
+    """The place of the world's origin: latitude, longitude (rad), elevation (m above the ellipsoid), heading (rad).
 
     The world's x axis points `heading` from east towards north: v_w = Rz(-heading) v_enu.
 
-    Raises `FieldError` for a value that is no place.
+    Raises `FieldError` for an invalid value.
     """
 
     latitude: float
@@ -150,7 +150,7 @@ class Origin:
     heading: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no place on earth."""
+        """Check the values."""
         for name, limit in _LIMITS.items():
             value = getattr(self, name)
             if not (abs(value) <= limit and math.isfinite(value)):
@@ -159,7 +159,7 @@ class Origin:
 
     @cached_property
     def ecef_transform(self) -> FloatArray:
-        """Return rotation_ew and the origin's earth-centred place (m) as one array (3, 4), read-only."""
+        """Rotation_ew and the earth-centred position (m) of the origin as one array (3, 4), read-only."""
         s, c = math.sin(self.latitude), math.cos(self.latitude)
         sine, cosine = math.sin(self.longitude), math.cos(self.longitude)
         east = (-sine, cosine, 0.0)
@@ -205,16 +205,16 @@ class Origin:
     def to_enu_at(self, coordinates: Vectors, vector_w: Vectors) -> Vectors:
         """Return vectors (n, 3), any unit, of the world along east, north and up of each of the `places` (n, 3).
 
-        A place is a row of latitude, longitude (rad) and altitude (m), as `geodetic` gives them.
+        A place is a row of latitude, longitude (rad) and altitude (m), as `to_geodetic` returns them.
         """
         out = np.empty(vector_w.shape)
         _write_enu_at(self.ecef_transform, coordinates, vector_w, out)
         return out
 
     def rotate(self, rotation: Quaternion) -> Origin:
-        """Return the origin of a world turned by `rotation`, which must be about the vertical.
+        """Return the origin of a world rotated by `rotation`, which must be about the vertical.
 
-        Raises `FieldError` for any other rotation: the earth stays upright.
+        Raises `FieldError` for another rotation.
         """
         w, x, y, z = rotation
         if max(abs(x), abs(y)) > _VERTICAL_TOLERANCE:
@@ -226,11 +226,11 @@ _LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": M
 
 
 def compute_earth_rate_w(origin: Origin) -> Vector:
-    """Return the earth's angular velocity (rad/s) in the world frame, the same everywhere in it.
+    """Return the earth's angular velocity (rad/s) in the world frame, which is the same everywhere.
 
-    A gyro on a body that turns by omega_wb against the world feels ``omega_wb + rotation_wb^-1 earth_rate_w``; an
-    accelerometer that moves with v_w feels ``rotation_wb^-1 (a_w + 2 compute_earth_rate_w x v_w - g_w)``: normal
-    gravity holds the centrifugal part.
+    A gyroscope on a body that rotates at omega_wb relative to the world measures ``omega_wb + rotation_wb^-1
+    earth_rate_w``. An accelerometer that moves with v_w measures ``rotation_wb^-1 (a_w + 2 compute_earth_rate_w x v_w -
+    g_w)``: normal gravity includes the centrifugal part.
     """
     x, y, z = (EARTH_RATE * float(part) for part in origin.ecef_transform[2, :3])
     return (x, y, z)

@@ -1,7 +1,7 @@
-"""One rigid transform, as plain floats: the poses that files give and frames compose.
+"""A rigid transform as plain floats, for poses in files and frames.
 
-`Pose(position, rotation)` takes the coordinates of a frame `b` to those of its parent `a`:
-``x_a = rotation_ab * x_b + position_a``. Blocks of poses over time are arrays and live in `motion`.
+`Pose(position, rotation)` transforms coordinates of a frame `b` to those of its parent `a`: ``x_a = rotation_ab * x_b +
+position_a``. Blocks of poses over time are arrays; see `motion`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from navsense.core.typing import Quaternion, Vector
 from navsense.core.validation import validate_types
 
 UNIT_TOLERANCE = 1e-9
-"""How far from 1 the length of the quaternion of a `Pose` may be."""
+"""Tolerance of the length of the quaternion of a `Pose`."""
 
 _PLAIN_NUMBERS = {float, int, np.float64}
 """Types of numbers that need no further check."""
@@ -35,12 +35,12 @@ def conjugate(q: Quaternion) -> Quaternion:
 
 
 def rotate(q: Quaternion, v: Vector) -> Vector:
-    """Return the vector v (any unit) turned by the unit quaternion q: q v q*."""
+    """Return the vector v (any unit) rotated by the unit quaternion q: q v q*."""
     return rotate_python(*q, *v)
 
 
 def normalize(q: Quaternion) -> Quaternion:
-    """Return q at unit length. Raise ValueError where its length is zero or not finite."""
+    """Return q at unit length. Raises ValueError if its length is zero or not finite."""
     largest = max(abs(part) for part in q)
     if not (largest > 0.0 and math.isfinite(largest)):
         raise ValueError("a quaternion of zero or infinite length has no direction")
@@ -72,7 +72,7 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
 
 
 def ensure_unit(q: Quaternion) -> Quaternion:
-    """Return q itself if its length is 1 within `UNIT_TOLERANCE`, else `normalised(q)`."""
+    """Return q itself if its length is 1 within `UNIT_TOLERANCE`, else `normalize(q)`."""
     return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalize(q)
 
 
@@ -135,7 +135,7 @@ class Pose:
             raise SensorError("length of the quaternion of a pose", length, allowed="must be 1", remedy=remedy)
 
     def __matmul__(self, inner: Pose) -> Pose:
-        """Return the pose in this one's parent of a frame that has the pose `inner` in this frame."""
+        """Return the pose in this pose's parent of a frame with the pose `inner` in this frame."""
         moved = rotate(self.rotation, inner.position)
         position = (self.position[0] + moved[0], self.position[1] + moved[1], self.position[2] + moved[2])
         return Pose(position, normalize(multiply(self.rotation, inner.rotation)))

@@ -1,10 +1,10 @@
-"""Named random streams: one for each process, keyed by names, never by the order in which things are built.
+"""Named random streams: one for each process. The key consists of names, so the order of construction has no effect.
 
 A stream's seed is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the length-prefixed key)`` and its generator is
 SFC64, whose state is four words; normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
-``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``. The kernel is our own because
-the state then is a plain row of an array: all processes of a sensor are drawn in one compiled call, a live step pays no
-hand-over of a generator, and a stream can be copied, saved and compared.
+``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``. navsense has its own kernel
+because the state is then a row of an array: all processes of a sensor are drawn in one compiled call, a live step does
+not pass a generator, and a stream can be copied, saved and compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_SEED = 2**64 - 1
 
 
 def make_spawn_key(key: StreamKey) -> tuple[int, ...]:
-    """Return the four 32-bit words that stand for a key: BLAKE2b-128 of its parts, each with its kind and length."""
+    """Return the four 32-bit words of a key: BLAKE2b-128 of its parts, each with its type and length."""
     digest = hashlib.blake2b(digest_size=16)
     for part in key:
         text = str(part).encode()
@@ -53,12 +53,12 @@ def check_run(run: int) -> int:
 
 
 def make_generator(seed: int, key: StreamKey) -> np.random.Generator:
-    """Return NumPy's generator of the stream `key`: the independent statement of what `seed_state` starts."""
+    """Return NumPy's generator of the stream `key`, an independent definition of `seed_state`."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key))))
 
 
 def seed_state(seed: int, key: StreamKey) -> WordArray:
-    """Return the four state words with which the stream `key` starts."""
+    """Return the first four state words of the stream `key`."""
     bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key)))
     state: WordArray = bits.state["state"]["state"].astype(np.uint64)
     return state
@@ -69,7 +69,7 @@ _BYTE, _SIGNED_BYTE = np.uint64(0xFF), np.uint64(0x1FF)
 _MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 _UNIT_STEP = 1.0 / 9007199254740992.0
 
-# Nine bits of a word are the level and the sign: the sign is looked up, for a branch on it no processor foresees.
+# Nine bits of a word are the level and the sign. A table gives the sign: no processor predicts a branch on it.
 _SIGNED_WIDTH = np.concatenate((WIDTH, -WIDTH))
 _SIGNED_ACCEPT = np.concatenate((ACCEPT, ACCEPT))
 
@@ -87,7 +87,7 @@ def _next_word(
 def _sample_outside_rectangle(
     a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64, level: np.uint64, magnitude: np.uint64, x: float
 ) -> tuple[bool, float, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return whether a normal came of a word outside its rectangle (one in a hundred), the normal, and the state."""
+    """Return True for a normal from outside its rectangle (one in a hundred), the normal, and the state."""
     if level == 0:
         while True:
             word, a, b, c, w = _next_word(a, b, c, w)
@@ -106,7 +106,8 @@ def _sample_outside_rectangle(
 def _fill_normal(state: WordArray, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
     """Fill out (n,) with standard normals w and advance the state (4,).
 
-    Or with constant + (mean + stddev w), where `sheet` gives these three: compiled apart, the other case left out.
+    With `parameters` out is constant + (mean + stddev w), where `parameters` has these three numbers. Both cases are
+    compiled separately.
     """
     a, b, c, w = state[0], state[1], state[2], state[3]
     i = 0
@@ -159,7 +160,7 @@ def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, per_tick: 
 def _fill_rows_interpreted(
     states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray
 ) -> None:
-    """Fill as `_fill_rows` does, by NumPy's own generator; for runs without compiled code."""
+    """Fill as `_fill_rows` does, by NumPy's generator; for runs without compiled code."""
     bits = np.random.SFC64()
     draw = np.random.Generator(bits)
     for p in range(states.shape[0]):
@@ -184,7 +185,7 @@ MIXING_ROUNDS = 12
 
 @kernel
 def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
-    """Write a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone."""
+    """Write a standard normal (n,) for each of `words` (n,), which depends only on `key` (4,) and the word."""
     state = np.empty(4, np.uint64)
     for i in range(words.shape[0]):
         a, b, c, w = key[0] ^ words[i], key[1], key[2], key[3]
@@ -195,7 +196,7 @@ def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
 
 
 def _fill_hashed_interpreted(key: WordArray, words: WordArray, out: FloatArray) -> None:
-    """Fill as `_fill_hashed` does, by arrays and NumPy's own generator; for runs without compiled code."""
+    """Fill as `_fill_hashed` does, by arrays and NumPy's generator; for runs without compiled code."""
     a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
     a ^= words
     for _ in range(MIXING_ROUNDS):
@@ -212,9 +213,9 @@ fill_hashed = _fill_hashed_interpreted if INTERPRETED else _fill_hashed
 
 
 def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
-    """Return a standard normal (n,) for each of `words` (n,), which depends on `key` (4,) and the word alone.
+    """Return a standard normal (n,) for each of `words` (n,), which depends only on `key` (4,) and the word.
 
-    SFC64 is seeded with the key and the word as in NumPy: `ROUNDS` mixing steps, then one output.
+    SFC64 is seeded with the key and the word as in NumPy: `MIXING_ROUNDS` mixing steps, then one output.
     """
     out = np.empty(words.size)
     fill_hashed(key, words, out)
@@ -223,8 +224,9 @@ def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RandomProcess:
-    """One random process: its channel and name key its stream; draws at init and at each tick are fixed numbers.
+    """A random process. Its channel and name are the key of its stream.
 
+    The numbers of draws at init and per tick are fixed.
     `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
     """
 
@@ -236,15 +238,17 @@ class RandomProcess:
 
 
 BLOCK_SAMPLES = 6136
-"""Samples drawn at a time: large enough to hide the calls, small enough to stay in the cache, and no power of two:
-rows of that length would all fall on the same lines of it."""
+"""Samples in one draw: enough to hide the calls, and few enough for the cache.
+
+It is not a power of two, because rows of such a length would share the same cache lines.
+"""
 
 
 class Draws:
-    """The draws of one sensor in one run: initial ones once, then a block of rows for each block of ticks.
+    """The draws of one sensor in one run: initial draws once, then a block of rows for each block of ticks.
 
-    Rows follow `processes` in order, `per_tick` rows each. Blocks of any size give the same numbers: a stream is only
-    ever read forwards. With `ahead` > 1, single ticks are served from that many drawn in advance.
+    Rows follow `processes` in order, `per_tick` rows each. Blocks of any size give the same numbers, because a stream
+    is read forwards only. With `ahead` > 1, that many single ticks are drawn in advance.
     """
 
     def __init__(self, processes: Sequence[RandomProcess], seed: int, key: StreamKey, *, prefetch: int = 0) -> None:
@@ -252,7 +256,7 @@ class Draws:
         names = [(process.channel, process.name) for process in processes]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise SensorError("processes", twice, allowed="must differ in channel or name: no two share a stream")
+            raise SensorError("processes", twice, allowed="must differ in channel or name")
         self._states = np.empty((len(processes), 4), dtype=np.uint64)
         self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
         self._per_tick = np.array([process.per_tick for process in processes], dtype=np.int64)
@@ -280,7 +284,7 @@ class Draws:
         return out[:, 0]
 
     def take(self, count: int) -> FloatArray:
-        """Return the next `count` ticks' draws (rows, count), contiguous: a view that the next call overwrites."""
+        """Return the draws of the next `count` ticks (rows, count), a view that the next call overwrites."""
         ahead = self._buffer.shape[0]
         if ahead and count == 1:
             if self._used == ahead:
@@ -295,7 +299,7 @@ class Draws:
         return fresh if not kept.size else np.concatenate((kept.T, fresh), axis=1)
 
     def take_scaled(self, count: int, constant: float, mean: float, stddev: float) -> FloatArray:
-        """Return constant + (mean + stddev w) (count,) for the normals w of one process's next ticks: a new array."""
+        """Return constant + (mean + stddev w) (count,) for the normals w of a process's next ticks, as a new array."""
         if count == 1:
             return np.array([constant + (mean + stddev * float(self.take(1)[0, 0]))])
         if INTERPRETED or self._buffer.shape[0]:
@@ -306,7 +310,7 @@ class Draws:
         return out
 
     def _draw(self, count: int) -> FloatArray:
-        """Return the streams' next `count` ticks (rows, count); the same memory each time while it is large enough."""
+        """Return the next `count` ticks of the streams (rows, count), in reused memory."""
         if self._scratch.size < self.rows * count:
             self._scratch = np.empty(self.rows * count)
         out: FloatArray = self._scratch[: self.rows * count].reshape(self.rows, count)

@@ -1,8 +1,8 @@
 """Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
-``rotation_ab`` takes coordinates of frame b to coordinates of frame a. A formula that single poses need too is a plain
-function (`turned`, `product`, `rotation_vector_python`, `matrix_python`) and a kernel of it (`rotate`, `multiply`,
-`to_rotation_vector`, `matrix`).
+``rotation_ab`` rotates coordinates of frame b to coordinates of frame a. Formulas that single poses use too are plain
+functions (`rotate_python`, `multiply_python`, `rotation_vector_python`, `matrix_python`), each with a kernel (`rotate`,
+`multiply`, `to_rotation_vector`, `matrix`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> t
 def matrix_python(
     w: float, x: float, y: float, z: float
 ) -> tuple[float, float, float, float, float, float, float, float, float]:
-    """Return the rotation matrix, row by row, of a quaternion of any length but zero."""
+    """Return the rotation matrix, row by row, of a quaternion of any length except 0."""
     s = 2.0 / (w * w + x * x + y * y + z * z)
     sx, sy, sz = s * x, s * y, s * z
     return (

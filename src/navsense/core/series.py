@@ -1,7 +1,7 @@
 """Results of a run: named arrays with unit, frame and time.
 
-Times are float64 seconds since the run's start. A stamp, the integer nanoseconds that a message carries, is formed
-only when asked for: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
+Times are float64 seconds since the start of the run. A stamp is the integer nanoseconds in a message. It is computed on
+request: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Time
 NANOSECONDS = 1e9
 
 LONGEST_TIME = 6e9
-"""Seconds that a stamp can be away from the run's start."""
+"""Largest distance (s) of a stamp from the start of the run."""
 
 
 def make_read_only(array: AnyArray) -> AnyArray:
-    """Return the array, read-only with all that it is a view of."""
+    """Return the array; it and the arrays that it is a view of become read-only."""
     base: object = array
     while isinstance(base, np.ndarray):
         base.setflags(False)  # type: ignore[call-arg]  # twice as quick as by its name
@@ -37,9 +37,9 @@ def all_true(shape: tuple[int, ...]) -> BoolArray:
 
 
 def to_nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
-    """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, to the nearest.
+    """Return integer nanoseconds of `seconds` (any shape, s) after the integer second `epoch`, rounded to the nearest.
 
-    Raises `ClockError` where 64 bits do not hold them: beyond some 200 years.
+    Raises `ClockError` if they exceed 64 bits: more than some 200 years.
     """
     if seconds.size and not (seconds.min() > -LONGEST_TIME and seconds.max() < LONGEST_TIME):
         worst = float(seconds.flat[int(np.argmax(~(np.abs(seconds) < LONGEST_TIME)))])
@@ -52,7 +52,7 @@ def to_nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Ground truth of one link: arrays (time, axis), with a leading run axis never: truth is the same in every run.
+    """Ground truth of one link: arrays (time, axis) without a run axis, because truth is the same in all runs.
 
     position (m), orientation (w x y z, body to world), velocity (m/s), acceleration (m/s^2) in the world frame;
     angular_velocity (rad/s), angular_acceleration (rad/s^2) in the link's own frame. Read-only.
@@ -105,9 +105,9 @@ class Layers:
 
 @dataclass(frozen=True, eq=False)
 class Current:
-    """The water's velocity (*runs, time, 3) m/s, world frame, at `position` (m) and `time` (time,) s, on its topic.
+    """The water's velocity (*runs, time, 3) m/s, world frame, at `position` (m) and `time` (time,) s, with its topic.
 
-    `layers` is the velocity above and below that position at the same instants; None where it is not recorded.
+    `layers` is the velocity above and below that position at the same instants; None if it is not recorded.
     """
 
     topic: str
@@ -151,7 +151,7 @@ class Rows(Mapping[str, AnyArray]):
     __slots__ = ("_arrays", "_rows")
 
     def __init__(self, arrays: Mapping[str, AnyArray], rows: tuple[slice, ...]) -> None:
-        """Note the rows."""
+        """Store the rows."""
         self._arrays, self._rows = arrays, rows
 
     def __getitem__(self, name: str) -> AnyArray:
@@ -163,7 +163,7 @@ class Rows(Mapping[str, AnyArray]):
         return iter(self._arrays)
 
     def __len__(self) -> int:
-        """Return how many arrays there are."""
+        """Return the number of arrays."""
         return len(self._arrays)
 
 
@@ -218,22 +218,22 @@ class Reading(Mapping[str, AnyArray]):
         return iter(self.arrays)
 
     def __len__(self) -> int:
-        """Return how many arrays there are."""
+        """Return the number of arrays."""
         return len(self.arrays)
 
     @property
     def arrival(self) -> FloatArray:
-        """Return the true time (*runs, time) s at which each row arrives: its own instant where there is no latency."""
+        """The true time (*runs, time) s at which each row arrives: its own instant without latency."""
         return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
 
     @property
     def ideal_lead(self) -> tuple[int, ...]:
-        """Return the lengths of the run axes of the truth."""
+        """The lengths of the run axes of the truth."""
         return self.clock_error.shape[:-1] if self.ideal_in_runs else ()
 
     @property
     def stamp(self) -> IntArray:
-        """Return what the sensor's clock showed at each row, in integer nanoseconds."""
+        """The reading of the sensor's clock at each row, in integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time + self.clock_error)
 
     @property
@@ -247,7 +247,9 @@ class Reading(Mapping[str, AnyArray]):
             return self
         rows = slice(first, stop)
         in_runs = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
-        part = object.__new__(Reading)  # a live step makes one a sensor: what is the same is not gone through again
+        part = object.__new__(
+            Reading
+        )  # a live step makes one for each sensor, so unchanged fields are not copied one by one
         part.__dict__.update(
             self.__dict__,
             time=self.time[rows],

@@ -14,14 +14,14 @@ MIN_RATE, MAX_RATE = 0.001, 1e7
 """Rates (Hz) that a sensor can have."""
 
 MAX_TICKS = 2.0**52
-"""Ticks beyond which a double no longer tells one from the next."""
+"""Largest tick: larger integers are not exact in a double."""
 
 
 @dataclass(frozen=True)
 class Ticks:
     """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate.
 
-    `spacing` (ticks) is what stands for the step before the first sample: the usual one.
+    `spacing` (ticks) is the usual step, which also applies before the first sample.
     """
 
     index: IntArray
@@ -31,23 +31,23 @@ class Ticks:
     """The instants (n,) in seconds since the run's start."""
 
     def __post_init__(self) -> None:
-        """Work out the instants."""
+        """Compute the instants."""
         object.__setattr__(self, "time", self.index / self.rate)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of ticks."""
         return int(self.index.size)
 
 
 def check_rate(rate: float, what: str = "rate") -> float:
-    """Return the rate (Hz); raise `SimulationError` outside 0.001 Hz to 10 MHz, or where it is no number."""
+    """Return the rate (Hz). Raises `SimulationError` outside 0.001 Hz to 10 MHz, and for an invalid number."""
     if not isinstance(rate, int | float | np.number) or not MIN_RATE <= rate <= MAX_RATE:
         raise SimulationError(what, rate, allowed=f"must be from {MIN_RATE} to {MAX_RATE:.0f} Hz")
     return float(rate)
 
 
 def step_to_rate(step: float) -> float:
-    """Return the rate (Hz) of sampling at every step (s): 1 / step, made whole where it is but for rounding."""
+    """Return the rate (Hz) for a step (s): 1 / step, rounded to a whole number within rounding errors."""
     rate = 1.0 / step
     whole = round(rate)
     return float(whole) if whole and abs(rate - whole) <= 1e-9 * rate else rate
@@ -66,11 +66,11 @@ def find_first_tick(time: float, rate: float) -> int:
 
 
 def make_ticks(start: float, end: float, rate: float) -> Ticks:
-    """Return the ticks with start <= k / rate < end (s): k = 0 ... ceil(end rate) - 1 where start is 0."""
+    """Return the ticks with start <= k / rate < end (s): k = 0 ... ceil(end rate) - 1 for start 0."""
     first, stop = find_first_tick(start, rate), find_first_tick(end, rate)
     return Ticks(np.arange(first, stop, dtype=np.int64), rate)
 
 
 def count_samples(duration: float, rate: float) -> int:
-    """Return how many samples a run of `duration` (s) has."""
+    """Return the number of samples in a run of `duration` (s)."""
     return find_first_tick(duration, rate)

@@ -1,7 +1,7 @@
-"""Fields of a data sheet: what is not of the type that a field is declared with is refused by its name.
+"""Type checks of the fields of a specification. An error names the field.
 
-A text and a truth value are no numbers, whatever Python makes of them, and a number is no flag. From where to where a
-number may go is for the sheet itself to say.
+A text and a truth value are not numbers, and a number is not a truth value. The specification itself checks the range
+of a number.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _TOP_LEVEL_CLASSES = ("Noise", "Pose")
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell whether a value is a real number."""
-    if isinstance(value, (float, int)):  # np.float64 too; a tuple of types is faster than a union
+    """Return True if a value is a real number."""
+    if isinstance(value, (float, int)):  # also np.float64; a tuple of types is faster than a union
         return not isinstance(value, bool)
     return isinstance(value, np.integer | np.floating)
 
 
 MAX_MAGNITUDE = 1e100
-"""No quantity is as large; whole numbers that no double holds are refused by it."""
+"""Largest absolute value of a quantity. Larger whole numbers may have no double."""
 
 
 def _exceeds_double(value: object) -> bool:
-    """Tell whether a value is a whole number that no double is as large as."""
+    """Return True for a whole number that exceeds all doubles."""
     return isinstance(value, int) and abs(value) > sys.float_info.max
 
 
 def _is_number_of_type(value: object, kind: type) -> bool:
-    """Tell whether a value is a number that a double takes; for `int` one that is whole, whatever its type."""
+    """Return True if a value is a number that fits into a double; for `int` a whole number of any type."""
     if not is_number(value) or _exceeds_double(value):
         return False
     return kind is float or (math.isfinite(value) and value == int(value))
@@ -50,18 +50,18 @@ def _is_number_of_type(value: object, kind: type) -> bool:
 
 @cache
 def _get_hints(kind: type) -> dict[str, Any]:
-    """Return what each field of a class of sheets may be."""
+    """Return the type hints of the fields of a specification class."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _split_union(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the one."""
+    """Return the types of a union; another type alone."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def _matches_type(value: object, hint: Any) -> bool:
-    """Tell whether a value is of a type, numbers whatever their size."""
+    """Return True if a value has a type; numbers may have any size."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_matches_type(value, part) for part in parts)
@@ -78,19 +78,19 @@ def _matches_type(value: object, hint: Any) -> bool:
 
 
 def _format_class(kind: type) -> str:
-    """Return where a class of ours is found."""
+    """Return the public name of a class of navsense."""
     if ".sensors." in kind.__module__:
         return f"ns.sensors.{kind.__name__}"
     return f"ns.{kind.__name__}" if kind.__name__ in _TOP_LEVEL_CLASSES else f"{kind.__module__}.{kind.__name__}"
 
 
 def _add_article(name: str) -> str:
-    """Return a name with the article that its first letters are read with: en-ess, but navsense."""
+    """Return a name with its article. Letters are spelled: "an ns.Noise"."""
     return f"{'an' if name.startswith('ns.') else 'a'} {name}"
 
 
 def _format_value(value: object) -> str:
-    """Return a value as an error prints it; Python prints no whole number of thousands of digits."""
+    """Return a value as text for an error. Python does not print whole numbers with thousands of digits."""
     try:
         return repr(value)
     except ValueError:
@@ -113,7 +113,7 @@ def _format_allowed(hint: Any) -> str:
 
 
 def _suggest_remedy(value: object, hint: Any) -> str:
-    """Return how to write what was meant; "" if that only repeats what is allowed."""
+    """Return how to write the intended value; "" if that only repeats what is allowed."""
     choices = _split_union(hint)
     if isinstance(value, str) and {float, int, bool} & set(choices):
         return "write it without quotes"
@@ -124,7 +124,7 @@ def _suggest_remedy(value: object, hint: Any) -> str:
 
 
 def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:
-    """Return the error of what is no word of an enumeration: its text would be taken for none of them."""
+    """Return the error of a value that is not a member of an enumeration."""
     members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
     allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
     wanted = members.get(str(value), ", ".join(members.values()))
@@ -134,9 +134,9 @@ def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:
 def validate_types(
     spec: Any, owner: str = "", *, skip: Collection[str] = (), error: type[NavsenseError] = SensorError
 ) -> None:
-    """Raise `error` for the first field of the dataclass `sheet` that has a wrong type; `of` names its owner.
+    """Raise `error` for the first field of the dataclass `spec` with a wrong type; `owner` is named in the error.
 
-    `without` names fields that are not checked.
+    skip: fields that are not checked.
     """
     values = vars(spec)
     kind: type = type(spec)

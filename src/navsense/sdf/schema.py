@@ -26,7 +26,7 @@ _NO_NAMESPACES = "namespaces of topics are not supported; give <topic>"
 MERGED_MODEL_TAG = "merged model"
 """Tag of the scope of a merged model. No file can contain this tag."""
 
-SKIPPED_INCLUDE_TAG = "include left out"
+SKIPPED_INCLUDE_TAG = "skipped include"
 """Tag of an include whose file is missing, with the children of the include. No file can contain this tag."""
 
 ACTUATOR_TAG = "actuator of URDF"

@@ -42,7 +42,7 @@ GEOMETRY = ElementSchema(children=frozenset(SHAPES))
 def convert_collisions(
     context: Context, link: Element, format_origin: Callable[[Element, str], str]
 ) -> Iterator[Element]:
-    """Yield the SDF collisions of a link; `placed` returns the text of an `<origin>`."""
+    """Yield the SDF collisions of a link; `format_origin` returns the text of an `<origin>`."""
     name = link.get_attribute("name") or ""
     for number, collision in enumerate(link.find_all("collision")):
         context.check(collision, COLLISION)

@@ -429,7 +429,7 @@ def resolves_earth_rate(spec: Imu, rate: float) -> bool:
 
 
 def _estimate_uncertainty(noise: Noise, rate: float) -> float:
-    """Return the uncertainty (rad/s) of the mean of a gyroscope's axis over `PATIENCE`, sampled at `rate` (Hz)."""
+    """Return the uncertainty (rad/s) of the mean of an axis over `AVERAGING_TIME`, sampled at `rate` (Hz)."""
     drift = (
         stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
         if noise.has_dynamic_bias

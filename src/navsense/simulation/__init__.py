@@ -1,1 +1,1 @@
-"""Sensors of a world over time. Random numbers are drawn here and nowhere else; no file is read or written."""
+"""Simulation of the sensors of a world. Only this package draws random numbers; it reads and writes no file."""

@@ -1,4 +1,4 @@
-"""Fidelity: `physical` (the default) or `classic`, which repeats exactly the listed habits of older simulators."""
+"""Fidelity: `physical` (the default) or `classic`, which reproduces the listed behaviour of older simulators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_fidelity(fidelity: str) -> str:
 
 
 def set_classic(spec: Any, *, classic: bool) -> Any:
-    """Return a spec in which every field named `classic`, its own or of a part such as a `Noise`, has this value."""
+    """Return a spec with this value in all fields named `classic`, its own and those of parts such as a `Noise`."""
     if isinstance(spec, tuple):
         changed = tuple(set_classic(part, classic=classic) for part in spec)
         return changed if changed != spec else spec
@@ -32,10 +32,10 @@ def set_classic(spec: Any, *, classic: bool) -> Any:
 
 
 def apply_fidelity(world: World, fidelity: str | None) -> World:
-    """Return the world with one fidelity for the sheets of all its sensors and clocks; None leaves each its own.
+    """Return the world with one fidelity for all sensors and clocks; None keeps the fidelity of each.
 
-    What only the reader of a file knows stays as it was read: the current of a plug-in, a limit that one leaves out.
-    Raises `SimulationError` for an unknown fidelity, and if `world` is not a `World`.
+    Values that depend on the file are unchanged: the current of a plug-in, and the default limits of a plug-in. Raises
+    `SimulationError` for an unknown fidelity, and if `world` is not a `World`.
     """
     if not isinstance(world, World):
         given = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"

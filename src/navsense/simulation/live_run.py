@@ -1,21 +1,20 @@
-"""A world stepped live: bitwise the batch run, one step of `max_step_size` at a time.
+"""A live run of a world, one step of `max_step_size` at a time. It equals the batch run to the last bit.
 
     sim = navsense.live(world, seed=7)
-    for step in sim:                      # step.time (s), step.readings: what was released since the last step
+for step in sim:                      # step.time (s), step.readings: the readings since the last step
         ...
 
-Step n ends at t = n * max_step_size; it releases every reading that arrives in (t_(n-1), t_n], which without latency is
-its sample instant, so the first step, n = 0, releases the samples at t = 0. Samples that are still under way at
-the last step are never released: a run has to continue for the latency after the last sample that is wanted.
+Step n ends at t = n * max_step_size. It returns all readings that arrive in (t_(n-1), t_n]. Without latency a reading
+arrives at its sample instant, so the first step, n = 0, returns the samples at t = 0. Samples that have not arrived by
+the last step are not returned: continue the run for the latency after the last sample that you want.
 
-A caller in the loop gives the state of each driven model at the end of the step, the first one at t = 0:
+A caller can give the state of each driven model at the end of the step, the first one at t = 0:
 
     sim = navsense.live(world, driven=["robot", "robot::arm"])
     sim.step({"robot": State(pose, velocity, angular_velocity=omega), "robot::arm": State(arm_pose)})
 
-The state of a model is that of its canonical link. A link that is driven by its own name carries its sensors and
-surfaces; the other links stay rigid with the canonical one. `navsense.motion.driven` describes how missing fields
-of a state are derived.
+The state of a model is that of its canonical link. A driven link carries its sensors and surfaces; the other links stay
+rigid with the canonical link. `navsense.motion.driven` describes how missing fields of a state are derived.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ from navsense.simulation.session import Session
 from navsense.world import MountedSensor, World
 
 MAX_SAMPLES_PER_STEP = 1_000_000
-"""Samples of one sensor that one step may release."""
+"""Largest number of samples of one sensor in one step."""
 
 ARRIVED_SENSOR = "sensor with a reading in this step"
 
 AHEAD = 64
-"""Samples measured ahead of their time where the motion is known beforehand: the same bits, fewer calls."""
+"""Samples that are measured ahead of time if the motion is known ahead: the same bits with fewer calls."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One finished step: its end (s) and the readings released in it, by sensor name.
+    """A finished step: its end (s), and the readings that arrived in it by sensor name.
 
-    `readings` accepts an ending that is unambiguous among all sensors of the run. It raises `UnknownNameError` for a
-    sensor that released nothing in this step.
+    `readings` accepts any unambiguous ending of a name. It raises `UnknownNameError` for a sensor without a reading in
+    this step.
     """
 
     time: float
@@ -65,7 +64,7 @@ class Step:
 
 
 def concatenate_readings(parts: list[Reading]) -> Reading:
-    """Return readings of one sensor that follow one another as one."""
+    """Return consecutive readings of one sensor as one."""
 
     def concatenate(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
         return {name: np.concatenate([pick(part)[name] for part in parts]) for name in pick(parts[0])}
@@ -86,14 +85,14 @@ def concatenate_readings(parts: list[Reading]) -> Reading:
 
 
 class TickCursor:
-    """Ticks of the step under way: sensors of one rate are measured at the same ones, which are worked out once."""
+    """The ticks of the current step, computed once for all sensors of the same rate."""
 
     def __init__(self) -> None:
-        """Know none."""
+        """Start without ticks."""
         self._made: dict[tuple[int, int, float], Ticks] = {}
 
     def clear(self) -> None:
-        """Forget those of the step before."""
+        """Remove the ticks of the previous step."""
         self._made.clear()
 
     def between(self, first: int, end: int, rate: float) -> Ticks:
@@ -106,7 +105,7 @@ class TickCursor:
 
 
 class LiveSensor:
-    """One sensor of a live run: its latest reading and what the documents' accessors give."""
+    """A sensor of a live run, with its latest reading."""
 
     def __init__(
         self,
@@ -128,44 +127,50 @@ class LiveSensor:
         self._end = min(seen.end for seen in session.motions_seen_by(sensor))
         self._block: Reading
         self._waiting: deque[Reading] = deque()
-        self._gone = 0  # rows of the first that waits
+        self._gone = 0  # rows of the first block in the queue
         self._said: Reading | None = None
         self._first = self._measured = self._next = 0
 
     @property
     def name(self) -> str:
-        """Return the full name."""
+        """The full name."""
         return self.mounted.name
 
     @property
     def is_on(self) -> bool:
-        """Return whether it is on, as messages of `mounted` say too."""
+        """True if the sensor is on."""
         return self.mounted.is_on
 
     def get(self, name: str) -> AnyArray:
-        """Return the latest value of one array, in its unit: a number, or a row where the array has axes.
+        """Return the latest value of one array, in its unit: a number, or a row if the array has axes.
 
-        Raises `SimulationError` before the first reading, `UnknownNameError` for an array that there is none of.
+        Raises `SimulationError` before the first reading, `UnknownNameError` for an unknown array.
         """
         if self._said is None:
-            raise SimulationError(f"array {name!r} of {self.name}", allowed="is known after its first reading")
+            raise SimulationError(f"array {name!r} of {self.name}", allowed="is available after the first reading")
         latest: AnyArray = self._said[name][-1]
         return latest
 
     def set(self, name: str, value: float) -> None:
-        """Set what can be set, such as an altimeter's "vertical_reference"; it acts from the next sample.
+        """Set an adjustable array, such as an altimeter's "vertical_reference", from the next sample on.
 
-        Raises `SimulationError` for a sensor of which nothing can be set, `SensorError` for another array or a value.
+        Raises `SimulationError` for a sensor without adjustable arrays, `SensorError` for another array or value.
         """
         spec = self.mounted.spec
         if not isinstance(spec, SupportsAdjustment):
-            what, allowed = f"array {name!r} of {self.name}", f"cannot be set: nothing of a sensor {spec.type} can"
+            what, allowed = (
+                f"array {name!r} of {self.name}",
+                f"cannot be set: a sensor {spec.type} has no adjustable array",
+            )
             raise SimulationError(what, value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
         self._station.sensor = replace(self.mounted, is_on=True)
 
     def switch(self, *, on: bool) -> None:
-        """Switch the sensor on or off, from the next sample on: one that is off emits none, and goes on as it would."""
+        """Switch the sensor on or off from the next sample on.
+
+        A sensor that is off publishes nothing; its errors continue.
+        """
         self.mounted = replace(self.mounted, is_on=on)
 
     @property
@@ -175,11 +180,11 @@ class LiveSensor:
         Raises `SimulationError` before the first reading.
         """
         if self.reading is None:
-            raise SimulationError("clock time of sensor", self.name, allowed="is known after its first reading")
+            raise SimulationError("clock time of sensor", self.name, allowed="is available after the first reading")
         return float(self.reading.time[-1] + self.reading.clock_error[-1])
 
     def take_due(self, end: float) -> Reading | None:
-        """Return the samples that have arrived up to and including t = `end` (s), None where there are none."""
+        """Return the samples that have arrived by t = `end` (s); None without any."""
         taken = self._take_measured(end)
         if taken is not None and not self.is_on:
             taken = replace(taken, emitted=np.zeros_like(taken.emitted))
@@ -193,7 +198,7 @@ class LiveSensor:
         return taken
 
     def _take_arrived(self, taken: Reading | None, end: float) -> Reading | None:
-        """Put what was taken at the end of the queue; return what has arrived by `end` (s) from its front."""
+        """Append new samples to the queue; return those at its front that have arrived by `end` (s)."""
         queue = self._waiting
         if taken is not None:
             queue.append(taken)
@@ -210,7 +215,7 @@ class LiveSensor:
         return concatenate_readings(parts) if len(parts) > 1 else parts[0] if parts else None
 
     def _take_measured(self, end: float) -> Reading | None:
-        """Return the samples whose instant is up to and including t = `end` (s), None where there are none."""
+        """Return the samples with instants up to t = `end` (s); None without any."""
         first, rate = self._next, self.mounted.rate
         if first / rate > end:
             return None
@@ -234,7 +239,7 @@ class LiveSensor:
         return parts[0] if len(parts) == 1 else concatenate_readings(parts)
 
     def _measure(self, stop: int) -> None:
-        """Measure the next block: up to `stop`, or as many more samples as may be measured ahead of their time."""
+        """Measure the next block: up to `stop`, or farther if samples may be measured ahead of time."""
         rate, first = self.mounted.rate, self._measured
         end = max(min(stop, first + BLOCK_SAMPLES), first + self._ahead)
         while end > stop and (end - 1) / rate > self._end:
@@ -246,15 +251,15 @@ class LiveSensor:
 
 
 def cache_motion(motion: Motion) -> Motion:
-    """Return the motion; one that may forget what is past remembers what the sensor goes by."""
+    """Return the motion. A motion without memory is cached for the instants that the sensor uses."""
     return motion if is_known_ahead(motion) else CachedMotion(motion)
 
 
 class LiveRun:
-    """A run in progress. Iterate over it for ever, or call `step`; `close` ends it."""
+    """A run in progress. Iterate over it, or call `step`; `close` ends it."""
 
     def __init__(self, session: Session, driven: Mapping[str, DrivenMotion]) -> None:
-        """Stand before the first step."""
+        """Start before the first step."""
         self._session, self._driven = session, driven
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = 0
@@ -277,25 +282,26 @@ class LiveRun:
         self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
 
     def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
-        """Return a clock for a reader of this name: a sensor with samples at `rate` (Hz), or the clock itself."""
+        """Return a clock by the name of its user: a sensor with samples at `rate` (Hz), or the clock itself."""
         readings = ClockReadings(clock, reader, self._session.seed, self._session.runs[0], rate)
         return LiveClock(clock, readings, lambda: self.time)
 
     @property
     def world(self) -> World:
-        """Return the world: `sim.world.environment.magnetic_field` is its field."""
+        """The world. `sim.world.environment.magnetic_field` is its magnetic field."""
         return self._session.world
 
     @property
     def time(self) -> float:
-        """Return the end (s) of the last finished step; 0 before the first."""
+        """The end (s) of the last finished step; 0 before the first."""
         return max(self._count - 1, 0) / self._rate
 
     def step(self, states: Mapping[str, State] | None = None) -> Step:
         """Finish one step and return it.
 
-        states: of each driven model and link at the end of the step, by a name. Raises `SimulationError` for other
-        names and `MotionError` for an invalid state; the run then does not advance.
+        states: of each driven model and link at the end of the step, by name.
+
+        Raises `SimulationError` for other names and `MotionError` for an invalid state. The run then does not advance.
         """
         if self._closed:
             raise SimulationError("live run", allowed="is closed")
@@ -345,7 +351,7 @@ class LiveRun:
             self._driven[name].advance(end, row)
 
     def __iter__(self) -> Iterator[Step]:
-        """Step for ever, until closed or until a motion ends; what is under way by then is not released."""
+        """Yield steps until the run is closed or a motion ends. Samples that have not arrived by then are dropped."""
         seen = [
             motion for name in self._sensors for motion in self._session.motions_seen_by(self._sensors[name].mounted)
         ]
@@ -354,15 +360,15 @@ class LiveRun:
             yield self.step()
 
     def sensor(self, name: str) -> LiveSensor:
-        """Return a sensor by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        """Return a sensor by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return self._sensors[resolve_name(name, self._sensors, "sensor")]
 
     def clock(self, name: str) -> LiveClock:
-        """Return a clock by its name, an unambiguous ending too. Raises `UnknownNameError`."""
+        """Return a clock by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return self._clocks[resolve_name(name, self._clocks, "clock")]
 
     def close(self) -> None:
-        """End the run; further steps are refused."""
+        """End the run. Later steps raise an error."""
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -388,9 +394,10 @@ class LiveClock:
     def error(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
         """Return the reading minus the true time (s), at an instant `time` (s) or at instants (n,) s.
 
-        The instants may be in any order. Repeated queries return the same error, and a query changes no stamp. An
-        instant more than `clock.readings.REALISATION_MEMORY` seconds before the latest query recomputes the curve from
-        t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid one.
+        The instants may be in any order. Repeated queries return the same error, and a query does not change stamps. An
+        instant more than `clock.readings.REALISATION_MEMORY` seconds before the latest query recomputes the realisation
+        from t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid
+        one.
         """
         if isinstance(time, float):
             return self._error_at(float(time))
@@ -432,7 +439,7 @@ def _late(time: float, now: float) -> SimulationError:
 
 
 def _as_instants(time: float | Sequence[float] | FloatArray) -> FloatArray:
-    """Return an instant () or instants (n,) s as an array; raise `ClockError` for other values."""
+    """Return an instant () or instants (n,) s as an array. Raises `ClockError` for other values."""
     allowed = "must be a number, or numbers (n,)"
     try:
         given = np.asarray(time)

@@ -1,10 +1,10 @@
-"""The pace of a run: how many simulated seconds a second of the wall may have, for software that listens to a port.
+"""Pacing of a run in real time, for software that receives its output live.
 
-The n-th time slice, which ends at t_n of simulated time, is handed on at wall time T_n::
+The n-th time slice, which ends at simulated time t_n, is passed on at wall time T_n::
 
-    T_1 = when it is made,        T_n >= T_1 + (t_n - t_1) / speed
+    T_1 = when it is computed,        T_n >= T_1 + (t_n - t_1) / speed
 
-A run that falls behind goes as fast as it can until it has caught up; nothing that is simulated depends on it.
+A run that falls behind runs as fast as possible until it has caught up. The pace does not change results.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ WALL_STEP = 0.05
 """Wall time (s) from one time slice to the next."""
 
 MIN_SPEED = 1e-6
-"""Simulated seconds a second of the slowest run: a day of one has less than a sample."""
+"""Minimum speed: at a lower speed a day of real time has less than one sample."""
 
 
 class RealTimeLimiter:
-    """Holds a run back to `speed` simulated seconds a second. Raises `SimulationError` for a speed that is none."""
+    """Limits a run to `speed` simulated seconds per second of real time.
+
+    Raises `SimulationError` for an invalid speed.
+    """
 
     def __init__(
         self, speed: float, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Take what tells the time (s) and what waits (s)."""
+        """Store the functions that return the time (s) and that sleep (s)."""
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not MIN_SPEED <= speed < math.inf:
             allowed = f"must be a finite number >= {MIN_SPEED:g}, 1 for real time"
-            raise SimulationError("speed (simulated seconds a second)", speed, allowed=allowed)
+            raise SimulationError("speed (simulated seconds per second)", speed, allowed=allowed)
         self.window = speed * WALL_STEP
         self.behind = 0.0
         self._speed, self._now, self._sleep = float(speed), now, sleep

@@ -78,7 +78,7 @@ def allocate_like(values: AnyArray, lead: tuple[int, ...], length: int) -> AnyAr
 
 
 class BackgroundWorker:
-    """A second thread that executes calls in order: copying into new memory costs as much as measuring.
+    """A second thread that executes calls in order, because copying to new memory takes as long as measuring.
 
     If the system cannot start a second thread, the calling thread executes the calls.
     """
@@ -119,7 +119,7 @@ class SensorArrays:
     """The arrays of one sensor, growing in place along time."""
 
     def __init__(self, sensor: MountedSensor, length: int, lead: tuple[int, ...]) -> None:
-        """Note the shapes; arrays are made when the first block shows their axes."""
+        """Store the shapes. The first block creates the arrays."""
         self.sensor, self.lead = sensor, lead
         self.time = np.empty(length)
         self.clock_error = np.empty((*lead, length))
@@ -129,7 +129,7 @@ class SensorArrays:
         self.turn_on: dict[str, AnyArray] = {}
 
     def put(self, group: str, name: str, number: int | None, first: int, values: AnyArray) -> None:
-        """Copy a block of rows into place; `number` is the run's place on the run axis, None for all runs."""
+        """Copy a block of rows; `number` is the index on the run axis, None for all runs."""
         kept = self.arrays[group]
         if name not in kept:
             lead = () if number is None else self.lead
@@ -138,7 +138,7 @@ class SensorArrays:
         target[first : first + values.shape[0]] = values
 
     def put_turn_on(self, number: int, turn_on: Mapping[str, AnyArray]) -> None:
-        """Keep the turn-on bias of a run, once."""
+        """Store the turn-on bias of a run, once."""
         for name, row in turn_on.items():
             kept = self.turn_on.setdefault(name, np.empty((*self.lead, *row.shape)))
             kept[(number,) if self.lead else ()] = row
@@ -166,7 +166,7 @@ class RunArrays:
     """All series of a run."""
 
     def __init__(self, session: Session, lead: tuple[int, ...]) -> None:
-        """Allocate what is known before the first block."""
+        """Allocate the arrays whose shape is known."""
         self._session = session
         self._series = {
             sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), lead)
@@ -184,7 +184,7 @@ class RunArrays:
         self._lead = lead
 
     def put_ideal(self, sensor: MountedSensor, ticks: Ticks, number: int | None, ideal: Mapping[str, AnyArray]) -> None:
-        """Keep the times and the ideal values of a block, of all runs or of one."""
+        """Store the times and the ideal values of a block, of all runs or of one."""
         series, first = self._series[sensor.name], int(ticks.index[0])
         series.time[first : first + len(ticks)] = ticks.time
         for output in sensor.spec.outputs:
@@ -192,7 +192,7 @@ class RunArrays:
                 series.put("ideal", output.name, number, first, ideal[output.name])
 
     def put_block(self, sensor: MountedSensor, ticks: Ticks, number: int, block: SensorBlock) -> None:
-        """Keep what one run of a sensor gave for a block."""
+        """Store the block of one run of a sensor."""
         series, first = self._series[sensor.name], int(ticks.index[0])
         target = series.clock_error[number] if series.lead else series.clock_error
         target[first : first + len(ticks)] = block.clock_error
@@ -209,7 +209,7 @@ class RunArrays:
         series.put_flags(number, first, get_flags(block.measured, len(ticks)))
 
     def put_truth(self, truths: Mapping[str, Truth]) -> None:
-        """Keep the truth of all links for a window."""
+        """Store the truth of all links for a window."""
         first = self._truth_rows
         for name, truth in truths.items():
             stop = first + truth.time.size
@@ -219,7 +219,7 @@ class RunArrays:
             self._truth_rows = stop
 
     def put_current(self, current: Current | None) -> None:
-        """Keep the current of all runs for a window."""
+        """Store the current of all runs for a window."""
         if current is None:
             return
         if self._current is None:
@@ -236,7 +236,7 @@ class RunArrays:
             self._current.layers.velocity[:, first:stop] = current.layers.velocity
 
     def currents(self) -> Current | None:
-        """Return the current with the axis of the runs where there is one, read-only; None where none was kept."""
+        """Return the current, with the run axis if there are several runs, read-only; None if it is not recorded."""
         if self._current is None:
             return None
         make_read_only(self._current.time)
@@ -246,7 +246,7 @@ class RunArrays:
         return self._current if self._lead else self._current.of_run(0)
 
     def readings(self) -> dict[str, Reading]:
-        """Return every sensor's reading; truth is read-only."""
+        """Return the readings of all sensors; truth is read-only."""
         return {name: self._reading(series) for name, series in self._series.items()}
 
     def _reading(self, series: SensorArrays) -> Reading:
@@ -274,7 +274,7 @@ class RunArrays:
         )
 
     def truths(self) -> dict[str, Truth]:
-        """Return the truth of every link, read-only."""
+        """Return the truth of all links, read-only."""
         for arrays in self._truth.values():
             for array in arrays.values():
                 make_read_only(array)

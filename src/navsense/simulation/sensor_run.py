@@ -139,7 +139,7 @@ def read_surface(name: str, stored: LazyShape, where: Where | None) -> None:
 
 
 def check_duration(motions: Motions, duration: float) -> None:
-    """Raise `MotionError` where a motion ends before `duration` (s)."""
+    """Raise `MotionError` if a motion ends before `duration` (s)."""
     for name, motion in motions.items():
         if motion.end < duration:
             raise MotionError(
@@ -181,7 +181,7 @@ class SensorRun:
     ) -> None:
         """Draw the initial state. The keys of the random streams are (run, "sensor", name, channel, process).
 
-        `curve` is the realisation of the clock, shared with other sensors of that clock.
+        `curve` is the realisation of the clock, shared with the other sensors of that clock.
         """
         self.sensor = sensor
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=ahead)
@@ -239,7 +239,7 @@ class SensorRun:
 def compute_ideal(
     sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks
 ) -> Mapping[str, AnyArray]:
-    """Return the sensor's ideal values, read-only: truth cannot be changed by what measures it.
+    """Return the sensor's ideal values, read-only.
 
     Raises `FieldError` and `SensorError` with the sensor's name, its place in the file and the instant.
     """
@@ -255,9 +255,9 @@ def compute_ideal(
 def _error_at_instant(
     sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks, error: FieldError | SensorError
 ) -> FieldError | SensorError:
-    """Return an error of the ideal values of a block as one of the first instant that has it."""
+    """Return an error of the ideal values of a block with the first instant to which it applies."""
     first, stop = 0, len(ticks)
-    while stop - first > 1:  # a row of the field's need not be one of the ticks
+    while stop - first > 1:  # the row of a field may not be a tick
         middle = (first + stop) // 2
         try:
             sensor.spec.ideal(motion, environment, replace(ticks, index=ticks.index[first:middle]))
@@ -283,7 +283,7 @@ def make_reading(
     """Return the reading of a block."""
     measured, unit = block.measured, sensor.unit
     flags = get_flags(measured, len(ticks))
-    made = object.__new__(Reading)  # a live step makes one a sensor: not field by field
+    made = object.__new__(Reading)  # a live step makes one for each sensor, so fields are not copied one by one
     made.__dict__.update(
         name=sensor.name,
         type=sensor.spec.type,

@@ -45,7 +45,7 @@ TRUTH_RATE = 100.0
 
 
 def check_duration_value(duration: float) -> float:
-    """Return the duration (s); raise `SimulationError` unless it is above 0 and below what a stamp can hold."""
+    """Return the duration (s). Raises `SimulationError` unless it is above 0 and within the range of stamps."""
     if not (isinstance(duration, int | float | np.number) and duration > 0.0 and duration != math.inf):
         raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
     if not duration < LONGEST_TIME:
@@ -86,7 +86,7 @@ class Session:
         return open_sensor_runs(self.world, self.seed, self.runs, ahead=ahead)
 
     def differs_between_runs(self, sensor: MountedSensor) -> bool:
-        """Return whether the ideal values of a sensor differ between runs, because of a random current."""
+        """Return True if the ideal values of a sensor differ between runs because of a random current."""
         return self.by_chance and uses_current(sensor.spec)
 
     def environment_of(self, sensor: MountedSensor, number: int) -> Environment:
@@ -102,7 +102,7 @@ class Session:
         return (*own, *(self.link_motions[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
 
     def is_known_ahead(self, sensor: MountedSensor) -> bool:
-        """Return whether all motions that a sensor depends on are known in advance."""
+        """Return True if all motions that a sensor depends on are known in advance."""
         bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, UsesRayCasting) else ()
         known = all(body.motion is None for body in bodies)  # a body of the caller may move in any way
         return known and all(is_known_ahead(motion) for motion in self.motions_seen_by(sensor))
@@ -144,7 +144,7 @@ class Session:
         return Current(shown.topic, shown.position, make_read_only(time), velocity, self.epoch, layers)
 
     def _current_at(self, topic: str, places: Sequence[Vector], time: Times) -> FloatArray:
-        """Return the current of every run at each time and place, (runs, time, place, 3) m/s."""
+        """Return the current of all runs at each time and position, (runs, time, position, 3) m/s."""
         place = np.tile(np.array(places), (time.size, 1))
         instants = np.repeat(time, len(places))
         velocity = np.empty((len(self.currents), time.size, len(places), 3))
@@ -159,7 +159,7 @@ class Session:
         return velocity
 
     def readings(self, start: float, end: float, drawn: Mapping[str, tuple[SensorRun, ...]]) -> dict[str, Reading]:
-        """Return the readings of the first run for start <= t < end (s). Calls must follow one another in time."""
+        """Return the readings of the first run for start <= t < end (s). Calls must be consecutive in time."""
         found: dict[str, Reading] = {}
         for sensor in self.world.sensors:
             ticks = make_ticks(start, end, sensor.rate)
@@ -199,7 +199,7 @@ def common_end(motions: Motions) -> float:
     """Return the time (s) at which the first motion ends. Raises `SimulationError` if no motion ends."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
-        allowed = "must be given: nothing in this world ends by itself"
+        allowed = "must be given: no motion of this world ends"
         raise SimulationError("duration", None, allowed=allowed, remedy="--duration S, or duration=S")
     return end
 
@@ -218,13 +218,12 @@ def prepare(
 ) -> Session:
     """Check all arguments and return the session. A live session has no end.
 
-    `links` are the motions of links that do not move with their model, by full name.
-
-    The world of the session contains the motions in force, so that a recording states them. With one run it contains
-    the realised current; with several runs `environment_of` returns it.
+    `links` are the motions of links that do not move with their model, by full name. The world of the session contains
+    the motions of the run, so that a recording stores them. With one run it contains the realised current; with several
+    runs `environment_of` returns it.
     """
     if not INTERPRETED:
-        load_numba()  # so that its errors come before an output replaces an older file
+        load_numba()  # its errors must come before an output replaces an older file
     given = motions or {}
     moving = resolve_motions(world, given)
     world = replace_motions(world, given)

@@ -240,7 +240,7 @@ def test_obj(tmp_path: Path) -> None:
         assert Mesh.from_file(path, submesh=name).triangles.max() == 5.0
     middle = Mesh.from_file(path, submesh="wall", center=True).triangles
     assert middle.reshape(-1, 3).min(axis=0).tolist() == [-1.0, 0.0, -2.5]
-    with pytest.raises(FieldError, match="submesh: roof; must be unique: two"):
+    with pytest.raises(FieldError, match="submesh: roof; must be the name"):
         Mesh.from_file(path, submesh="roof")
 
 

@@ -20,7 +20,7 @@
   <profile> <factor depth="0">1</factor> <factor depth="50">0.2</factor> ... </profile>    times a factor by depth
 </navsense:current>
 
-Depths count from the surface of `<navsense:water>`, else from height 0. Files are looked for as included ones are. The
+Depths are below the surface of `<navsense:water>`, else below height 0. Files are searched as included files are. The
 current at `position` is recorded on `topic`, `rate` times a second, 0 for not at all; `start` is the instant of t = 0.
 """
 

@@ -1,4 +1,4 @@
-"""Gazebo's currents: the table of a world's `EnvironmentPreload`, and the uniform one of a model's `Hydrodynamics`.
+"""Gazebo's currents: the table of a world's `EnvironmentPreload`, and the uniform current of a model's `Hydrodynamics`.
 
     <plugin filename="gz-sim-environment-preload-system" name="gz::sim::systems::EnvironmentPreload">
       <data>currents.csv</data>
@@ -8,10 +8,10 @@
       </dimensions>
     </plugin>
 
-The columns of the current are named by the first `<lookup_current_x>`, `_y`, `_z` of a `Hydrodynamics`, else the
-first `<water_velocity><x>`, `<y>`, `<z>` of a DVL; one that names others gets a warning. Without a table
-`<default_current>` (m/s, world axes) is it; in Gazebo it is one model's own, so where models differ none is taken, and
-a warning says so. Outside the table Gazebo has 0 m/s; here what `GriddedCurrent` has. A world without a place stands at
+The first `<lookup_current_x>`, `_y`, `_z` of a `Hydrodynamics` name the columns of the current, else the first
+`<water_velocity><x>`, `<y>`, `<z>` of a DVL. A DVL with other columns gives a warning. Without a table the current is
+`<default_current>` (m/s, world axes). In Gazebo each model has its own; if models differ, none is used, with a warning.
+Outside the table Gazebo uses 0 m/s; navsense extrapolates as `GriddedCurrent` does. A world without a place has
 latitude and longitude 0, as in Gazebo.
 Source: gz-sim, `EnvironmentPreload.cc`, `Hydrodynamics.cc`; gz-sensors, `DopplerVelocityLog.cc`.
 """

@@ -1,4 +1,4 @@
-"""The current plug-ins of the UUV Simulator and of DAVE, in a world, as the currents that they are.
+"""The current plug-ins of the UUV Simulator and of DAVE in a world.
 
     <plugin filename="libuuv_underwater_current_ros_plugin.so" name="...">     also libuuv_underwater_current_plugin.so
       <namespace>hydrodynamics</namespace>
@@ -9,15 +9,20 @@
       </constant_current>
     </plugin>
 
-`libdave_ocean_current_plugin.so` has besides `<transient_current><databasefilePath>`, layers that wander about their
-table's speeds and directions as the constant current does, and `<tidal_oscillation>`, a tide table or constituents. All
-of it is added up. Under classic the processes are the plug-in's, on the steps of the world's physics; else the
-Gauss-Markov process that each stands for.
+`libdave_ocean_current_plugin.so` has in addition `<transient_current><databasefilePath>`, layers that vary randomly
+about the speeds and directions of a table, and `<tidal_oscillation>`, a tide table or constituents. All currents are
+added. Under classic the processes are those of the plug-in, at the steps of the world's physics; otherwise they are the
+corresponding Gauss-Markov processes.
 
-Mended, whatever the fidelity: layers north and east are so in the world (DAVE exchanges them), the ebb runs against the
-flood (DAVE's runs with it), below and above the table the nearest row holds. DAVE takes the tide instead of the layers
-in vehicles with `<tide_oscillation>`, times the table's north column: here it is added to the layers as it is, and a
-warning says so. Constituents are those of the current, with their lag at Greenwich.
+Differences from the plug-ins, for any fidelity:
+
+- North and east of layers are north and east in the world. DAVE exchanges them.
+- The ebb flows against the flood. In DAVE it flows with it.
+- Above and below the table, the nearest row applies.
+- The tide is added to the layers, with a warning. In vehicles with `<tide_oscillation>`, DAVE uses the tide instead of
+  the layers, multiplied by the north column of the table.
+
+Constituents are those of the current, with their lag at Greenwich.
 Source: UUV Simulator, `UnderwaterCurrentPlugin` and `UnderwaterCurrentROSPlugin`; DAVE, `ocean_current_world_plugin`,
 `ocean_current_model_plugin`, `tidal_oscillation`.
 """

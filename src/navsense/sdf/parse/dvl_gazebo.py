@@ -17,7 +17,7 @@
       <reference_frame>0 0 0 0 0 -1.570796</reference_frame>                    its axes are those of the velocity
     </gz:dvl>
 
-A mode that is not given is off, one without `<when>` is always on. The table of the world is a current like any other
+An absent mode is off. A mode without `<when>` is always on. The table of the world is a current like any other
 (`current_gazebo`). A water layer is all or nothing, as there: none where the bottom is nearer than its far boundary;
 its bins weigh as a pulse as long as the layer hears them. Noise acts in both modes. Bodies are met by their
 `<collision>`, in Gazebo by their `<visual>`, and sound takes its time; `<navsense:propagation>` and
@@ -232,7 +232,7 @@ def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeL
     with map_spec_errors(at):
         reach = limits.maximum * min(get_forward_cosines(beams).tolist())
         if far > reach:
-            reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is taken"
+            reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is used"
             context.add_note("warning", "<water_mass_mode><boundaries>", reason, at.where)
         end = min(far, reach)
         return WaterMassLayer(near, end, minimum_size=max(end - near, 0.0), samples=_check_bins(water, bins), share=1.0)

@@ -165,7 +165,7 @@ def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quate
         return custom
     rotation = mount.rotation_ws if parent is None else mount.find_rotation(parent)
     if rotation is None:
-        allowed = 'must be "world", a link of the model, or absent for the sensor\'s own orientation at the start'
+        allowed = 'must be "world", a link of the model, or absent for the initial orientation of the sensor'
         raise invalid_value(element, parent, allowed, attribute="parent_frame")
     if parent is None and (roll, pitch, turn) == (0.0, 0.0, 0.0):
         return None

@@ -100,5 +100,5 @@ def check_field_of_view(context: Context, sensor: Element, width: float) -> None
     for plugin in sensor.find_all("plugin"):
         child = plugin.find("fov") if plugin.get_attribute("filename") == RANGE_PLUGIN_FILE else None
         if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:
-            reason = f"messages hold the width of the rays, {width:.4g} rad"
+            reason = f"messages have the width of the rays, {width:.4g} rad"
             context.add_note("unsupported", f"<plugin><fov>: {child.text}", reason, child.where)

@@ -159,7 +159,7 @@ class SensorParser:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
         if topic in self.taken_topics:
             raise invalid_value(
-                element, topic, f"is taken by {self.taken_topics[topic]}", remedy=f"give another <{tag}>"
+                element, topic, f"is already the topic of {self.taken_topics[topic]}", remedy=f"give another <{tag}>"
             )
         self.taken_topics[topic] = name
         return topic
@@ -280,7 +280,7 @@ class SensorParser:
         found = [child for tag in (kind, *list_aliases(kind)) if (child := element.find(tag)) is not None]
         for other in found[1:]:
             self.context.add_problem(
-                invalid_value(other, "given beside it", f"is another name of <{kind}>; remove one of them")
+                invalid_value(other, "is duplicated", f"is another name of <{kind}>; remove one of them")
             )
         if not found and element.get_attribute("type") == "custom" and kind in GAZEBO_BLOCKS.values():
             blocks = ", ".join(f"<{tag}>" for tag, new in GAZEBO_BLOCKS.items() if new == kind)
@@ -341,12 +341,12 @@ class SensorParser:
                     allowed = "must contain more than @ ~ // and :="
                     self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
         if given in self.taken_topics and child is not None:
-            reason = f"is taken by {self.taken_topics[given]}; the default {default} is used"
+            reason = f"is already the topic of {self.taken_topics[given]}; the default {default} is used"
             self.context.add_note("warning", f"<topic>: {given}", reason, child.where)
             given = None
         topic = given or default
         if topic is None or topic in self.taken_topics:
-            taken = f"is taken by {self.taken_topics[topic]}" if topic else "is not a valid topic"
+            taken = f"is already the topic of {self.taken_topics[topic]}" if topic else "is not a valid topic"
             remedy = "give the sensor its own <topic>"
             self.context.add_problem(invalid_value(element, topic or name, taken, remedy=remedy))
             return ""

@@ -362,7 +362,7 @@ def choose_rate(context: Context, sensor: Element, plugin: Element, sensor_rate:
     """Return the rate (Hz): the smaller of the sensor's and the plug-in's, with a note if they differ."""
     child = plugin.find("updateRateHZ")
     if child is None:
-        reason = f"is not given: the plug-in's {DEFAULT_RATE:g} Hz"
+        reason = f"is absent: the default is {DEFAULT_RATE:g} Hz"
         context.add_note("warning", "<plugin><updateRateHZ>", reason, plugin.where)
     elif sensor.find("update_rate") is not None and rate != sensor_rate:
         reason = f"and {sensor_rate:g} Hz of <update_rate>: the smaller one is used"
