@@ -288,7 +288,7 @@ def test_errors_go_onto_own_heights() -> None:
 def test_the_documents_accessors() -> None:
     sim = ns.live(world(Altimeter.example_spec()), seed=3)
     altimeter = sim.sensor(NAME)
-    with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is known after its first"):
+    with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is available after"):
         altimeter.get("vertical_position")
     for _ in range(17):
         sim.step()
