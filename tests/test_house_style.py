@@ -659,3 +659,17 @@ def test_constraints_are_versions_and_nothing_else() -> None:
     names = [line.partition("==")[0] for line in pinned]
     assert names == sorted(set(names))
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9A-Za-z.]*", line) for line in pinned)
+
+
+UNIT_SIZES = frozenset((9.80665, 1852.0, 0.3048, 1.8288))
+"""Sizes of units in SI that only `core.units` defines: standard gravity, nautical mile, foot, fathom."""
+
+
+def test_one_module_defines_the_sizes_of_units() -> None:
+    owners = {
+        path.relative_to(SOURCE / PACKAGE).as_posix()
+        for path in sorted((SOURCE / PACKAGE).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in UNIT_SIZES
+    }
+    assert owners == {"core/units.py"}

@@ -10,25 +10,25 @@ import pytest
 
 from navsense.calibration.units import check_scale, format_unit, plausible_units, validate_strength, validate_unit
 from navsense.core.errors import CalibrationError
-from navsense.factors.arguments import UNITS
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 
 def test_one_field_in_every_unit() -> None:
     """Half a gauss: 50 microtesla by the definitions of the units."""
     same = {"T": 5e-5, "mT": 0.05, "uT": 50.0, "nT": 50000.0, "G": 0.5, "mG": 500.0}
-    assert set(same) == set(UNITS)
+    assert set(same) == set(MAGNETIC_FIELD_UNITS)
     for unit, value in same.items():
-        assert math.isclose(value * UNITS[unit], 5e-5, rel_tol=1e-15)
+        assert math.isclose(value * MAGNETIC_FIELD_UNITS[unit], 5e-5, rel_tol=1e-15)
         check_scale(value, unit, None)
         assert validate_strength(value, unit) == value
 
 
 @pytest.mark.requirement("FAC-7")
-@pytest.mark.parametrize("said", sorted(UNITS))
-@pytest.mark.parametrize("meant", sorted(UNITS))
+@pytest.mark.parametrize("said", sorted(MAGNETIC_FIELD_UNITS))
+@pytest.mark.parametrize("meant", sorted(MAGNETIC_FIELD_UNITS))
 def test_a_wrong_unit_is_named(said: str, meant: str) -> None:
     """Factors of 1e3, 1e4, 1e5, 1e7 and 1e9 among them."""
-    value = 4.8e-5 / UNITS[meant]
+    value = 4.8e-5 / MAGNETIC_FIELD_UNITS[meant]
     if said == meant:
         check_scale(value, said, None)
         return
@@ -43,7 +43,7 @@ def test_a_wrong_unit_is_named(said: str, meant: str) -> None:
 def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
     """22 and 67 microtesla are the least and the most of the World Magnetic Model on the surface."""
     for tesla in (22e-6, 45e-6, 67e-6):
-        for unit, factor in UNITS.items():
+        for unit, factor in MAGNETIC_FIELD_UNITS.items():
             check_scale(tesla / factor, unit, None)
             assert unit in plausible_units(tesla / factor)
 

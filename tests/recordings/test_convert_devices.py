@@ -160,11 +160,11 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
 def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None:
     cases = {
-        "a.imu.pd0": rf"is not of: imu; those that it is of are {DVL}, {ADCP}; name it: a\.SENSOR",
-        "a.base::imu.beam.pd0": "names a sensor that PD0 is not of: base::imu",
-        "a.adcp.wl.json": rf"names a sensor that Water Linked JSON is not of: adcp; those that it is of are {DVL}",
-        "a.v2.pd0": "PD0 is of one instrument, and the world has 2",
-        "a.pd0": "PD0 is of one instrument, and the world has 2",
+        "a.imu.pd0": rf"does not support the sensor: imu; must be one of {DVL}, {ADCP}; write a\.SENSOR",
+        "a.base::imu.beam.pd0": "PD0 does not support the sensor: base::imu",
+        "a.adcp.wl.json": rf"Water Linked JSON does not support the sensor: adcp; must be one of {DVL}",
+        "a.v2.pd0": "PD0 encodes one instrument; the world has 2",
+        "a.pd0": "PD0 encodes one instrument; the world has 2",
     }
     world = ns.load(folder / "sea.sdf")
     for name, why in cases.items():
@@ -190,7 +190,7 @@ def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_pa
                 writer.write(slab)
     for name in ("bare.npz", "bare.mcap"):
         with pytest.raises(
-            RecordingError, match=r"link 'auv::base' is and how it stands, which PD0 of .* tells: unknown"
+            RecordingError, match=r"PD0 of .* requires the true pose of link 'auv::base'; use a recording with"
         ):
             convert(tmp_path / name, tmp_path / "a.adcp.pd0")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bare.mcap", "bare.npz"]
@@ -254,8 +254,11 @@ def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, n
         (".gz.mcap", "must have something before its suffix"),
         (".bag", "must have something before its suffix"),
         ("", "the name of a recording is empty; name a file or a folder"),
-        ("pd0+tcp://127.0.0.1:1033", "converted into a file, not an address: pd0.tcp://127.0.0.1:1033; name a file"),
-        ("tcp://127.0.0.1:1033", "converted into a file, not an address"),
+        (
+            "pd0+tcp://127.0.0.1:1033",
+            r"pd0\+tcp://127\.0\.0\.1:1033; must be a file or folder, not a URL; write URLs after",
+        ),
+        ("tcp://127.0.0.1:1033", "must be a file or folder, not a URL"),
         ("a.xyz", "no recording has this suffix"),
     ],
 )
@@ -286,6 +289,6 @@ def test_names_that_nothing_is_written_to(
 )
 def test_recordings_that_are_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NavsenseError, match=r"recordings: .*; must be different files, folders and ports"):
+    with pytest.raises(NavsenseError, match=r"outputs: .*; must be different files, folders and URLs"):
         ns.record(World("empty"), names, 0.1)
     assert not list(tmp_path.iterdir())

@@ -19,7 +19,7 @@ from navsense.clock import Latency
 from navsense.core.errors import RecordingError
 from navsense.core.series import ARRAY_GROUPS, Reading
 from navsense.messages.schemas import format_schema
-from navsense.recordings.channels import CDR, MessageChannel
+from navsense.recordings.channels import CDR, Channel
 from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
@@ -122,7 +122,7 @@ def test_a_lost_message_of_truth_costs_one_row(made: ModuleType, recorded: Path,
 def column(name: str) -> TopicBuffer:
     """Return a column that is given its batches as they are."""
     kind = "geometry_msgs/msg/Vector3Stamped"
-    return TopicBuffer(MessageChannel(name, kind, CDR, format_schema(kind).encode(), "ros2msg"), lambda _: {})
+    return TopicBuffer(Channel(name, kind, CDR, format_schema(kind).encode(), "ros2msg"), lambda _: {})
 
 
 @pytest.mark.requirement("TRU-1")

@@ -141,8 +141,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ns.World:
 
 @pytest.fixture(scope="module")
 def run(world: ns.World) -> Run:
-    """Return a short run, whose samples fit into the buffer of one socket."""
-    return ns.simulate(world, 4.0, seed=3, epoch=1000)
+    """Return a short run: its 80 datagrams fit into the buffer of a socket."""
+    return ns.simulate(world, 1.6, seed=3, epoch=1000)
 
 
 @pytest.fixture(scope="module")

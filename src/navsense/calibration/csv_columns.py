@@ -24,11 +24,11 @@ from navsense.core import inputs
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import parse_decimal
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import UNITS
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 
-UNIT_NAMES = {name.lower(): name for name in UNITS} | {
+UNIT_NAMES = {name.lower(): name for name in MAGNETIC_FIELD_UNITS} | {
     "µt": "uT",
     "μt": "uT",
     "tesla": "T",

@@ -33,7 +33,7 @@ from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
-from navsense.factors.arguments import UNITS
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
@@ -58,7 +58,7 @@ FUSED_NOTE = "an Imu's orientation is of use only where it was not made from thi
 """Note on an orientation from sensor fusion."""
 
 _STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
-_POWERS = {name: round(math.log10(factor)) for name, factor in UNITS.items()}
+_POWERS = {name: round(math.log10(factor)) for name, factor in MAGNETIC_FIELD_UNITS.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +145,15 @@ def parse_strength(text: str, unit: str | None) -> float:
     """
     number, own_unit = _split_unit(text)
     given, value = own_unit or unit, parse_decimal(number)
-    if value is None or (given is not None and given not in UNITS):
-        raise CalibrationError("strength", text, allowed=f"must be a number, or one with a unit of {', '.join(UNITS)}")
+    if value is None or (given is not None and given not in MAGNETIC_FIELD_UNITS):
+        raise CalibrationError(
+            "strength", text, allowed=f"must be a number, or one with a unit of {', '.join(MAGNETIC_FIELD_UNITS)}"
+        )
     if given is None:
         return value
     exact = Decimal(number.strip())
     if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
-        low, high = (f"{limit / UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
+        low, high = (f"{limit / MAGNETIC_FIELD_UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
         guess = " or ".join(f"{number.strip()}{name}" for name in plausible_units(value))
         remedy = f"is {guess} meant?" if guess else ""
         if not own_unit:

@@ -1,6 +1,6 @@
 """Units of a magnetic field, and the detection of a wrong unit.
 
-    field (T) = value * UNITS[unit]
+    field (T) = value * MAGNETIC_FIELD_UNITS[unit]
 
 The earth's field is 22 to 67 microtesla everywhere on its surface (World Magnetic Model). The gain of a sensor may be
 wrong, so that fitted strengths of 10 to 150 microtesla are plausible. Tesla, gauss, microtesla and nanotesla differ by
@@ -17,7 +17,7 @@ import numpy as np
 
 from navsense.core.errors import CalibrationError
 from navsense.core.typing import AnyArray
-from navsense.factors.arguments import UNITS
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 MIN_FIELD, MAX_FIELD = 10e-6, 150e-6
 """Plausible strengths of the earth's field as a sensor measures it (T)."""
@@ -34,8 +34,8 @@ MAX_STRENGTH_RATIO = 3.0
 
 def validate_unit(unit: str | None) -> str | None:
     """Return the unit. Raises `CalibrationError` for an unknown one."""
-    if unit is not None and not (isinstance(unit, str) and unit in UNITS):
-        allowed = f"must be one of {', '.join(UNITS)}, or None for numbers without one"
+    if unit is not None and not (isinstance(unit, str) and unit in MAGNETIC_FIELD_UNITS):
+        allowed = f"must be one of {', '.join(MAGNETIC_FIELD_UNITS)}, or None for numbers without one"
         raise CalibrationError("unit", unit, allowed=allowed)
     return unit
 
@@ -77,9 +77,9 @@ def check_scale(scale: float, unit: str | None, strength: float | None) -> None:
 
 def _check_plausible(what: str, value: float, text: str, unit: str) -> None:
     """Raise `CalibrationError` with the likely unit if a strength in `unit` is not plausible."""
-    if is_plausible_strength(value * UNITS[unit]):
+    if is_plausible_strength(value * MAGNETIC_FIELD_UNITS[unit]):
         return
-    low, high = MIN_FIELD / UNITS[unit], MAX_FIELD / UNITS[unit]
+    low, high = MIN_FIELD / MAGNETIC_FIELD_UNITS[unit], MAX_FIELD / MAGNETIC_FIELD_UNITS[unit]
     units = plausible_units(value)
     if abs(value - 1.0) <= UNIT_VECTOR_TOLERANCE:
         remedy = 'the numbers look like unit vectors: give unit=None; if they are gauss, unit="G"'
@@ -104,4 +104,4 @@ def is_plausible_strength(tesla: float) -> bool:
 
 def plausible_units(value: float) -> tuple[str, ...]:
     """Return the units in which a value is a plausible strength of the earth's field."""
-    return tuple(unit for unit, factor in UNITS.items() if is_plausible_strength(value * factor))
+    return tuple(unit for unit, factor in MAGNETIC_FIELD_UNITS.items() if is_plausible_strength(value * factor))

@@ -23,8 +23,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.typing import AnyArray, ByteArray, FloatArray
-
-FOOT, FATHOM, KNOT = 0.3048, 1.8288, 1852.0 / 3600.0
+from navsense.core.units import FATHOM, FOOT, KNOT
 
 Sentence = tuple[str, list[str]]
 

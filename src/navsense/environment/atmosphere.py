@@ -24,12 +24,12 @@ import numpy as np
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
+from navsense.core.units import STANDARD_GRAVITY
 from navsense.core.validation import check_number
 
 EARTH_RADIUS = 6356766.0
 """r, the standard's radius of the earth (m)."""
 
-STANDARD_GRAVITY = 9.80665
 MOLAR_MASS = 28.9644
 GAS_CONSTANT = 8314.32
 HEAT_CAPACITY_RATIO = 1.4

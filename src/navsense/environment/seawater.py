@@ -37,8 +37,8 @@ import numpy as np
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
+from navsense.core.units import STANDARD_GRAVITY
 from navsense.core.validation import check_number, is_number
-from navsense.environment.atmosphere import STANDARD_GRAVITY
 
 ZERO_CELSIUS = 273.15
 """K."""

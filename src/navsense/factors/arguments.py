@@ -17,6 +17,7 @@ import numpy as np
 
 from navsense.core.errors import FactorError
 from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.factors.gtsam_support import is_gtsam
 
 Numbers: TypeAlias = tuple[float, ...]
@@ -24,9 +25,6 @@ Numbers: TypeAlias = tuple[float, ...]
 
 MAX_STRENGTH_RATIO = 300.0
 """Ratio between field and measurement beyond which different units are more likely than an unusual field."""
-
-UNITS = {"T": 1.0, "mT": 1e-3, "uT": 1e-6, "nT": 1e-9, "G": 1e-4, "mG": 1e-7}
-"""Size of each unit in tesla."""
 
 _EARTH_FIELD = 50e-6
 _PACKAGE = __name__.partition(".")[0]
@@ -124,7 +122,9 @@ def positive_number(what: str, value: object) -> float:
 
 def likely_unit(strength: float) -> str:
     """Return the unit that brings a field strength closest to the earth's field."""
-    return min(UNITS, key=lambda unit: abs(math.log10(strength * UNITS[unit] / _EARTH_FIELD)))
+    return min(
+        MAGNETIC_FIELD_UNITS, key=lambda unit: abs(math.log10(strength * MAGNETIC_FIELD_UNITS[unit] / _EARTH_FIELD))
+    )
 
 
 def warn_if_units_differ(name: str, scale: float, measured: Numbers, bias: Numbers) -> None:

@@ -53,7 +53,7 @@ class ChannelKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MessageChannel:
+class Channel:
     """One topic: message type, encoding, definition and schema encoding (in the terms of MCAP).
 
     `latched` is true if late subscribers get the last message; `qos_profiles` are the QoS profiles of ROS 2 as text.
@@ -90,7 +90,7 @@ class MessageChannel:
 class RawMessage(NamedTuple):
     """One message: its channel, log time and publish time (ns), and its bytes."""
 
-    channel: MessageChannel
+    channel: Channel
     log_time: int
     publish_time: int
     data: bytes
@@ -100,7 +100,7 @@ class RawMessage(NamedTuple):
 class MessageBatch:
     """Messages of one channel in order: log times and publish times (n,) ns, and the bytes by size."""
 
-    channel: MessageChannel
+    channel: Channel
     log_time: IntArray
     publish_time: IntArray
     size_groups: list[SizeGroup]
@@ -232,7 +232,7 @@ class MessageReader(Protocol):
     """An open recording of messages. `metadata` is the recording's own, `is_navsense` true if navsense wrote it."""
 
     where: Where
-    channels: list[MessageChannel]
+    channels: list[Channel]
     metadata: dict[str, str]
     is_navsense: bool
 

@@ -13,7 +13,7 @@ from navsense.core.typing import AnyArray, BoolArray, ByteArray, IntArray
 from navsense.messages import generic
 from navsense.messages.cdr import build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
-from navsense.recordings.channels import ROS1, MessageBatch, MessageChannel, SizeGroup, group_by_size
+from navsense.recordings.channels import ROS1, Channel, MessageBatch, SizeGroup, group_by_size
 from navsense.recordings.rosbag.definitions import find_definitions
 
 Arrays = dict[str, AnyArray]
@@ -58,7 +58,7 @@ def join_columns(parts: Sequence[ColumnBatch]) -> ColumnBatch:
 class MessageDecoder:
     """Decodes the messages of one topic to rows of numbers by path."""
 
-    def __init__(self, channel: MessageChannel) -> None:
+    def __init__(self, channel: Channel) -> None:
         """Parse the definition of the type. Raises `RecordingError` if it is missing."""
         self._channel = channel
         parsed = channel.parse_type().definitions
@@ -103,7 +103,7 @@ class MessageDecoder:
         return found
 
 
-def is_readable(channel: MessageChannel) -> bool:
+def is_readable(channel: Channel) -> bool:
     """Return True if the type of a channel is defined as in ROS."""
     try:
         return MessageDecoder(channel).is_known
@@ -111,7 +111,7 @@ def is_readable(channel: MessageChannel) -> bool:
         return False
 
 
-def has_same_type(one: MessageChannel, other: MessageChannel) -> bool:
+def has_same_type(one: Channel, other: Channel) -> bool:
     """Return True if two channels have the same type with the same definition."""
     if one is other or one.key == other.key:
         return True
@@ -164,7 +164,7 @@ def read_first_stamps(rows: AnyArray) -> IntArray | int:
 class TopicBuffer:
     """Buffer of one topic: `extract` makes arrays from its rows, `batches` are not yet read."""
 
-    channel: MessageChannel
+    channel: Channel
     extract: Callable[[AnyArray], Arrays]
     batches: list[ColumnBatch] = field(default_factory=list)
     count: int = 0

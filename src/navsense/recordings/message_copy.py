@@ -15,7 +15,7 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
 from navsense.recordings.base import check_target, os_error
-from navsense.recordings.channels import BATCH_BYTES, ROS1, MessageChannel, MessageReader, RawMessage
+from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, RawMessage
 from navsense.recordings.format import storage_path
 from navsense.recordings.mcap.writer import McapTarget
 from navsense.recordings.rosbag.writer import BagTarget, McapBagTarget, check_bag_folder, check_mcap_folder
@@ -28,7 +28,7 @@ class MessageTarget(Protocol):
     output: Path
     """The file or folder that is written, in the hidden folder."""
 
-    def add_channel(self, channel: MessageChannel) -> None:
+    def add_channel(self, channel: Channel) -> None:
         """Add a channel, if it is new."""
         ...
 
@@ -122,12 +122,12 @@ class Transcoder:
     def __init__(self, encoding: str) -> None:
         """Take the encoding."""
         self._encoding = encoding
-        self._shapes: dict[MessageChannel, ShapeCache] = {}
-        self._counts: dict[MessageChannel, int] = {}
+        self._shapes: dict[Channel, ShapeCache] = {}
+        self._counts: dict[Channel, int] = {}
 
     def transcode(self, batch: Sequence[RawMessage]) -> list[RawMessage]:
         """Return messages in this encoding, in order. Raises `RecordingError` for a message of another type."""
-        groups: dict[MessageChannel, list[int]] = {}
+        groups: dict[Channel, list[int]] = {}
         for place, item in enumerate(batch):
             groups.setdefault(item.channel, []).append(place)
         data = [item.data for item in batch]
@@ -142,7 +142,7 @@ class Transcoder:
             for item, raw in zip(batch, data, strict=True)
         ]
 
-    def _repack(self, channel: MessageChannel, messages: list[bytes]) -> list[bytes]:
+    def _repack(self, channel: Channel, messages: list[bytes]) -> list[bytes]:
         """Return messages of one topic in this encoding."""
         if channel not in self._shapes:
             self._shapes[channel] = ShapeCache(
@@ -157,7 +157,7 @@ class Transcoder:
             raise RecordingError(f"topic {channel.topic} of {channel.type}: {error}") from error
 
 
-def _unsupported_reason(target: MessageTarget, channel: MessageChannel) -> str:
+def _unsupported_reason(target: MessageTarget, channel: Channel) -> str:
     """Return the reason why a target cannot hold a topic; "" if it can."""
     if isinstance(target, McapTarget):
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from navsense import messages
@@ -77,55 +78,34 @@ MCAP = Format(
     list_lost=list_lost,
 )
 
-GAZEBO = Format(
-    name="mcap",
+GAZEBO = replace(
+    MCAP,
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
-    read=read,
     open_writer=GazeboWriter,
-    summarize=summarize_messages,
-    unit="message",
-    holds_messages=True,
-    list_sensors=lambda header, _: [one.name for one in header.world.sensors if messages.has_gz(one.spec)],
+    list_sensors=lambda header, _: [sensor.name for sensor in header.world.sensors if messages.has_gz(sensor.spec)],
+    list_lost=None,
 )
 
-ROS1_BAG = Format(
-    name="ROS 1 bag",
-    suffixes=(".bag",),
-    capabilities=ROS_MESSAGES,
-    read=read,
-    open_writer=Ros1BagWriter,
-    summarize=summarize_messages,
-    unit="message",
-    holds_messages=True,
-    list_lost=list_lost,
-)
+ROS1_BAG = replace(MCAP, name="ROS 1 bag", suffixes=(".bag",), open_writer=Ros1BagWriter)
 
-ROS2_BAG = Format(
+ROS2_BAG = replace(
+    MCAP,
     name="ROS 2 bag",
     suffixes=(".db3",),
-    capabilities=ROS_MESSAGES,
-    read=read,
     open_writer=Ros2BagWriter,
-    summarize=summarize_messages,
-    unit="message",
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
     check_target=lambda path, _: check_bag_folder(path),
     data_path=bag_database,
-    holds_messages=True,
-    list_lost=list_lost,
 )
 
-ROS2_MCAP_BAG = Format(
+ROS2_MCAP_BAG = replace(
+    MCAP,
     name="ROS 2 bag",
     suffixes=("",),
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
-    read=read,
-    summarize=summarize_messages,
-    unit="message",
+    open_writer=None,
     is_folder=True,
-    holds_messages=True,
-    list_lost=list_lost,
 )
-"""The folder of a bag of ROS 2 with one MCAP file: only written by `convert`."""
+"""The folder of a ROS 2 bag with one MCAP file. Only `convert` writes it."""

@@ -15,7 +15,7 @@ from navsense.core import inputs
 from navsense.core.errors import FieldError, RecordingError, Where
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.messages.repack import MessageShape
-from navsense.recordings.channels import ChannelKey, MessageChannel, MessageReader
+from navsense.recordings.channels import Channel, ChannelKey, MessageReader
 from navsense.recordings.columns import MessageDecoder, read_first_stamps
 from navsense.recordings.message_reader import open_messages
 
@@ -111,7 +111,7 @@ def decode_topic(reader: MessageReader, topic: str, message_type: str) -> Iterat
             first += batch.log_time.size
 
 
-def _make_decoder(channel: MessageChannel) -> MessageDecoder:
+def _make_decoder(channel: Channel) -> MessageDecoder:
     if not channel.is_ros:
         allowed = "must be messages of ROS"
         raise RecordingError(f"topic {channel.topic}", channel.encoding, allowed=allowed)

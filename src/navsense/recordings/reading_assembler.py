@@ -28,7 +28,7 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import attach
 from navsense.recordings import dataset, static_transforms
-from navsense.recordings.channels import MessageChannel, MessageReader
+from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
     OWN_TYPE_PREFIX,
     Arrays,
@@ -407,7 +407,7 @@ class ReadingAssembler:
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
 
-    def _is_read(self, channel: MessageChannel) -> bool:
+    def _is_read(self, channel: Channel) -> bool:
         """Return True if the messages of a channel are read."""
         column = self._buffers.get(channel.topic)
         return column is not None and has_same_type(channel, column.channel)
@@ -420,7 +420,7 @@ class ReadingAssembler:
         """Return the links of the world."""
         return [link.name for model in self.world.models for link in model.links]
 
-    def _make_buffer(self, channel: MessageChannel | None, message_type: str, extract: Any) -> TopicBuffer | None:
+    def _make_buffer(self, channel: Channel | None, message_type: str, extract: Any) -> TopicBuffer | None:
         """Return the buffer of a topic, None for a missing topic and for another type or definition."""
         if channel is None or not channel.is_ros or (message_type and channel.type != message_type):
             return None
@@ -431,7 +431,7 @@ class ReadingAssembler:
         return column
 
     def _make_sensor_assembler(
-        self, sensor: MountedSensor, topics: TopicNames, channels: Mapping[str, MessageChannel]
+        self, sensor: MountedSensor, topics: TopicNames, channels: Mapping[str, Channel]
     ) -> SensorAssembler | None:
         """Return the assembler of one sensor, None without its main topic."""
         found = SensorAssembler(sensor, self.time_base)
@@ -458,7 +458,7 @@ class ReadingAssembler:
         return found if ("reading", "") in found.buffers else None
 
     def _make_link_assembler(
-        self, link: str, topics: TopicNames, channels: Mapping[str, MessageChannel]
+        self, link: str, topics: TopicNames, channels: Mapping[str, Channel]
     ) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
         pose_topic, accel_topic = topics.truth(link)
@@ -466,7 +466,7 @@ class ReadingAssembler:
         accel = self._make_buffer(channels.get(accel_topic), world_topics.ACCEL_TYPE, _extract_acceleration)
         return LinkAssembler(link, pose, accel) if pose is not None else None
 
-    def _make_layers_buffer(self, channel: MessageChannel | None) -> TopicBuffer | None:
+    def _make_layers_buffer(self, channel: Channel | None) -> TopicBuffer | None:
         """Return the buffer of the velocities at several depths."""
         layers = self.world.current_topic.layers
         count = len(layers.depths) if layers else 0
@@ -537,7 +537,7 @@ class ReadingAssembler:
         return replace(found, topic=shown.topic, layers=Layers(shown.layers.topic, shown.layers.depths, deep))
 
 
-def _format_unread(channel: MessageChannel) -> str:
+def _format_unread(channel: Channel) -> str:
     """Return the note about a topic that is not read."""
     return f"topic {channel.topic} of {channel.type or channel.encoding}: nothing that is read"
 

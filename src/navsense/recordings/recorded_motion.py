@@ -25,7 +25,7 @@ from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
 from navsense.recordings import message_reader, static_transforms
-from navsense.recordings.channels import MessageChannel, MessageReader
+from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
@@ -113,7 +113,7 @@ def _read_messages(file: Path, name: str) -> ColumnBatch:
     return poses
 
 
-def _select_channel(reader: MessageReader, file: Path, name: str) -> MessageChannel:
+def _select_channel(reader: MessageReader, file: Path, name: str) -> Channel:
     """Return the named topic, the truth of the only model, or the only topic of poses."""
     fitting = {one.topic: one for one in reader.channels if one.is_ros and one.type in POSE_TYPES}
     if name:

@@ -25,7 +25,7 @@ from navsense.messages.cdr import read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.recordings.channels import DEFAULT_WORLD_NAME, MessageChannel, MessageReader
+from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader
 from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
@@ -185,7 +185,7 @@ class WorldInference:
         """Return the type of a topic, "" for a missing one."""
         return self.channels[topic].type if topic in self.channels else ""
 
-    def _is_sensor(self, channel: MessageChannel) -> bool:
+    def _is_sensor(self, channel: Channel) -> bool:
         """Return True for the main topic of a sensor."""
         base, _, part = channel.topic.rpartition("/")
         is_truth = part in ("ideal", "bias") and base in self.channels
@@ -306,7 +306,7 @@ class WorldInference:
         parent, pose = self.transforms.get(link, ("", IDENTITY))
         return pose if parent == parent_link else IDENTITY
 
-    def _make_sensor(self, channel: MessageChannel, models: Mapping[str, str]) -> MountedSensor:
+    def _make_sensor(self, channel: Channel, models: Mapping[str, str]) -> MountedSensor:
         """Return one sensor."""
         first = self.first_messages[channel.topic]
         frame = first.shape.strings.get("header.frame_id", "").lstrip("/")
@@ -330,7 +330,7 @@ class WorldInference:
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
         )
 
-    def _make_spec(self, channel: MessageChannel, first: FirstMessage) -> Sensor:
+    def _make_spec(self, channel: Channel, first: FirstMessage) -> Sensor:
         """Return the specification in the first message of a sensor, the default one if that is invalid."""
         if channel.type.startswith(OWN_TYPE_PREFIX):
             return _make_generic_spec(channel, first.shape.lengths)
@@ -340,17 +340,17 @@ class WorldInference:
             return DEFAULT_SPECS[channel.type]()
 
 
-def _is_instrument(channel: MessageChannel) -> bool:
+def _is_instrument(channel: Channel) -> bool:
     """Return True for a message type of sensors."""
     return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(OWN_TYPE_PREFIX))
 
 
-def select_channels(channels: Sequence[MessageChannel]) -> dict[str, MessageChannel]:
+def select_channels(channels: Sequence[Channel]) -> dict[str, Channel]:
     """Return the channel of each topic that is read.
 
     Of several types on a topic this is the first sensor type, else the first readable one. The others are ignored.
     """
-    found: dict[str, list[MessageChannel]] = {}
+    found: dict[str, list[Channel]] = {}
     for channel in channels:
         found.setdefault(channel.topic, []).append(channel)
     out = {topic: several[0] for topic, several in found.items()}
@@ -385,7 +385,7 @@ def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor,
     return tuple(found.values())
 
 
-def _make_generic_spec(channel: MessageChannel, lengths: Mapping[str, int]) -> Sensor:
+def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:
     """Return the specification for a generic message type; `lengths` are those of the arrays in the first message."""
     short = channel.type.removeprefix(OWN_TYPE_PREFIX)
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")

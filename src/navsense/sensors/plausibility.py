@@ -24,6 +24,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.ticks import MIN_RATE
 from navsense.core.typing import FloatArray
+from navsense.core.units import OTHER_UNITS
 
 MAX_VALUES: Mapping[str, float] = {
     "rad/s": 350.0,
@@ -38,16 +39,6 @@ MAX_VALUES: Mapping[str, float] = {
 
 MAX_VALUES_OF_SENSOR: Mapping[tuple[str, str], float] = {("dvl", "velocity"): 32.767, ("dvl", "water_velocity"): 32.767}
 """Sensor type and array name -> a lower limit than that of the unit."""
-
-OTHER_UNITS: Mapping[str, Mapping[str, float]] = {
-    "rad/s": {"deg/s": math.pi / 180.0},
-    "m/s^2": {"g": 9.80665, "mg": 9.80665e-3},
-    "T": {"mT": 1e-3, "G": 1e-4, "mG": 1e-7, "uT": 1e-6, "nT": 1e-9},
-    "Pa": {"hPa": 100.0, "kPa": 1e3, "bar": 1e5},
-    "m/s": {"cm/s": 1e-2, "mm/s": 1e-3},
-    "m": {"mm": 1e-3},
-}
-"""Unit -> other units of the same quantity, each with its factor."""
 
 EARTH_VALUES: Mapping[str, tuple[float, float]] = {"m/s^2": (8.8, 10.8), "Pa": (8.5e4, 1.1e5), "T": (1e-5, 1.5e-4)}
 """Unit -> the typical magnitude on the ground of specific force, air pressure and the earth's field."""

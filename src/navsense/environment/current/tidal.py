@@ -31,6 +31,7 @@ from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.core.units import KNOT
 from navsense.core.validation import check_number
 from navsense.environment.current._astronomy import (
     CONSTITUENT_NAMES,
@@ -57,7 +58,7 @@ MAX_GAP = 25.0 * 3600.0
 
 _SPEED_TOLERANCE = 1e-3
 _FILE_KIND = FileKind("tide table", FieldError, "must be a CSV file of date and time, event and speed in UTF-8")
-_UNITS = {"cm/sec": 0.01, "cm/s": 0.01, "m/s": 1.0, "knots": 1852.0 / 3600.0}
+_UNITS = {"cm/sec": 0.01, "cm/s": 0.01, "m/s": 1.0, "knots": KNOT}
 _SIGNS = {"flood": 1.0, "ebb": -1.0, "slack": 0.0}
 
 

@@ -25,9 +25,9 @@ from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
     ROS1,
+    Channel,
     ChannelKey,
     MessageBatch,
-    MessageChannel,
     MessageCounts,
     RawMessage,
     SizeGroup,
@@ -354,12 +354,12 @@ class McapReader:
 
     path: Path
     file: BinaryIO
-    channels: list[MessageChannel] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     profile: str = ""
     _schemas: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
-    _channels: dict[int, MessageChannel] = field(default_factory=dict)
-    _all_channels: list[MessageChannel] = field(default_factory=list)
+    _channels: dict[int, Channel] = field(default_factory=dict)
+    _all_channels: list[Channel] = field(default_factory=list)
     _channel_places: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
     _statistics: bytes = b""
@@ -457,7 +457,7 @@ class McapReader:
             name, form, text = self._schemas.get(schema, ("", "", b""))
             quality = values.get(QOS_KEY, "")
             latched = any(value in quality for value in LATCHED_DURABILITIES) or values.get("latching") == "1"
-            channel = MessageChannel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
+            channel = Channel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
             if self._channels.get(number) != channel:
                 self._channels[number] = channel
                 self._channel_places[number] = len(self._all_channels)

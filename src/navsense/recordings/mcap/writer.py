@@ -31,7 +31,7 @@ from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
     ROS1,
-    MessageChannel,
+    Channel,
     MessageReader,
     RawMessage,
     complete_metadata,
@@ -639,7 +639,7 @@ class McapTarget:
         """Create the file in the hidden folder, with the name of the target."""
         self.output = folder / target.name
         self.file = McapFileWriter(self.output, final_path=target)
-        self._numbers: dict[MessageChannel, int] = {}
+        self._numbers: dict[Channel, int] = {}
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
         self._pending: list[bytes] = []
@@ -654,7 +654,7 @@ class McapTarget:
                 record = records.encode_record(records.METADATA, records.encode_text(name), records.encode_map(values))
                 self.file.add_metadata(record, name)
 
-    def add_channel(self, channel: MessageChannel) -> None:
+    def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
         if channel in self._numbers:
             return

@@ -14,9 +14,9 @@ from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
     ROS1,
+    Channel,
     CompleteReader,
     MessageBatch,
-    MessageChannel,
     MessageCounts,
     RawMessage,
     batch_messages,
@@ -95,18 +95,16 @@ class RosbagsReader:
         self._channels = {connection.id: self._make_channel(connection) for connection in connections}
         self.channels = list(dict.fromkeys(self._channels.values()))
 
-    def _make_channel(self, connection: Any) -> MessageChannel:
+    def _make_channel(self, connection: Any) -> Channel:
         """Return the channel of a connection."""
         schema_encoding = {"MSG": "ros2msg", "IDL": "ros2idl"}.get(connection.msgdef.format.name, "")
         text = connection.msgdef.data.encode()
         if self.is_ros1:
-            return MessageChannel(
-                connection.topic, connection.msgtype, ROS1, text, "ros1msg", bool(connection.ext.latching)
-            )
+            return Channel(connection.topic, connection.msgtype, ROS1, text, "ros1msg", bool(connection.ext.latching))
         profiles = connection.ext.offered_qos_profiles
         latched = any(one.durability.name == "TRANSIENT_LOCAL" for one in profiles)
         encoding = connection.ext.serialization_format
-        return MessageChannel(
+        return Channel(
             connection.topic, connection.msgtype, encoding, text, schema_encoding, latched, _format_qos(profiles)
         )
 

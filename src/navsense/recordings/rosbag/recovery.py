@@ -18,8 +18,8 @@ from navsense.recordings.channels import (
     DEFAULT_WORLD_NAME,
     LATCHED_DURABILITIES,
     ROS1,
+    Channel,
     MessageBatch,
-    MessageChannel,
     RawMessage,
     batch_messages,
 )
@@ -113,7 +113,7 @@ class TruncatedBagReader:
 
     path: Path
     file: BinaryIO
-    channels: list[MessageChannel] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     chunk_count: int = 0
     damaged_count: int = 0
@@ -121,7 +121,7 @@ class TruncatedBagReader:
     def __post_init__(self) -> None:
         """Find the topics. Raises `RecordingError` for another file than a ROS 1 bag."""
         self.where = Where(str(self.path))
-        self._connections: dict[int, MessageChannel] = {}
+        self._connections: dict[int, Channel] = {}
         self._end = self.file.seek(0, io.SEEK_END)
         self.file.seek(0)
         if self.file.read(len(MAGIC)) != MAGIC:
@@ -165,7 +165,7 @@ class TruncatedBagReader:
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, short = kind.partition("/")
         latched = values.get("latching") == b"1"
-        line = MessageChannel(topic, f"{package}/msg/{short}", ROS1, values["message_definition"], "ros1msg", latched)
+        line = Channel(topic, f"{package}/msg/{short}", ROS1, values["message_definition"], "ros1msg", latched)
         self._connections[record.connection] = line
 
     def read_messages(self) -> Iterator[RawMessage]:
@@ -185,7 +185,7 @@ class TruncatedDatabaseReader:
     """The messages of a `.db3` up to its last commit."""
 
     path: Path
-    channels: list[MessageChannel] = field(default_factory=list)
+    channels: list[Channel] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -230,10 +230,8 @@ class TruncatedDatabaseReader:
         self._database.close()
 
 
-def _make_channel(
-    forms: Mapping[str, tuple[str, bytes]], name: str, kind: str, encoding: str, quality: str
-) -> MessageChannel:
+def _make_channel(forms: Mapping[str, tuple[str, bytes]], name: str, kind: str, encoding: str, quality: str) -> Channel:
     """Return the topic of a row."""
     form, text = forms.get(kind, ("", b""))
     latched = any(value in quality for value in LATCHED_DURABILITIES)
-    return MessageChannel(name, kind, encoding or CDR, text, form, latched, quality)
+    return Channel(name, kind, encoding or CDR, text, form, latched, quality)

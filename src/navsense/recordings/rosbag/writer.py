@@ -27,7 +27,7 @@ from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
-from navsense.recordings.channels import CDR, ROS1, MessageChannel, MessageReader, RawMessage, complete_metadata
+from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, run_metadata
@@ -493,7 +493,7 @@ class BagTarget:
         self.encoding = ROS1 if is_ros1 else CDR
         self.output = folder / storage_path(target).name
         self._is_ros1, self._target = is_ros1, target
-        self._connections: dict[MessageChannel, Connection] = {}
+        self._connections: dict[Channel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
         metadata = complete_metadata(reader)
         if is_ros1 and ROS_KEY in metadata:
@@ -506,7 +506,7 @@ class BagTarget:
         )
         self._bag.open()
 
-    def add_channel(self, channel: MessageChannel) -> None:
+    def add_channel(self, channel: Channel) -> None:
         """Add a connection; topics that differ only in their sender share one."""
         if channel in self._connections:
             return
@@ -574,10 +574,10 @@ class McapBagTarget:
         self.output.mkdir()
         self._file = bag_mcap_path(target).name
         self._mcap = McapTarget(self.output, self.output / self._file, reader)
-        self._counts: dict[MessageChannel, int] = {}
+        self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
 
-    def add_channel(self, channel: MessageChannel) -> None:
+    def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
         if not channel.is_ros:
             raise RecordingError(
@@ -634,7 +634,7 @@ def check_mcap_folder(path: Path) -> None:
         raise os_error(path, error) from error
 
 
-def format_bag_metadata(file: str, counts: dict[MessageChannel, int], first: int, last: int) -> str:
+def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last: int) -> str:
     """Return the metadata file of a bag with one MCAP file: topics, counts, first and last log time (ns)."""
     topics = [
         {

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 
 from navsense.core.errors import FieldError, SensorError
-from navsense.environment.atmosphere import STANDARD_GRAVITY
+from navsense.core.units import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context

@@ -14,12 +14,9 @@ Source: SI brochure, 9th edition (9.80665 m/s^2: CGPM 1901); IEEE Std 952, for t
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-_DEG = math.pi / 180.0
-_G = 9.80665
-_GAUSS = 1e-4
+from navsense.core.units import DEGREE, FOOT, GAUSS, STANDARD_GRAVITY
 
 
 class Unit(NamedTuple):
@@ -36,39 +33,39 @@ class Unit(NamedTuple):
 
 UNITS: dict[str, Unit] = {
     "rad/s": Unit(1.0, "rad/s"),
-    "deg/s": Unit(_DEG, "rad/s"),
-    "deg/h": Unit(_DEG / 3600.0, "rad/s"),
-    "deg/s/LSB": Unit(_DEG, "rad/s"),
-    "LSB/(deg/s)": Unit(_DEG, "rad/s", is_reciprocal=True),
+    "deg/s": Unit(DEGREE, "rad/s"),
+    "deg/h": Unit(DEGREE / 3600.0, "rad/s"),
+    "deg/s/LSB": Unit(DEGREE, "rad/s"),
+    "LSB/(deg/s)": Unit(DEGREE, "rad/s", is_reciprocal=True),
     "rad/s/sqrt(Hz)": Unit(1.0, "rad/s/sqrt(Hz)"),
-    "deg/s/sqrt(Hz)": Unit(_DEG, "rad/s/sqrt(Hz)"),
-    "deg/h/sqrt(Hz)": Unit(_DEG / 3600.0, "rad/s/sqrt(Hz)"),
-    "deg/sqrt(h)": Unit(_DEG / 60.0, "rad/s/sqrt(Hz)"),
+    "deg/s/sqrt(Hz)": Unit(DEGREE, "rad/s/sqrt(Hz)"),
+    "deg/h/sqrt(Hz)": Unit(DEGREE / 3600.0, "rad/s/sqrt(Hz)"),
+    "deg/sqrt(h)": Unit(DEGREE / 60.0, "rad/s/sqrt(Hz)"),
     "rad/s^2/sqrt(Hz)": Unit(1.0, "rad/s^2/sqrt(Hz)"),
-    "deg/s/g": Unit(_DEG / _G, "rad/s/(m/s^2)"),
-    "deg/h/g": Unit(_DEG / 3600.0 / _G, "rad/s/(m/s^2)"),
-    "deg/s/K": Unit(_DEG, "rad/s/K"),
-    "deg/h/K": Unit(_DEG / 3600.0, "rad/s/K"),
+    "deg/s/g": Unit(DEGREE / STANDARD_GRAVITY, "rad/s/(m/s^2)"),
+    "deg/h/g": Unit(DEGREE / 3600.0 / STANDARD_GRAVITY, "rad/s/(m/s^2)"),
+    "deg/s/K": Unit(DEGREE, "rad/s/K"),
+    "deg/h/K": Unit(DEGREE / 3600.0, "rad/s/K"),
     "m/s^2": Unit(1.0, "m/s^2"),
-    "g": Unit(_G, "m/s^2"),
-    "mg": Unit(1e-3 * _G, "m/s^2"),
-    "ug": Unit(1e-6 * _G, "m/s^2"),
-    "mg/LSB": Unit(1e-3 * _G, "m/s^2"),
-    "LSB/g": Unit(_G, "m/s^2", is_reciprocal=True),
+    "g": Unit(STANDARD_GRAVITY, "m/s^2"),
+    "mg": Unit(1e-3 * STANDARD_GRAVITY, "m/s^2"),
+    "ug": Unit(1e-6 * STANDARD_GRAVITY, "m/s^2"),
+    "mg/LSB": Unit(1e-3 * STANDARD_GRAVITY, "m/s^2"),
+    "LSB/g": Unit(STANDARD_GRAVITY, "m/s^2", is_reciprocal=True),
     "m/s^2/sqrt(Hz)": Unit(1.0, "m/s^2/sqrt(Hz)"),
-    "mg/sqrt(Hz)": Unit(1e-3 * _G, "m/s^2/sqrt(Hz)"),
-    "ug/sqrt(Hz)": Unit(1e-6 * _G, "m/s^2/sqrt(Hz)"),
+    "mg/sqrt(Hz)": Unit(1e-3 * STANDARD_GRAVITY, "m/s^2/sqrt(Hz)"),
+    "ug/sqrt(Hz)": Unit(1e-6 * STANDARD_GRAVITY, "m/s^2/sqrt(Hz)"),
     "m/s/sqrt(h)": Unit(1.0 / 60.0, "m/s^2/sqrt(Hz)"),
-    "ft/s/sqrt(h)": Unit(0.3048 / 60.0, "m/s^2/sqrt(Hz)"),
+    "ft/s/sqrt(h)": Unit(FOOT / 60.0, "m/s^2/sqrt(Hz)"),
     "m/s^3/sqrt(Hz)": Unit(1.0, "m/s^3/sqrt(Hz)"),
-    "mg/K": Unit(1e-3 * _G, "m/s^2/K"),
+    "mg/K": Unit(1e-3 * STANDARD_GRAVITY, "m/s^2/K"),
     "T": Unit(1.0, "T"),
     "uT": Unit(1e-6, "T"),
     "nT": Unit(1e-9, "T"),
-    "G": Unit(_GAUSS, "T"),
-    "mG": Unit(1e-3 * _GAUSS, "T"),
+    "G": Unit(GAUSS, "T"),
+    "mG": Unit(1e-3 * GAUSS, "T"),
     "LSB/uT": Unit(1e-6, "T", is_reciprocal=True),
-    "LSB/G": Unit(_GAUSS, "T", is_reciprocal=True),
+    "LSB/G": Unit(GAUSS, "T", is_reciprocal=True),
     "nT/sqrt(Hz)": Unit(1e-9, "T/sqrt(Hz)"),
     "nT/K": Unit(1e-9, "T/K"),
     "Pa": Unit(1.0, "Pa"),
@@ -85,7 +82,7 @@ UNITS: dict[str, Unit] = {
     "cm": Unit(1e-2, "m"),
     "rad": Unit(1.0, "rad"),
     "mrad": Unit(1e-3, "rad"),
-    "deg": Unit(_DEG, "rad"),
+    "deg": Unit(DEGREE, "rad"),
     "%": Unit(1e-2, "1"),
     "%FS": Unit(1e-2, "1"),
     "ppm": Unit(1e-6, "1"),
