@@ -63,7 +63,7 @@ class TcpSubscriber:
     """Reads a TCP connection in a thread, until the publisher closes it."""
 
     def __init__(self, url: str) -> None:
-        self.received = bytearray()
+        self.received, self.is_leaving = bytearray(), False
         host, _, port = url.partition("://")[2].partition("?")[0].rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=60.0)
         self.thread = threading.Thread(target=self.read)
@@ -71,8 +71,16 @@ class TcpSubscriber:
 
     def read(self) -> None:
         with self.socket:
-            while block := self.socket.recv(1 << 16):
-                self.received += block
+            try:
+                while block := self.socket.recv(1 << 16):
+                    self.received += block
+            except ConnectionResetError:
+                assert self.is_leaving
+
+    def leave(self) -> None:
+        """Close the connection in both directions."""
+        self.is_leaving = True
+        self.socket.shutdown(socket.SHUT_RDWR)
 
     def finish(self) -> None:
         self.thread.join(60.0)
@@ -168,8 +176,10 @@ def udp_port() -> int:
 def subscribe(stream: Stream, publisher: Publisher, count: int = 1) -> list[TcpSubscriber | UdpSubscriber]:
     """Return subscribers that are connected."""
     subscribers = [SUBSCRIBERS[stream.scheme](publisher.url) for _ in range(count)]
-    if is_server(stream):
-        time.sleep(0.2)  # the thread of the server accepts the connections
+    until = time.monotonic() + 20.0
+    while is_server(stream) and publisher._server.client_count < count:  # type: ignore[attr-defined]
+        assert time.monotonic() < until
+        time.sleep(0.005)
     return subscribers
 
 
@@ -251,7 +261,7 @@ def test_a_subscriber_that_leaves_disturbs_nobody(stream: Stream, run: Run) -> N
         if is_server(stream):
             staying, leaving = subscribe(stream, publisher, 2)
             assert isinstance(leaving, TcpSubscriber)
-            leaving.socket.shutdown(socket.SHUT_RDWR)
+            leaving.leave()
         for time_slice in slices:
             publisher.write(time_slice)
     if is_server(stream):
