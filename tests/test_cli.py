@@ -176,7 +176,7 @@ def test_describe_says_what_a_fidelity_would_run(inside: Typed) -> None:
         (["run", "missing.sdf"], "missing.sdf"),
         (["check", "missing.sdf"], "missing.sdf"),
         (["run", QUADROTOR, "--duration", "-1"], "duration: -1.0; must be a finite number"),
-        (["run", QUADROTOR], "nothing in this world ends by itself"),
+        (["run", QUADROTOR], "no motion of this world ends"),
         (["run", QUADROTOR, "--duration", "1", "-o", "out.xyz"], "xyz"),
         (["run", QUADROTOR, "--duration", "1", "-o", "no/such/place/out.mcap"], "create"),
         (["run", QUADROTOR, "--duration", "1", "--motion", "none.csv"], "none.csv"),

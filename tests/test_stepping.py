@@ -162,7 +162,7 @@ def test_the_documents_accessors_on_live_sensors() -> None:
     sim = ns.live(world(), seed=1)
     field = sim.world.environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0]
     assert field.tolist() == [5.5645e-6, 22.8758e-6, -42.3884e-6]
-    with pytest.raises(SimulationError, match="after its first reading"):
+    with pytest.raises(SimulationError, match="after the first reading"):
         _ = sim.sensor(IMU).clock_time
     step = sim.step()
     assert step.time == 0.0

@@ -331,5 +331,5 @@ def test_plug_ins_that_cannot_be(refused: Refused, change: tuple[str, str], line
 def test_two_plug_ins_on_one_topic(refused: Refused) -> None:
     (line,) = refused(plugged(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
     assert line.endswith(
-        "is taken by auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin; give another <sensor_topic>"
+        "is already the topic of auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin; give another <sensor_topic>"
     )

@@ -304,7 +304,7 @@ def test_a_custom_sensor_without_its_block(refused: Refused, in_link: Text) -> N
 @pytest.mark.requirement("SDF-1")
 def test_two_blocks_are_one_too_many(refused: Refused, in_link: Text) -> None:
     (line, *_) = refused(in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
-    assert "<gz:dvl>: given beside it; is another name of <dvl>; remove one of them" in line
+    assert "<gz:dvl>: is duplicated; is another name of <dvl>; remove one of them" in line
 
 
 BED = """<model name="bed"><static>true</static><pose>0 0 -20 0 0 0</pose><link name="l"><collision name="c">

@@ -705,7 +705,7 @@ def test_a_second_plug_in_and_what_the_plug_in_names(load: Load, in_link: Text) 
 
 def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(woods_hole() + woods_hole().replace('name="dvl"', 'name="two"')))
-    assert line.endswith("/dvl/dvl; is taken by auv::base::dvl; give another <topicName>")
+    assert line.endswith("/dvl/dvl; is already the topic of auv::base::dvl; give another <topicName>")
 
 
 def test_beams_that_look_up_are_told(load: Load, in_link: Text) -> None:
@@ -1082,7 +1082,12 @@ def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
         ({"noise_amplitude": "1e300"}, "", 9, "<noise_amplitude> stddev: 1e+300"),
         ({"is_on": "maybe"}, "", 21, "<plugin><is_on>: maybe; must be true, false"),
         ({"beam_link": "x"}, "", 21, "<plugin><beam_link>; is not allowed here; did you mean beam_link_name_3?"),
-        ({"sensor_topic": "dvl_sonar0"}, "", 3, "<plugin>: /dvl/dvl_sonar0; is taken by auv::sonar0::dvl_sonar0"),
+        (
+            {"sensor_topic": "dvl_sonar0"},
+            "",
+            3,
+            "<plugin>: /dvl/dvl_sonar0; is already the topic of auv::sonar0::dvl_sonar0",
+        ),
         (
             {f"beam_link_name_{i}": "sonar0" for i in range(4)} | {f"beam_topic_{i}": "dvl_sonar0" for i in range(4)},
             "",

@@ -80,7 +80,7 @@ def test_a_place_that_is_wrong_is_one_problem(refused: Refused, in_link: Text) -
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: given beside it; is another name of <navsat>; remove one of them"),
+        (f"<navsat>{BODY}</navsat><gps/>", "<gps>: is duplicated; is another name of <navsat>; remove one of them"),
         ("<navsat><position/></navsat>", "<navsat><position>; is not allowed here; did you mean position_sensing?"),
         ("<navsat><position_sensing><x/></position_sensing></navsat>", "<position_sensing><x>; is not allowed here"),
         ("<navsat/><navsat/>", "<sensor><navsat>: given twice"),

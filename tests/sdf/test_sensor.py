@@ -127,7 +127,7 @@ def test_a_taken_topic_falls_back(load: Load, refused: Refused, in_link: Text) -
     assert [found.topic for found in world.sensors] == ["/x", "/world/ocean/model/auv/link/base/sensor/b/magnetometer"]
     (note,) = world.notes
     assert (note.kind, note.what) == ("warning", "<topic>: /x")
-    assert "taken by auv::base::a" in note.reason
+    assert "already the topic of auv::base::a" in note.reason
     default = world.sensors[1].topic
     (line,) = refused(in_link(sensor(f"<topic>{default}</topic>", "a") + sensor("", "b")))
     assert line.startswith("dive.sdf:6 <sensor>: /world/ocean")

@@ -118,9 +118,10 @@ def invert(q: FloatArray) -> FloatArray:
 def interpolate(sample_time: Times, orientation: Quaternions, time: Times) -> tuple[Quaternions, IntArray]:
     """Return attitudes (n, 4) at `time` (n,) in s, NaN if not available, and their status (n,).
 
-    sample_time: (m,) in s, any order. orientation: (m, 4). NaN samples are ignored; of several samples at one time, the
-    last one counts. An attitude is `NO_SAMPLE_NEAR` before the first sample, after the last one, and in a gap of more
-    than `MAX_GAP` median intervals. It is `FAST_ROTATION` between samples that differ by more than `MAX_ROTATION`.
+    sample_time: (m,) in s, any order.
+    orientation: (m, 4). NaN samples are ignored; of several samples at one time, the last one counts. An attitude is
+        `NO_SAMPLE_NEAR` before the first sample, after the last one, and in a gap of more than `MAX_GAP` median
+        intervals. It is `FAST_ROTATION` between samples that differ by more than `MAX_ROTATION`.
     """
     out, status = np.full((time.size, 4), math.nan), np.full(time.size, NO_SAMPLE_NEAR)
     finite = np.isfinite(orientation).all(axis=1)

@@ -88,7 +88,8 @@ class MotionExcitation:
     """Excitation of the parameters by the motion.
 
     attitude_error_gain: error share for attitude errors of 1 rad, inf if a combination has no information.
-    weakest_combinations: (n, k), the combination with this share, or all without information. mean: (3, 3), of R_ws.
+    weakest_combinations: (n, k), the combination with this share, or all without information.
+    mean: (3, 3), of R_ws.
     """
 
     attitude_error_gain: float
@@ -245,8 +246,12 @@ def _axis_mistake(rotation: FloatArray) -> str:
 class FitResiduals(NamedTuple):
     """Residuals of a subsample.
 
-    rows: r (n, 3), relative to the field. squares: (n,) r' r over the variance of an axis. directions: u (n, 3).
-    soft_iron: S (3, 3). stddev: of an axis, in the unit of the readings. has_noise: False if r are rounding errors.
+    rows: r (n, 3), relative to the field.
+    squares: (n,) r' r over the variance of an axis.
+    directions: u (n, 3).
+    soft_iron: S (3, 3).
+    stddev: of an axis, in the unit of the readings.
+    has_noise: False if r are rounding errors.
     """
 
     rows: Vectors

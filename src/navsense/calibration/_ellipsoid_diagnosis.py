@@ -160,8 +160,10 @@ def _describe_partial(combinations: FloatArray, iron: str) -> str:
 class NeglectedSoftIron(NamedTuple):
     """Soft iron that a sphere neglects, relative to the field.
 
-    size: likely size. is_detected: True if the residuals show it. shift: (4,), likely error of bias and scale due to
-    it. hidden_covariance: (4, 4), covariance of their error due to soft iron that the residuals do not show.
+    size: likely size.
+    is_detected: True if the residuals show it.
+    shift: (4,), likely error of bias and scale due to it.
+    hidden_covariance: (4, 4), covariance of their error due to soft iron that the residuals do not show.
     """
 
     size: float

@@ -145,8 +145,11 @@ def _extrapolate_total(folded: RowSums, theta: FloatArray) -> FloatArray:
 class EllipsoidFit:
     """A fitted ellipsoid in units of the fit.
 
-    theta: (9,). variance: s of the noise. sums: at theta, of `count` readings. basis: (9, p), of theta. converged:
-    False if the search did not converge.
+    theta: (9,).
+    variance: s of the noise.
+    sums: at theta, of `count` readings.
+    basis: (9, p), of theta.
+    converged: False if the search did not converge.
     """
 
     theta: FloatArray

@@ -71,7 +71,8 @@ def _add_readings(
 ) -> None:
     """Add readings (n, 3) - `first` (3,) and attitudes (n, 4) w x y z to the sums of `count` readings.
 
-    products (levels, 16, 16): U_k of full tiles. rows (levels, 64, 16): incomplete tiles of block sums.
+    products (levels, 16, 16): U_k of full tiles.
+    rows (levels, 64, 16): incomplete tiles of block sums.
     """
     for i in range(field.shape[0]):
         index = count + i

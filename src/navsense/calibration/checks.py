@@ -150,9 +150,10 @@ def _update_extremes(
 ) -> None:
     """Update the extreme values of each axis and of its negative with readings (n, 3); `first` is the first row number.
 
-    value (6, 2): the largest value and the next one. count (6, 3): readings at both, and the first row at the largest.
-    low, high (6, 3): span of all axes while at the largest value. zeros (2,): readings that are 0 on all axes, and the
-    first such row.
+    value (6, 2): the largest value and the next one.
+    count (6, 3): readings at both, and the first row at the largest.
+    low, high (6, 3): span of all axes while at the largest value.
+    zeros (2,): readings that are 0 on all axes, and the first such row.
     """
     a, b, c, d, e, f = value[0, 1], value[1, 1], value[2, 1], -value[3, 1], -value[4, 1], -value[5, 1]
     for i in range(field.shape[0]):
@@ -257,7 +258,8 @@ def _update_subsample(
 ) -> int:
     """Keep one row in 2^level of the `size` rows in `kept` and of new rows (n, k). Return the new size.
 
-    first: number of the first new row. index: numbers of the rows in `kept`.
+    first: number of the first new row.
+    index: numbers of the rows in `kept`.
     """
     end = size
     if level > old_level:

@@ -106,8 +106,8 @@ def parse_column(name: str) -> CsvColumn:
 def read_csv(path: Path, names: str | None, attitude: str) -> CsvTable:
     """Read the field and the attitude from a CSV file. Raises `CalibrationError` with file and line.
 
-    names: of the three columns of the field, or None to find them. attitude: "none", "truth" to find its columns, or
-    the names of four columns.
+    names: of the three columns of the field, or None to find them.
+    attitude: "none", "truth" to find its columns, or the names of four columns.
     """
     where = Where(str(path))
     lines = read_lines(path)

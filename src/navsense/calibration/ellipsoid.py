@@ -184,9 +184,10 @@ def ellipsoid(
 ) -> Calibration:
     """Return the calibration from readings with unknown attitude, in time order.
 
-    field: readings (n, 3), sensor frame, in `unit`. strength: known strength of the field in `unit`. unit: "T", "mT",
-    "uT", "nT", "G", "mG", or None for any numbers. soft_iron: False if the sensor has none. The `direction` of the
-    result is None.
+    field: readings (n, 3), sensor frame, in `unit`.
+    strength: known strength of the field in `unit`.
+    unit: "T", "mT", "uT", "nT", "G", "mG", or None for any numbers.
+    soft_iron: False if the sensor has none. The `direction` of the result is None.
 
         calibration = ns.calibration.ellipsoid(field, unit="uT")
         field_s = calibration.apply(field)

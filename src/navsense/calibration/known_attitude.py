@@ -267,11 +267,14 @@ def known_attitude(
 ) -> Calibration:
     """Return the calibration from readings with known attitude, in time order.
 
-    field: readings (n, 3), sensor frame, in `unit`. rotation_ws: attitudes (n, 4) w x y z, sensor to world. unit: "T",
-    "mT", "uT", "nT", "G", "mG", or None for any numbers. strength: known strength of the field in `unit`. soft_iron:
-    False if the sensor has none. direction: known direction (3,) of the field, world frame. attitude_stddev: standard
-    deviation of the attitude about each axis (rad). noise_stddev: noise of the sensor per axis in `unit`; larger
-    residuals are a reason against the result.
+    field: readings (n, 3), sensor frame, in `unit`.
+    rotation_ws: attitudes (n, 4) w x y z, sensor to world.
+    unit: "T", "mT", "uT", "nT", "G", "mG", or None for any numbers.
+    strength: known strength of the field in `unit`.
+    soft_iron: False if the sensor has none.
+    direction: known direction (3,) of the field, world frame.
+    attitude_stddev: standard deviation of the attitude about each axis (rad).
+    noise_stddev: noise of the sensor per axis in `unit`; larger residuals are a reason against the result.
 
         calibration = ns.calibration.known_attitude(field, rotation_ws, unit="uT")
         field_s = calibration.apply(field)

@@ -65,11 +65,15 @@ _POWERS = {name: round(math.log10(factor)) for name, factor in MAGNETIC_FIELD_UN
 class Samples:
     """Magnetometer readings of a file, with attitudes if requested.
 
-    field: (n, 3) in `unit`, sensor frame. rotation_ws: (n, 4) w x y z, sensor to world, or None. unit: None for numbers
-    without a unit. noise: standard deviation of a reading as declared in the file, in `unit`, 0 if not declared.
-    source, attitude: description of their origin. row: (n,), number of each reading in the file, from 0. time: (n,) in
-    s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table. notes: on
-    rows that were left out, and on assumptions. exact: True if the attitude is the truth of a simulation.
+    field: (n, 3) in `unit`, sensor frame.
+    rotation_ws: (n, 4) w x y z, sensor to world, or None.
+    unit: None for numbers without a unit.
+    noise: standard deviation of a reading as declared in the file, in `unit`, 0 if not declared.
+    source, attitude: description of their origin.
+    row: (n,), number of each reading in the file, from 0.
+    time: (n,) in s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table.
+    notes: on rows that were left out, and on assumptions.
+    exact: True if the attitude is the truth of a simulation.
     """
 
     field: Vectors
@@ -110,10 +114,12 @@ def read(
     """Read the readings of one magnetometer in a file, and its attitude.
 
     sensor: name of a sensor, a topic, or an unambiguous ending of one; in CSV, three columns `mx,my,mz`, or `mag1` for
-    `mag1_x,mag1_y,mag1_z`. Required if there are several. attitude: "none"; "truth" (of a recording of navsense, or the
-    attitude columns of a CSV); name of an IMU; topic of type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`,
-    ...; `/tf` or `/tf:FRAME`; four columns `qw,qx,qy,qz`. unit: of the numbers, or "none". Default: the unit in the
-    file, else tesla. mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
+        `mag1_x,mag1_y,mag1_z`. Required if there are several.
+    attitude: "none"; "truth" (of a recording of navsense, or the attitude columns of a CSV); name of an IMU; topic of
+        type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`, ...; `/tf` or `/tf:FRAME`; four columns
+        `qw,qx,qy,qz`.
+    unit: of the numbers, or "none". Default: the unit in the file, else tesla.
+    mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
     run: number of a run in a recording, from 0.
 
         samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")

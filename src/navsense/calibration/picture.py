@@ -69,8 +69,9 @@ def draw(
 ) -> None:
     """Write a picture (`.png`, `.svg`, `.pdf`) of readings before and after a calibration.
 
-    field: (n, 3), sensor frame, in the unit of the calibration. rotation_ws: (n, 4) w x y z, sensor to world, for
-    residuals with attitude. noise: declared standard deviation of a reading, 0 for none.
+    field: (n, 3), sensor frame, in the unit of the calibration.
+    rotation_ws: (n, 4) w x y z, sensor to world, for residuals with attitude.
+    noise: declared standard deviation of a reading, 0 for none.
 
         ns.calibration.draw("before-after.png", field, calibration)
 

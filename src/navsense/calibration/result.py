@@ -50,12 +50,18 @@ FILE_KIND: Final = FileKind("calibration", CalibrationError, "must be a file tha
 class Calibration:
     """Calibration of a magnetometer. `formula` is the equation with its numbers.
 
-    method: "known attitude", "ellipsoid" or "sphere". scale: strength of the field as the sensor measures it.
-    direction: unit vector (3,) of the field, world frame, or None. bias: (3,), sensor frame. soft_iron: (3, 3), sensor
-    frame. covariance: (n, n) of the numbers in `names`, such as "bias.x" or "soft_iron.xy" (row x, column y); singular
-    if the numbers depend on each other, as those of a unit vector. degrees_of_freedom: number of independent ones.
-    residual_stddev: standard deviation of the residuals per axis. count: number of readings. unit: of scale, bias and
-    residual_stddev; None means the unit of the readings. strength: the known strength that was given, or None.
+    method: "known attitude", "ellipsoid" or "sphere".
+    scale: strength of the field as the sensor measures it.
+    direction: unit vector (3,) of the field, world frame, or None.
+    bias: (3,), sensor frame.
+    soft_iron: (3, 3), sensor frame.
+    covariance: (n, n) of the numbers in `names`, such as "bias.x" or "soft_iron.xy" (row x, column y); singular if the
+        numbers depend on each other, as those of a unit vector.
+    degrees_of_freedom: number of independent ones.
+    residual_stddev: standard deviation of the residuals per axis.
+    count: number of readings.
+    unit: of scale, bias and residual_stddev; None means the unit of the readings.
+    strength: the known strength that was given, or None.
 
         calibration = ns.calibration.Calibration.load("calibration.json")
         field_s = calibration.apply(readings)    # (n, 3)

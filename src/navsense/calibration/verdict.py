@@ -109,7 +109,9 @@ BLOCK_LEVELS: Final = 12
 class Whiteness:
     """Result of the whiteness test.
 
-    white: True if the residuals are white. inflation: factor on the covariance. span: correlation length in samples.
+    white: True if the residuals are white.
+    inflation: factor on the covariance.
+    span: correlation length in samples.
     """
 
     white: bool = True
@@ -122,7 +124,8 @@ class Verdict:
     """Quality of a calibration.
 
     max_relative_stddev: largest standard deviation of any combination of parameters, as a fraction of the field.
-    r_squared: share of the variance of the readings that the model explains. whiteness: of the residuals.
+    r_squared: share of the variance of the readings that the model explains.
+    whiteness: of the residuals.
     reasons: each says what is wrong and what to do; empty if the verdict is ok.
     """
 
@@ -166,7 +169,8 @@ def correlation_reasons(whiteness: Whiteness) -> tuple[str, ...]:
 def assess_whiteness(ratio: Sequence[float] | FloatArray, count: Sequence[int], axes: int) -> Whiteness:
     """Return the result of the whiteness test.
 
-    ratio: V_k for k = 1, 2, ... count: number of blocks of each V_k; levels with less than 12 blocks are ignored.
+    ratio: V_k for k = 1, 2, ...
+    count: number of blocks of each V_k; levels with less than 12 blocks are ignored.
     axes: number of residuals per sample.
     """
     from scipy.special import chdtri
@@ -187,8 +191,10 @@ def distribution_reasons(
 ) -> tuple[str, ...]:
     """Return a reason if the residuals have outliers, or if few readings make most of their variance.
 
-    squares: q (n,) of the readings in `subsample`. axes: number of residuals per reading. stddev: standard deviation of
-    a residual in the unit of the readings; quantised readings are not judged below their step.
+    squares: q (n,) of the readings in `subsample`.
+    axes: number of residuals per reading.
+    stddev: standard deviation of a residual in the unit of the readings; quantised readings are not judged below their
+        step.
     """
     from scipy.special import bdtrc, chdtri, ndtri
 
@@ -245,7 +251,8 @@ def _polynomials(directions: Vectors) -> FloatArray:
 def direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inflation: float) -> tuple[str, ...]:
     """Return a reason if the residuals depend on the direction of the field in the sensor.
 
-    residuals: (n,) or (n, 1) along the field, relative to it. directions: unit vectors (n, 3), sensor frame.
+    residuals: (n,) or (n, 1) along the field, relative to it.
+    directions: unit vectors (n, 3), sensor frame.
     inflation: of the whiteness test.
     """
     from scipy.special import fdtrc

@@ -140,7 +140,7 @@ def _fill_uniform(state: WordArray, out: FloatArray) -> None:
 
 @kernel
 def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray) -> None:
-    """Fill out (rows, n): process p fills rows first[p] to first[p] + depth[p] - 1, tick after tick."""
+    """Fill out (rows, n): process p fills rows first[p] to first[p] + per_tick[p] - 1, tick after tick."""
     count = out.shape[1]
     for p in range(states.shape[0]):
         if per_tick[p] == 1:
@@ -248,7 +248,7 @@ class Draws:
     """The draws of one sensor in one run: initial draws once, then a block of rows for each block of ticks.
 
     Rows follow `processes` in order, `per_tick` rows each. Blocks of any size give the same numbers, because a stream
-    is read forwards only. With `ahead` > 1, that many single ticks are drawn in advance.
+    is read forwards only. With `prefetch` > 0, that many single ticks are drawn in advance.
     """
 
     def __init__(self, processes: Sequence[RandomProcess], seed: int, key: StreamKey, *, prefetch: int = 0) -> None:

@@ -22,7 +22,9 @@ def has_name(sensor: MountedSensor, name: str) -> bool:
 def select_sensor(world: World, device_format: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
     """Return the sensor that a device format encodes: the one with this name; for "" the only one that it supports.
 
-    hint: how the user writes the name, for the remedy. Raises `RecordingError`, which lists the candidates.
+    hint: how the user writes the name, for the remedy.
+
+    Raises `RecordingError`, which lists the candidates.
     """
     candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, device_format.spec_types)]
     types = " or ".join(spec_type.__name__.upper() for spec_type in device_format.spec_types)

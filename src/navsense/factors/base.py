@@ -39,8 +39,10 @@ class Factor(ABC):
     def __init__(self, keys: Sequence[object], rows: int, model: object, rotation: ArrayLike | None = None) -> None:
         """Store keys and noise.
 
-        rows: length of the residual. model: noise, see `make_noise`. rotation: matrix (rows, rows) from the frame of
-        the noise to the frame of the residual; None if both are the same frame.
+        rows: length of the residual.
+        model: noise, see `make_noise`.
+        rotation: matrix (rows, rows) from the frame of the noise to the frame of the residual; None if both are the
+            same frame.
         """
         self._keys = arguments.validate_keys(keys)
         self._rows = rows
@@ -94,8 +96,9 @@ class Factor(ABC):
     def unwhitenedError(self, values: Any, H: Any = None) -> FloatArray:
         """Return the residual (rows,) at the values.
 
-        values: a mapping from keys to values, or gtsam.Values. H: a list or a gtsam.JacobianVector with one entry per
-        key. Each entry is replaced by the Jacobian (rows, dim of the unknown).
+        values: a mapping from keys to values, or gtsam.Values.
+        H: a list or a gtsam.JacobianVector with one entry per key. Each entry is replaced by the Jacobian (rows, dim of
+            the unknown).
         """
         numbers = self._find(values)
         residual = self._evaluate_residual(numbers)

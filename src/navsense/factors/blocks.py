@@ -270,8 +270,11 @@ def mag_factor(
 ) -> Block:
     """Return residuals (n, 3) of `MagFactor` and their Jacobian (n, 3, 1) by the yaw.
 
-    theta: yaw (n,), rad. measured: readings (n, 3), body frame. scale: strength of the field (n,). direction: of the
-    field (n, 3), navigation frame. bias: (n, 3), body frame. A shared argument has no leading axis.
+    theta: yaw (n,), rad.
+    measured: readings (n, 3), body frame.
+    scale: strength of the field (n,).
+    direction: of the field (n, 3), navigation frame.
+    bias: (n, 3), body frame. A shared argument has no leading axis.
     """
     return _yaw_block("mag_factor", 3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
 
@@ -304,7 +307,9 @@ def mag_factor2(
 ) -> Block:
     """Return residuals (n, 3) of `MagFactor2` and their Jacobians (n, 3, 3) by field and bias.
 
-    field_n: (n, 3), navigation frame. bias, measured: (n, 3), body frame. rotation_nb: (n, 4) w x y z or (n, 3, 3).
+    field_n: (n, 3), navigation frame.
+    bias, measured: (n, 3), body frame.
+    rotation_nb: (n, 4) w x y z or (n, 3, 3).
     """
     arguments = BatchArguments()
     arrays = (
@@ -360,7 +365,10 @@ def mag_pose_factor_pose2(
 ) -> Block:
     """Return residuals (n, 2), body frame, of `MagPoseFactorPose2` and their Jacobian (n, 2, 3) by x, y and yaw.
 
-    theta: yaw (n,), rad. measured, bias: (n, 2), sensor frame. scale: (n,). direction: (n, 2), navigation frame.
+    theta: yaw (n,), rad.
+    measured, bias: (n, 2), sensor frame.
+    scale: (n,).
+    direction: (n, 2), navigation frame.
     rotation_bs: angle from sensor to body coordinates, rad, one for all. The position has no effect.
     """
     given = (theta, measured, scale, direction, bias)
@@ -381,7 +389,7 @@ def mag_pose_factor_pose3(
     """Return residuals (n, 3), body frame, of `MagPoseFactorPose3` and their Jacobian (n, 3, 6), rotation first.
 
     rotation_bs: (4,) w x y z or (3, 3), sensor to body coordinates, one for all. The position has no effect. The other
-    arguments are those of `mag_factor1`, with measured and bias in the sensor frame.
+        arguments are those of `mag_factor1`, with measured and bias in the sensor frame.
     """
     given = (rotation_nb, measured, scale, direction, bias)
     return _attitude_block("mag_pose_factor_pose3", 6, given, rotation_bs, jacobians, out)

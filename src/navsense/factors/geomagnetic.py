@@ -85,7 +85,11 @@ def local_field(
 
         field = ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU")
 
-    latitude, longitude: rad. altitude: m above the WGS-84 ellipsoid. date: decimal year or day. frame: "NED" or "ENU".
+    latitude, longitude: rad.
+    altitude: m above the WGS-84 ellipsoid.
+    date: decimal year or day.
+    frame: "NED" or "ENU".
+
     Raises `FieldError` for an unknown model, a date outside its validity and an impossible place, `FactorError` for
     another frame and for numbers that are not finite.
     """

@@ -110,9 +110,13 @@ class MagFactor(Factor):
     ) -> None:
         """Store the measurement and the known values.
 
-        measured: reading (3,), body frame. scale: strength of the field in the unit of the reading. direction: of the
-        field in the navigation frame, gtsam.Unit3 or a vector (3,). bias: (3,), body frame. model: noise, see
-        `make_noise`. Raises `FactorError` for a wrong shape or an invalid number.
+        measured: reading (3,), body frame.
+        scale: strength of the field in the unit of the reading.
+        direction: of the field in the navigation frame, gtsam.Unit3 or a vector (3,).
+        bias: (3,), body frame.
+        model: noise, see `make_noise`.
+
+        Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._known = _KnownField("MagFactor", 3, measured, scale, direction, bias)
         super().__init__((key,), 3, model)
@@ -179,8 +183,11 @@ class MagFactor2(Factor):
     def __init__(self, key1: int, key2: int, measured: object, nRb: object, model: object = None) -> None:
         """Store the measurement and the attitude.
 
-        key1, key2: of the field nM and of the bias. measured: reading (3,), body frame. nRb: attitude of the body, a
-        Rot3, a matrix (3, 3) or a quaternion w x y z. model: noise, see `make_noise`.
+        key1, key2: of the field nM and of the bias.
+        measured: reading (3,), body frame.
+        nRb: attitude of the body, a Rot3, a matrix (3, 3) or a quaternion w x y z.
+        model: noise, see `make_noise`.
+
         Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._measured = vector("measured", measured, 3)
@@ -269,10 +276,14 @@ class MagPoseFactorPose2(Factor):
     ) -> None:
         """Store the measurement and the known values.
 
-        measured: reading (2,), sensor frame. scale: strength of the horizontal component of the field, in the unit of
-        the reading. direction: of that component in the navigation frame, a vector (2,) of any length. bias: (2,),
-        sensor frame. noiseModel: in the sensor frame, see `make_noise`. body_P_sensor: pose of the sensor in the body,
-        a Pose2, x y angle or a matrix (3, 3); None if both frames are the same.
+        measured: reading (2,), sensor frame.
+        scale: strength of the horizontal component of the field, in the unit of the reading.
+        direction: of that component in the navigation frame, a vector (2,) of any length.
+        bias: (2,), sensor frame.
+        noiseModel: in the sensor frame, see `make_noise`.
+        body_P_sensor: pose of the sensor in the body, a Pose2, x y angle or a matrix (3, 3); None if both frames are
+            the same.
+
         Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._mounting = () if body_P_sensor is None else plane_pose("body_P_sensor", body_P_sensor)
@@ -331,10 +342,14 @@ class MagPoseFactorPose3(Factor):
     ) -> None:
         """Store the measurement and the known values.
 
-        measured: reading (3,), sensor frame. scale: strength of the field in the unit of the reading. direction: of the
-        field in the navigation frame, a vector (3,) of any length or a gtsam.Unit3. bias: (3,), sensor frame.
-        noiseModel: in the sensor frame, see `make_noise`. body_P_sensor: pose of the sensor in the body, a Pose3, a
-        matrix (4, 4), x y z w x y z or a navsense.Pose; None if both frames are the same.
+        measured: reading (3,), sensor frame.
+        scale: strength of the field in the unit of the reading.
+        direction: of the field in the navigation frame, a vector (3,) of any length or a gtsam.Unit3.
+        bias: (3,), sensor frame.
+        noiseModel: in the sensor frame, see `make_noise`.
+        body_P_sensor: pose of the sensor in the body, a Pose3, a matrix (4, 4), x y z w x y z or a navsense.Pose; None
+            if both frames are the same.
+
         Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._mounting = () if body_P_sensor is None else pose("body_P_sensor", body_P_sensor)

@@ -41,8 +41,12 @@ class MagnitudeFactor(Factor):
     def __init__(self, key: int, measured: object, strength: object, model: object = None) -> None:
         """Store the measurement and the field strength.
 
-        key: of the bias (3,). measured: reading (3,), sensor frame. strength: of the field, in the unit of the reading.
-        model: noise with one row, see `make_noise`. Raises `FactorError` for a wrong shape or an invalid number.
+        key: of the bias (3,).
+        measured: reading (3,), sensor frame.
+        strength: of the field, in the unit of the reading.
+        model: noise with one row, see `make_noise`.
+
+        Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._measured = vector("measured", measured, 3)
         self._strength = positive_number("strength", strength)

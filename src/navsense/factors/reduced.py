@@ -245,10 +245,12 @@ class ReducedMagFactor2(_ReducedFactor):
     def __init__(self, key1: int, key2: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements.
 
-        key1, key2: of the field (3,) in the navigation frame and of the bias (3,). measured: readings (n, 3), sensor
-        frame. nRb: attitudes, quaternions w x y z (n, 4), matrices (n, 3, 3), a list of gtsam.Rot3, or one for all.
-        model: Gaussian noise of one measurement, see `make_noise`. Raises `FactorError` for a wrong shape, an invalid
-        number, no measurement and a robust model.
+        key1, key2: of the field (3,) in the navigation frame and of the bias (3,).
+        measured: readings (n, 3), sensor frame.
+        nRb: attitudes, quaternions w x y z (n, 4), matrices (n, 3, 3), a list of gtsam.Rot3, or one for all.
+        model: Gaussian noise of one measurement, see `make_noise`.
+
+        Raises `FactorError` for a wrong shape, an invalid number, no measurement and a robust model.
         """
         super().__init__((key1, key2), measured, nRb, model)
 

@@ -38,9 +38,13 @@ class MagSoftIronFactor(Factor):
     ) -> None:
         """Store the measurement and the known values.
 
-        key1, key2: of the soft iron (9,) and the bias (3,). measured: reading (3,), sensor frame. field: (3,), in the
-        navigation frame and the unit of the reading. nRb: attitude, a Rot3, a matrix (3, 3) or a quaternion w x y z.
-        model: noise, see `make_noise`. Raises `FactorError` for a wrong shape or an invalid number.
+        key1, key2: of the soft iron (9,) and the bias (3,).
+        measured: reading (3,), sensor frame.
+        field: (3,), in the navigation frame and the unit of the reading.
+        nRb: attitude, a Rot3, a matrix (3, 3) or a quaternion w x y z.
+        model: noise, see `make_noise`.
+
+        Raises `FactorError` for a wrong shape or an invalid number.
         """
         self._measured = vector("measured", measured, 3)
         self._field = rotate_inverse(rotation("nRb", nRb), vector("field", field, 3))

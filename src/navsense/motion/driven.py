@@ -78,13 +78,13 @@ class State:
 
         State(Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
 
-    pose: position (m) and unit quaternion w x y z of the frame in the world.
-    velocity (m/s), acceleration (m/s^2, gravity not included): of the frame's origin in the world.
-    angular_velocity (rad/s), angular_acceleration (rad/s^2): of the frame in the world.
+    pose: position (m) and unit quaternion w x y z of the frame in the world. velocity (m/s), acceleration (m/s^2,
+        gravity not included): of the frame's origin in the world. angular_velocity (rad/s), angular_acceleration
+        (rad/s^2): of the frame in the world.
     frame: "world" or "body", the axes of the coordinates of all four vectors. An acceleration in "body" is the second
-    derivative of the position in the world, expressed in body axes.
+        derivative of the position in the world, expressed in body axes.
     angular_frame: the axes of the two angular vectors if they differ. MuJoCo's free joints and `Truth` have velocities
-    in the world frame and angular velocities in the body frame.
+        in the world frame and angular velocities in the body frame.
 
     Coordinates above `navsense.motion.driven.LIMITS` are errors. Fields after `velocity` are keyword-only. A field that
     is None is derived from this and earlier states, see `navsense.motion.driven`.

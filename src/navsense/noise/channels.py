@@ -158,8 +158,8 @@ class NoiseChannels:
         """Return the new state, the noisy values (n, channels) and the slow errors (n, channels).
 
         draws (draws_per_tick, n): in the order of `processes`.
-        ideals: arrays (n, axes) or (n,) that together hold the channels in their order.
-        temperature (n,) K: required if `needs_temperature`.
+        ideals: arrays (n, axes) or (n,) that together hold the channels in their order. temperature (n,) K: required if
+            `needs_temperature`.
 
         The returned arrays are in Fortran order: the values of one channel are contiguous.
         """

@@ -250,8 +250,8 @@ def apply_noise(
 
     ideals: the ideal values of the channels, array by array.
     spacing: the step (ticks) before the first tick.
-    modes (2, m): time constants (s) and standard deviations of flicker with B = 1.
-    temperature (n,) K, or (0,) if no channel needs it.
+    modes (2, m): time constants (s) and standard deviations of flicker with B = 1. temperature (n,) K, or (0,) if no
+        channel needs it.
     slow (channels, 2 + m): the slow states at tick `last`, updated to the last tick.
     """
     count, first, before = index.shape[0], 0, last

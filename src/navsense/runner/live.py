@@ -29,7 +29,8 @@ def live(
     """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
 
     driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
-    These states supply the missing fields of the first step. A model is driven by its canonical link.
+        These states supply the missing fields of the first step. A model is driven by its canonical link.
+
     Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
     """
     world = apply_fidelity(world, fidelity)

@@ -1,4 +1,4 @@
-"""The wiring: a world, moved and measured, kept in memory or streamed to a file. No physics, no units."""
+"""Runs of a world: readings in memory (`simulate`), or written to outputs (`record`)."""
 
 from __future__ import annotations
 
@@ -129,16 +129,18 @@ def simulate(
     truth_rate: float = TRUTH_RATE,
     progress: Progress | None = None,
 ) -> Run:
-    """Return a whole run in memory.
+    """Return a complete run in memory.
 
-    duration (s): None takes the motion's own length. runs: None for one run without a run axis; a number or a sequence
-    of run numbers for arrays with a leading run axis, in which run i equals the single run i to the last bit.
-    motion: a motion or the path of a log, or a mapping from model names. fidelity: "physical" or "classic" for the
-    sheets of all sensors and clocks; None leaves each its own. A file is not read again for it: currents of plug-ins
-    and limits that a plug-in leaves out take `ns.load(file, fidelity=...)`, as `--fidelity` does. epoch: integer
-    seconds added to stamps. truth_rate (Hz): of the links.
+    duration: s; None: until the first motion ends.
+    runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis,
+        in which run i equals the single run i to the last bit.
+    motion: a motion or the path of a log, or a mapping from model names.
+    fidelity: "physical" or "classic" for all sensors and clocks; None keeps the fidelity of each. Currents and limits
+        that come from plug-ins do not change: use `ns.load(file, fidelity=...)` for these, as `--fidelity` does.
+    epoch: integer seconds added to stamps.
+    truth_rate: of the ground truth of links, Hz.
 
-    Raises `SimulationError`, `MotionError`; refuses a run that would take more than half of the free memory.
+    Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
     """
     numbers = run_numbers(runs)
     world = fidelities.apply_fidelity(world, fidelity)
@@ -154,28 +156,28 @@ def simulate(
         truth_rate=truth_rate,
     )
     check_memory(session)
-    stations = session.open_sensor_runs()
-    kept = RunArrays(session, lead=() if runs is None else (len(numbers),))
+    sensor_runs = session.open_sensor_runs()
+    run_arrays = RunArrays(session, lead=() if runs is None else (len(numbers),))
     with BackgroundWorker() as worker:
         for start, end in session.windows():
             for sensor in world.sensors:
                 ticks = make_ticks(start, end, sensor.rate)
                 if not len(ticks):
                     continue
-                varied, place = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
-                ideal = compute_ideal(sensor, place, session.environment_of(sensor, 0), ticks)
-                worker.submit(kept.put_ideal, sensor, ticks, 0 if varied else None, ideal)
-                for number, station in enumerate(stations[sensor.name]):
-                    if varied and number:
-                        ideal = compute_ideal(sensor, place, session.environment_of(sensor, number), ticks)
-                        worker.submit(kept.put_ideal, sensor, ticks, number, ideal)
-                    worker.submit(kept.put_block, sensor, ticks, number, station.measure(ticks, ideal))
-            worker.submit(kept.put_truth, session.truth(start, end))
-            worker.submit(kept.put_current, session.current(start, end))
+                differs, sensor_motion = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
+                ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, 0), ticks)
+                worker.submit(run_arrays.put_ideal, sensor, ticks, 0 if differs else None, ideal)
+                for number, sensor_run in enumerate(sensor_runs[sensor.name]):
+                    if differs and number:
+                        ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, number), ticks)
+                        worker.submit(run_arrays.put_ideal, sensor, ticks, number, ideal)
+                    worker.submit(run_arrays.put_block, sensor, ticks, number, sensor_run.measure(ticks, ideal))
+            worker.submit(run_arrays.put_truth, session.truth(start, end))
+            worker.submit(run_arrays.put_current, session.current(start, end))
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
-    return Run(session, kept.readings(), NameDict(kept.truths(), "link", canonical), kept.currents())
+    return Run(session, run_arrays.readings(), NameDict(run_arrays.truths(), "link", canonical), run_arrays.currents())
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
@@ -259,6 +261,7 @@ def record(
     run: the number of the run.
     speed: simulated seconds per second of real time; None runs as fast as possible.
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
+
     Other arguments as for `simulate`.
 
     The readings are those of `simulate(...).save(path)`. After an interrupt, the recordings have the time slices so

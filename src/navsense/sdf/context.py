@@ -66,8 +66,7 @@ class Context:
 
     fidelity: the fidelity that the caller requested.
     skip_missing: True if the caller wants the world without missing files.
-    versions: y of SDF version 1.y by file, in the order of reading.
-    found: the number of problems.
+    versions: y of SDF version 1.y by file, in the order of reading. found: the number of problems.
     incomplete: True if a file is missing that may declare names.
 
     A problem or note is kept once, also if its file is included twice.

@@ -48,20 +48,20 @@ def load(
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world with SDF's defaults.
 
-    file: the path of an SDF or URDF file. A file `*.xacro` is expanded first (extra `xacro`). Expansion runs the
-        file as a program.
+    file: the path of an SDF or URDF file. A file `*.xacro` is expanded first (extra `xacro`). Expansion runs the file
+        as a program.
     path: a folder of models, or several. They are searched for included files before the folders of the environment
-        variables `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and `GAZEBO_MODEL_PATH`, for
-        packages `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`.
-    fidelity: "physical" or "classic" overrides the fidelity of the file, also in the currents and limits of
-        plug-ins; `simulate` cannot change these later.
-    sensors: your own sensor types, in addition to those of navsense and of the entry point `navsense.sensors`. A
-        type with the same name replaces the earlier one.
+        variables `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and `GAZEBO_MODEL_PATH`, for packages
+        `ROS_PACKAGE_PATH` and `AMENT_PREFIX_PATH`.
+    fidelity: "physical" or "classic" overrides the fidelity of the file, also in the currents and limits of plug-ins;
+        `simulate` cannot change these later.
+    sensors: your own sensor types, in addition to those of navsense and of the entry point `navsense.sensors`. A type
+        with the same name replaces the earlier one.
     xacro: the arguments of xacro.
     expand_xacro: True allows a file with another name to use or include xacro.
-    missing: "error" raises one error for all missing models, meshes and heightmaps. "skip" returns the world
-        without them. Its `notes` list each of them, and the joints with an end in one. A pose or frame that refers
-        to one is an error, and so is a moving model whose canonical link may be in one.
+    missing: "error" raises one error for all missing models, meshes and heightmaps. "skip" returns the world without
+        them. Its `notes` list each of them, and the joints with an end in one. A pose or frame that refers to one is an
+        error, and so is a moving model whose canonical link may be in one.
 
     `notes` of the world list the elements that are not supported. Raises `SdfError`; its `problems` are all problems of
     the file and its includes.

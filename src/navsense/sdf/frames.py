@@ -31,8 +31,8 @@ _ANY_NAME = ""
 class FrameNode:
     """A frame: full name, declaring element, pose in `base`, and attachment.
 
-    scope: where names in the element are resolved; for a frame of a merged model that model.
-    held: the parent of a joint. A joint is attached to its child.
+    scope: where names in the element are resolved; for a frame of a merged model that model. held: the parent of a
+        joint. A joint is attached to its child.
     """
 
     kind: FrameKind
@@ -50,10 +50,9 @@ class Scope:
     """A world or model: its own frame, and the names that it declares.
 
     nested: the scopes of its models.
-    host: the scope that this model is merged into. The names of the scope are names of the host too, and its frame is
-        a frame of the host.
-    declared: the frames whose elements are children of the scope.
-    left_out: skipped includes by the name that each would have. The key of an include with unknown names is "".
+    host: the scope that this model is merged into. The names of the scope are names of the host too, and its frame is a
+        frame of the host. declared: the frames whose elements are children of the scope. left_out: skipped includes by
+        the name that each would have. The key of an include with unknown names is "".
     """
 
     frame: FrameNode

@@ -88,8 +88,7 @@ class _UrdfJoint:
 class _RobotConverter:
     """The state of a conversion.
 
-    links: the converted links by name.
-    above: the joint to the parent of each link.
+    links: the converted links by name. above: the joint to the parent of each link.
     joints: the joints by name.
     problems: the number of problems before the conversion.
     """

@@ -34,8 +34,8 @@ class Output:
 
     name, unit: of the array.
     axes: 0 for a scalar, whose array is (n,). Several numbers are the shape of a row, (3, 3) for a matrix.
-    turns: how the array changes if the world is rotated: "invariant" (sensor coordinates), "orientation" (a quaternion
-    sensor to reference) or "vertical" (a scalar along the world's vertical, unchanged by rotations about it).
+    equivariance: how the array changes if the world is rotated: "invariant" (sensor coordinates), "orientation" (a
+        quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
     """
 
     name: str
@@ -63,8 +63,8 @@ class Measurement(NamedTuple):
     bias[name]: the slowly varying error in force, (n, axes).
     valid: false where the values are invalid, (n,). None: all are valid.
     emitted: false where no sample is published, (n,). None: all are published.
-    turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
-    fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
+        turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
+        fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
     """
 
     arrays: Mapping[str, AnyArray]
@@ -172,8 +172,8 @@ class OpaqueSensor:
 class Sensor(Protocol):
     """A sensor type with its specification: a frozen dataclass.
 
-    type: the SDF type.
-    group: the rotations of the world that leave its readings unchanged, within the relative `tolerance`.
+    type: the SDF type. group: the rotations of the world that leave its readings unchanged, within the relative
+        `tolerance`.
     """
 
     type: ClassVar[str]

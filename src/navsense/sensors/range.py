@@ -9,9 +9,9 @@ for the return. A return below `minimum_range` or above `maximum_range`, before 
 is invalid: NaN, and `out_of_range` is the side.
 
 For a sonar with an assumed speed of sound c0, the range is scaled by c0 / c, where c is the true speed in the world's
-water, averaged over `POINTS` positions along the ray. Such a sonar receives no echo in air and from beyond the water's
-surface, and the surface itself reflects nothing. Rays are straight, and the world is that of the tick: travel time is
-not modelled. The range of an approaching body is off by up to r v / c, v the speed of approach.
+water, averaged over `SOUND_SPEED_SAMPLES` positions along the ray. Such a sonar receives no echo in air and from
+beyond the water's surface, and the surface itself reflects nothing. Rays are straight, and the world is that of the
+tick: travel time is not modelled. The range of an approaching body is off by up to r v / c, v the speed of approach.
 
 Beams, in the sensor's frame, the axis of a `Fan` being x (as of SDF's `<ray>` and Gazebo's `MultiRayShape`):
 
@@ -146,7 +146,7 @@ class Cone:
         return np.array(rows)
 
     def make_ring(self, angle: float, count: int) -> list[Vector]:
-        """Return `count` rays (unit vectors, sensor's frame) around the axis at equal steps, `off` (rad) from it."""
+        """Return `count` rays (unit vectors, sensor's frame) around the axis at equal steps, `angle` (rad) from it."""
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
         level = math.hypot(x, y)
@@ -211,7 +211,7 @@ def _apply_limits(
     outside: FloatArray,
     valid: BoolArray,
 ) -> None:
-    """Write the published ranges (n,) m: NaN if a range, or the true one `before` the errors, is out of limits."""
+    """Write the published ranges (n,) m: NaN if a range, or the true one, is out of limits."""
     for n in range(value.shape[0]):
         side = true_side[n]
         if side == 0.0:

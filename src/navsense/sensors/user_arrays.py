@@ -57,7 +57,7 @@ def make_ticks(seconds: FloatArray) -> Ticks:
 def check_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, require_finite: bool = True) -> FloatArray:
     """Return a contiguous, read-only copy of an array of this shape; raise `SensorError` for another shape.
 
-    The numbers must be finite, unless `finite` is false.
+    The numbers must be finite, unless `require_finite` is false.
     """
     given = np.array(as_real_array(name, array), dtype=np.float64, order="C")
     if given.shape != shape:
@@ -89,7 +89,7 @@ def apply(
     temperature: (n,) K, for a spec with temperature coefficients.
     name: key of the random streams; default: the sensor's type. Two sensors of one type require two names.
     skip_ideal: outputs without an ideal value.
-    finite: False allows NaN and infinite ideal values.
+    require_finite: False allows NaN and infinite ideal values.
 
     Raises `SensorError`, also for values of another unit (`plausibility`).
     """

@@ -110,7 +110,7 @@ class LiveSensor:
     def __init__(
         self,
         sensor: MountedSensor,
-        station: SensorRun,
+        sensor_run: SensorRun,
         motion: Motion,
         session: Session,
         instants: TickCursor,
@@ -121,10 +121,10 @@ class LiveSensor:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
-        self._station, self._motion, self._session, self._instants = station, motion, session, instants
-        station.sensor = replace(sensor, is_on=True)
+        self._sensor_run, self._motion, self._session, self._instants = sensor_run, motion, session, instants
+        sensor_run.sensor = replace(sensor, is_on=True)
         self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, SupportsAdjustment) else 1
-        self._end = min(seen.end for seen in session.motions_seen_by(sensor))
+        self._end = min(seen.end for seen in session.list_motions(sensor))
         self._block: Reading
         self._waiting: deque[Reading] = deque()
         self._gone = 0  # rows of the first block in the queue
@@ -164,7 +164,7 @@ class LiveSensor:
             )
             raise SimulationError(what, value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
-        self._station.sensor = replace(self.mounted, is_on=True)
+        self._sensor_run.sensor = replace(self.mounted, is_on=True)
 
     def switch(self, *, on: bool) -> None:
         """Switch the sensor on or off from the next sample on.
@@ -246,7 +246,9 @@ class LiveSensor:
             end -= 1
         ticks = self._instants.between(first, end, rate)
         ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
-        self._block = make_reading(self.mounted, ticks, ideal, self._station.measure(ticks, ideal), self._session.epoch)
+        self._block = make_reading(
+            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self._session.epoch
+        )
         self._first, self._measured = first, end
 
 
@@ -352,9 +354,7 @@ class LiveRun:
 
     def __iter__(self) -> Iterator[Step]:
         """Yield steps until the run is closed or a motion ends. Samples that have not arrived by then are dropped."""
-        seen = [
-            motion for name in self._sensors for motion in self._session.motions_seen_by(self._sensors[name].mounted)
-        ]
+        seen = [motion for name in self._sensors for motion in self._session.list_motions(self._sensors[name].mounted)]
         ends = min((motion.end for motion in seen), default=math.inf)
         while not self._closed and self._count / self._rate <= ends:
             yield self.step()

@@ -98,7 +98,7 @@ def _make_body(solid: Solid, motion: Motion) -> Body:
     return Body(solid.name, solid.shape, solid.pose, motion)
 
 
-def environment_for(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
+def make_environment(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
     """Return the environment of a sensor. For a sensor that casts rays it contains the scene, with all files read.
 
     Raises `FieldError` with the surface's name for a file that cannot be read.

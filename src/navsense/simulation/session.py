@@ -27,8 +27,8 @@ from navsense.simulation.sensor_run import (
     build_scene,
     check_duration,
     compute_ideal,
-    environment_for,
     link_motion,
+    make_environment,
     make_reading,
     open_sensor_runs,
     replace_motions,
@@ -64,9 +64,10 @@ def check_epoch(epoch: int) -> int:
 class Session:
     """A world with resolved motions and its runs.
 
-    sensor_motions, environments: by sensor name. link_motions: by link name.
+    sensor_motions, environments: by sensor name.
+    link_motions: by link name.
     currents: one current per run, or none.
-    by_chance: true if the runs differ by a random current.
+    has_random_current: true if the runs differ by a random current.
     """
 
     world: World
@@ -79,7 +80,7 @@ class Session:
     link_motions: Mapping[str, Motion]
     environments: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
-    by_chance: bool = False
+    has_random_current: bool = False
 
     def open_sensor_runs(self, *, ahead: int = 0) -> dict[str, tuple[SensorRun, ...]]:
         """Return the sensor runs by full sensor name, one for each run, with their initial draws."""
@@ -87,14 +88,14 @@ class Session:
 
     def differs_between_runs(self, sensor: MountedSensor) -> bool:
         """Return True if the ideal values of a sensor differ between runs because of a random current."""
-        return self.by_chance and uses_current(sensor.spec)
+        return self.has_random_current and uses_current(sensor.spec)
 
-    def environment_of(self, sensor: MountedSensor, number: int) -> Environment:
+    def get_environment(self, sensor: MountedSensor, number: int) -> Environment:
         """Return the environment of a sensor in the run with this index."""
         here = self.environments[sensor.name]
         return replace(here, current=self.currents[number]) if self.currents else here
 
-    def motions_seen_by(self, sensor: MountedSensor) -> tuple[Motion, ...]:
+    def list_motions(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
         own = (self.sensor_motions[sensor.name],)
         if not isinstance(sensor.spec, UsesRayCasting):
@@ -105,7 +106,7 @@ class Session:
         """Return True if all motions that a sensor depends on are known in advance."""
         bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, UsesRayCasting) else ()
         known = all(body.motion is None for body in bodies)  # a body of the caller may move in any way
-        return known and all(is_known_ahead(motion) for motion in self.motions_seen_by(sensor))
+        return known and all(is_known_ahead(motion) for motion in self.list_motions(sensor))
 
     def windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
         """Yield the time windows [start, end) s: at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s) each.
@@ -220,7 +221,7 @@ def prepare(
 
     `links` are the motions of links that do not move with their model, by full name. The world of the session contains
     the motions of the run, so that a recording stores them. With one run it contains the realised current; with several
-    runs `environment_of` returns it.
+    runs `get_environment` returns it.
     """
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
@@ -247,6 +248,6 @@ def prepare(
         sensor_motions={sensor.name: sensor_motion(world, sensor, moving, links) for sensor in world.sensors},
         link_motions={link.name: link_motion(m, link, moving, links) for m in world.models for link in m.links},
         currents=currents,
-        by_chance=flow is not None and bool(list_random_names(flow)),
-        environments={sensor.name: environment_for(world, sensor, scene) for sensor in world.sensors},
+        has_random_current=flow is not None and bool(list_random_names(flow)),
+        environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
     )

@@ -253,7 +253,7 @@ def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (lambda: WaterMassLayer(5.0, math.inf), "far boundary of the water layer (m): inf"),
         (
             lambda: WaterMassLayer(5.0, 8.0, 3.5),
-            "minimum size of the water layer (m): 3.5; must be from 0 to the layer's own, 3 m",
+            "minimum size of the water layer (m): 3.5; must be from 0 to the size of the layer, 3 m",
         ),
         (lambda: WaterMassLayer(5.0, 8.0, math.nan), "minimum size of the water layer (m): nan"),
         (

@@ -31,9 +31,9 @@ class Mount:
     origin: the place of the world on earth; None if the file does not define it.
     water: the water of the world; None if the file does not define it.
     rotation_ws: (w x y z) sensor to world coordinates in the initial pose of the model.
-    moved: True if the motion of the model may change that rotation.
+    is_moving: True if the motion of the model may change that rotation.
     find_rotation: returns the rotation of another link by its name in the sensor's model or its full name; None if it
-    is unknown.
+        is unknown.
     find_pose: returns the pose of that link in the sensor's frame.
     """
 

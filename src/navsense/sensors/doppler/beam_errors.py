@@ -1,14 +1,17 @@
-"""Errors of velocities along beams: those of a DVL's track and of an ADCP's profile, and the strength of an echo.
+"""Errors of velocities along beams, of a DVL's track and of an ADCP's profile, and the strength of an echo.
 
-One ping of a track has the velocity
+The measured velocity of one ping of a track:
 
-    v_k' = v_k + errors of `noise` + long_term_scale w v_k + u_k . long_term_offset w     w: once for a serial number
+    v_k' = v_k + errors of `noise` + long_term_scale w_0 v_k + u_k . (long_term_offset w)
     sigma = (stddev + per_speed |v|) sqrt(rate / reference_rate) factor                   of one ping
 
-|v| is the speed relative to the bottom or water. `rate` is the rate of the ticks; without a reference rate it has no
-effect. `factor` is that of the echo strength. Data sheets give the single-ping deviation at some speeds: a floor and a
-part per m/s. They give the long-term accuracy as a share of the velocity and a floor. A "single ping" of a data sheet
-is often a mean over its interval: hence the root. The time that a ping waits for a deep bottom does not count.
+w_0 and w (3,) are standard normals, drawn once per serial number. |v| is the speed relative to the bottom or water.
+`rate` is the rate of the ticks; without a reference rate it has no effect. `factor` is that of the echo strength.
+
+Data sheets specify the standard deviation of a single ping as a constant plus a part per m/s, and the long-term
+accuracy as a share of the velocity plus a constant. Some instruments average several pings into one output. Therefore
+the standard deviation scales with the square root of the rate. The longer interval between pings in deep water is not
+taken into account.
 
 The strength of an echo from the bottom, its effect on a beam's velocity, and the probability of lock are
 
@@ -19,13 +22,13 @@ The strength of an echo from the bottom, its effect on a beam's velocity, and th
 
 Sound spreads spherically both ways, 40 log10 r, over a patch of bottom that grows with r. It loses `absorption` dB per
 metre each way. A rough bottom reflects cos^2 i at the angle i from its normal (Lambert's law). The velocity is the
-phase between two pulses. The deviation of the phase of a mean of M products of complex normals with correlation rho is
+phase between two pulses. The standard deviation of this phase from M pairs of pulses with correlation rho is
 sqrt((rho^-2 - 1) / (2 M)) for large M. Noise reduces the correlation. `correlation` is that of a strong echo, `level`
 the strength at 1 m and normal incidence without absorption.
 
-Sources: D. S. Zrnic (1977) for the phase, held against random numbers by the tests; H. Boehme et al., J. Acoust. Soc.
-Am. 77 (1985) 962, doi 10.1121/1.392064, for Lambert's law on a sandy bottom. No law of lock is published: the logistic
-one has its half at `threshold`, and `slope` (dB) is its width.
+Sources: D. S. Zrnic (1977) for the phase, tested by Monte Carlo; H. Boehme et al., J. Acoust. Soc. Am. 77 (1985) 962,
+doi 10.1121/1.392064, for Lambert's law on a sandy bottom. There is no published model of bottom lock. This one is a
+logistic function with probability 1/2 at `threshold` and the width `slope` (dB).
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ MIN_STRENGTH: Final = -100.0
 """dB: weaker echoes have the noise of this strength."""
 
 NEPERS_PER_DECIBEL: Final = math.log(10.0) / 10.0
-"""Of a power."""
+"""Power attenuation in nepers per decibel."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,12 @@ class DopplerTrack:
     """Errors of one track. Raises `SensorError` for invalid values.
 
     noise: of a beam's velocity, m/s.
-    per_speed: deviation (m/s) per m/s of speed.
-    reference_rate: Hz at which the deviations hold; 0 for any rate.
-    reported_stddev: m/s, deviation of a beam in the reported covariance; 0 for the true one.
-    long_term_scale: deviation of the scale among serial numbers.
-    long_term_offset: m/s, deviation of the offset of each axis among serial numbers.
-    maximum_velocity: m/s relative to the bottom or water, above which no beam has a usable echo.
+    per_speed: standard deviation per m/s of speed, m/s.
+    reference_rate: rate at which the standard deviations hold, Hz; 0 for any rate.
+    reported_stddev: standard deviation of a beam in the reported covariance, m/s; 0 for the true one.
+    long_term_scale: standard deviation of the scale error among serial numbers.
+    long_term_offset: standard deviation of the offset of each axis among serial numbers, m/s.
+    maximum_velocity: relative to the bottom or water, m/s; above it no beam has a usable echo.
     """
 
     noise: Noise = NEUTRAL
@@ -88,7 +91,7 @@ class DopplerTrack:
 
     @property
     def is_white(self) -> bool:
-        """True if each ping has noise of its own."""
+        """True if each ping has its own noise."""
         return self.noise.has_white_noise or self.per_speed > 0.0
 
 
@@ -162,7 +165,7 @@ class EchoStrength:
 def compute_stddev(
     base_stddev: float, per_speed: float, speed: float, rate: float, reference_rate: float, factor: float
 ) -> float:
-    """Return the deviation (m/s) of a beam's velocity in one ping at a speed (m/s) and a rate (Hz)."""
+    """Return the standard deviation (m/s) of a beam's velocity in one ping at a speed (m/s) and a rate (Hz)."""
     sigma = (base_stddev + per_speed * speed) * factor
     if reference_rate > 0.0:
         sigma = sigma * math.sqrt(rate / reference_rate)
@@ -181,7 +184,7 @@ def compute_strength(level: float, absorption: float, distance: float, cosine: f
 
 @kernel
 def compute_noise_factor(strength: float, correlation: float) -> float:
-    """Return the factor of a velocity's deviation for an echo of a strength (dB)."""
+    """Return the factor of a velocity's standard deviation for an echo of a strength (dB)."""
     noisier = 1.0 + math.exp(-NEPERS_PER_DECIBEL * max(strength, MIN_STRENGTH))
     squared = correlation * correlation
     return math.sqrt((noisier * noisier - squared) / (1.0 - squared))

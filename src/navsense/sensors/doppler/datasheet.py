@@ -5,7 +5,7 @@
 | beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, with its pattern |
 | beam range | `minimum_range`, `maximum_range` |
 | beam altitude, without a range | the same over the cosine of the angle: level ground, straight below |
-| bottom_track and water_track noise_rms | `stddev` of one beam and one ping, by the rules of `catalogue.sheet` |
+| bottom_track and water_track noise_rms | `stddev` of one beam and one ping, see `catalogue.part_noise` |
 | long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a third of a limit |
 | error_velocity_limit | the limit |
 | layer, least_layer | the water-mass layer, which acts if the water is tracked |

@@ -115,7 +115,7 @@ def find_unreported_noise(
                 if track.reported_stddev > 0.0
                 else "a covariance of 0 is stated"
             )
-            remedy = f"give one: Track(Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+            remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
             found.append((f"{name} track", f"no deviation of single pings is known, and {stated}: {remedy}"))
     return tuple(found)
 

@@ -1,38 +1,43 @@
-"""Echoes of the bottom along the beams of a Doppler instrument: range, angle and velocity of each beam, without errors.
+"""Echoes of the bottom along the beams of a Doppler instrument: true range, incidence and velocity of each beam.
 
-Transducer k is at p_k in the sensor's frame s. The origin of s is at x with velocity v and angular velocity omega in s:
+x, v: position and velocity of the origin of the sensor's frame s in the world. omega: angular velocity in s. The
+transducer of beam k is at p_k in s:
 
     x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k)
 
-Each ray d from x_k hits a body after r, at h, with the normal n and the body's velocity v_h; cos i = -d . n.
+Each ray d from x_k hits a body after r, at h, with the normal n and the body's velocity v_h; cos i = -d . n. u is the
+beam's axis, g the weight of a ray: equal, or the two-way pattern of the beam.
 
-    plane:    range sum g / sum (g / (r d . u)), means of -u . n and u . (v_k - v_h) over g, u the beam's axis
-    nearest:  the shortest r of the rays, cos i there, and u . (v_k - v_h)
-    pattern:  the range of `plane`; sums of w cos i and w d . (v_k - v_h) over that of w,
+    plane     range              sum g / sum (g / (r d . u))
+              incidence cosine   sum g (-u . n) / sum g
+              velocity           sum g u . (v_k - v_h) / sum g
+nearest   range, incidence cosine: r and cos i of the shortest ray; velocity: u . (v_k - v_h)
+pattern   range: as `plane`; the others are means of cos i and d . (v_k - v_h) with the weights
               w = g cos^2 i 10^(-2 alpha r / 10)
 
-Velocities are positive if the sensor approaches the body. g is the share of a ray: equal shares, or the two-way pattern
-of the beam. cos^2 i is the reflection of a rough bottom (Lambert's law), alpha (dB/m) the absorption of the water, one
-way.
+Velocities are positive if the sensor approaches the body. cos^2 i is the reflection of a rough bottom (Lambert's law),
+alpha (dB/m) the one-way absorption of the water.
 
 The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With q the offset of a ray from the
-axis, d / (d . u) = u + q, a plane at distance h with the inward normal m gives 1 / (r d . u) = (m . u + m . q) / h. Its
-mean is that of the axis, m . u / h, because the rays lie evenly about the axis: the mean of q is 0. Rays beyond the
-reach count up to `MAX_RANGE_RATIO` times the nearest one, so that the reach cuts no footprint. A nearest ray is short,
-by 2.0 % of the range for a 4 degree beam at 30 degrees.
+axis, d / (d . u) = u + q, a plane at distance h with the inward normal m gives 1 / (r d . u) = (m . u + m . q) / h. The
+mean of q is 0, because the rays are symmetric about the axis. So the mean is m . u / h, the value of the axis. Rays
+longer than the maximum range are used up to `MAX_RANGE_RATIO` times the nearest ray, so that the maximum range does not
+cut a footprint. The range of `nearest` is too short, by about 2 % for a 4 degree beam at 30 degrees.
 
-A nearest ray lies off the axis on the side of the vertical. Its own velocity, taken for that along the axis, would read
-low by half the beam's width over tan(beam angle), 6 % for a 4 degree beam at 30 degrees. The mean velocity over a
-pattern does read low, by the terrain and absorption bias (Taudien and Bilen, IEEE J. Oceanic Eng. 43 (2018) 764, doi
-10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
+The nearest ray is closer to the vertical than the axis. Therefore `nearest` projects the velocity on the axis. The
+velocity along the ray itself would be smaller by half the beam's width over tan(beam angle): 6 % for a 4 degree beam at
+30 degrees. The mean velocity over a pattern is too small by the terrain and absorption bias (Taudien and Bilen, IEEE J.
+Oceanic Eng. 43 (2018) 764, doi 10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
 
     cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
 
-There is no echo in air or from beyond the water's surface, and the surface itself gives none. Rays are straight.
+A path that leaves the water gives no echo, and the water surface gives none. Rays are straight.
 
-The echo received at t was transmitted 2 r / c earlier and left the bottom r / c earlier:
+All beams transmit at the same time. The last echo is complete at t, and c is the speed of sound:
 
-    time_of_validity = t - mean(r) / c,   listening_time = 2 max(r) / c,   r along the axes at t, of beams with an echo
+    listening_time = 2 max(r) / c,   time_of_validity = t - 2 max(r) / c + mean(r) / c
+
+r are the ranges along the axes at t of the beams with an echo.
 """
 
 from __future__ import annotations
@@ -63,14 +68,14 @@ _BATCH_SIZE = 1 << 13
 """Rays that are cast together; their arrays fit into the cache."""
 
 MAX_RANGE_RATIO = 2.0
-"""Largest range of a ray beyond the reach that belongs to an echo, relative to the echo's nearest ray."""
+"""Largest ratio of a ray's length to the nearest ray of the same footprint, for rays beyond the maximum range."""
 
 
 class Echoes(NamedTuple):
     """Echoes of n pings of k beams; NaN without an echo."""
 
     beam_range: FloatArray
-    """(n, k) m, infinite if the bottom is beyond the reach."""
+    """(n, k) m; infinite if the bottom is beyond the maximum range, NaN without a bottom."""
 
     incidence_cosine: FloatArray
     """(n, k), of the angle from the bottom's normal."""
@@ -80,12 +85,12 @@ class Echoes(NamedTuple):
 
     @property
     def range_in_reach(self) -> FloatArray:
-        """Ranges (n, k) m within the reach, NaN for others."""
+        """Ranges (n, k) m up to the maximum range, NaN for others."""
         return np.where(np.isinf(self.beam_range), math.nan, self.beam_range)
 
 
 class EchoTiming(NamedTuple):
-    """Instants (n,) s at which the echoes of n pings left the bottom, and times (n,) s of listening for them."""
+    """Times (n,) s at which the echoes of n pings left the bottom, and listening times (n,) s."""
 
     time_of_validity: Times
     listening_time: FloatArray
@@ -98,7 +103,7 @@ class FixedMotionBlock(NamedTuple):
     end: float = math.inf
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the block, whose instants (n,) s must be `time`."""
+        """Return the block. `time` must be its instants (n,) s."""
         return self.block
 
 
@@ -111,7 +116,7 @@ class SensorMotion(NamedTuple):
 
 
 class BeamRays(NamedTuple):
-    """Axes (k, 3) and positions (k, 3) m of the beams; shares (k, m) of their rays, and cosines (k, m) to the axis."""
+    """Axes (k, 3) and positions (k, 3) m of the beams; weights (k, m) of their rays, and cosines (k, m) to the axis."""
 
     axes: Vectors
     positions: Vectors
@@ -120,7 +125,7 @@ class BeamRays(NamedTuple):
 
 
 class BeamHits(NamedTuple):
-    """Rays of a part of the pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
+    """Rays of some pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
 
     origin: Vectors
     direction: Vectors
@@ -145,8 +150,8 @@ def _make_rays(
 ) -> int:
     """Write the rays in the world, from ping `first` on, of transducers (k, 3) m and rays (k, m, 3) of the sensor.
 
-    `unit` receives the directions at length 1, `limit` the `reach` (m), `row` the ping of each ray. Returns the index
-    of the first invalid ray, or -1.
+    `unit` receives the unit directions, `limit` the `reach` (m), `row` the ping of each ray. Returns the index of the
+    first invalid ray, or -1.
     """
     count = rays.shape[0] * rays.shape[1]
     for n in range(origin.shape[0] // count):
@@ -169,7 +174,7 @@ def _make_rays(
 
 @kernel
 def _stays_in_water(height: float, fall: float, distance: float, surface: float) -> bool:
-    """Return whether the path of an echo from `distance` (m) is all in water; `fall` is the descent per metre."""
+    """Return True if the path to a hit at `distance` (m) stays below the surface; `fall` is the descent per metre."""
     return distance < math.inf and height <= surface and height - fall * distance <= surface
 
 
@@ -187,7 +192,7 @@ def compute_transducer_velocity(
 def _measure_nearest(
     first: int, sensor_motion: Fields, beam_rays: Fields, reach: float, surface: float, ray_hits: Fields, fields: Fields
 ) -> None:
-    """Write the echoes of the nearest of each beam's rays, from ping `first` on."""
+    """Write the echoes of the nearest ray of each beam, from ping `first` on."""
     motion, beams, hits, echoes = (
         SensorMotion(*sensor_motion),
         BeamRays(*beam_rays),
@@ -222,10 +227,10 @@ def _measure_nearest(
 def _is_counted(
     weight: float, cosine: float, distance: float, limit: float, height: float, descent: float, surface: float
 ) -> bool:
-    """Return True if a ray is part of an echo: it has a weight, looks ahead and hits a body within a limit (m).
+    """Return True if a ray belongs to the footprint: weighted, forward, with a hit within `limit` (m).
 
-    The ray starts at a height (m) and descends by `descent` per metre. Scalars are passed because a tuple of arrays
-    takes longer to pass than the test.
+    The ray starts at a height (m) and descends by `descent` per metre. The arguments are scalars, because Numba passes
+    a tuple of arrays slowly.
     """
     return weight > 0.0 and cosine > 0.0 and distance <= limit and _stays_in_water(height, descent, distance, surface)
 
@@ -240,7 +245,7 @@ def _fit_axis_range(
     reach: float,
     surface: float,
 ) -> tuple[float, float]:
-    """Return the range (m) along a beam's axis of the plane through its hits, and the longest ray that counts (m).
+    """Return the range (m) along a beam's axis of the plane through its hits, and the largest ray length (m).
 
     The arrays (m,) and (m, 3) are those of the rays of the beam. The range is NaN without a hit.
     """
@@ -306,7 +311,7 @@ def _measure_footprint(
                 d, f, v = direction[m], normal[m], body_velocity[m]
                 if is_pattern:
                     cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
-                    # Relative to the loss at the nearest range: however far all are, some weight is left.
+                    # Relative to the nearest ray, so that the weights of a distant bottom do not underflow.
                     weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (distance[m] - nearest))
                     slant += weight * cosine
                     along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
@@ -332,10 +337,7 @@ def _compute_timing(
     reach: float,
     fields: Fields,
 ) -> None:
-    """Write the times of validity and of listening (s) from ping `first` on, neither before 0.
-
-    All beams transmit together: the echoes that come back first left the bottom first.
-    """
+    """Write the times of validity and the listening times (s) from ping `first` on. Times before 0 are set to 0."""
     hits, timing = BeamHits(*ray_hits), EchoTiming(*fields)
     for n in range(first, first + hits.range.shape[0] // beams):
         count, total, farthest = 0, 0.0, 0.0
@@ -360,7 +362,7 @@ def _cast_rays(
     maximum_range: float,
     own_hull: bool,
 ) -> Fields:
-    """Return the `BeamHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for an invalid position."""
+    """Return the `BeamHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
     instants = time[part]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
@@ -391,7 +393,9 @@ def find_echoes(
 ) -> Echoes:
     """Return the echoes from the bodies of the world at instants (n,) s, up to `maximum_range` (m, finite).
 
-    Without `own_hull` rays pass the sensor's own model. Raises `FieldError` if a body has no position there.
+    own_hull: True if rays can hit the sensor's own model.
+
+    Raises `FieldError` if a body has no position there.
     """
     block, surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
     rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
@@ -422,9 +426,9 @@ def compute_echo_timing(
 ) -> EchoTiming:
     """Return the timing of pings whose echoes are complete at instants (n,) s.
 
-    The ranges are those along the beams' axes at these instants. This neglects the change of range in the meantime. A
-    ping without an echo listens for one from `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true one.
-    Raises `FieldError` if a body has no position there.
+    The ranges are those along the beams' axes at these instants. The change of range between transmission and reception
+    is neglected. A ping without an echo listens up to `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true
+    one. Raises `FieldError` if a body has no position there.
     """
     block, surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
     timing, reach = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
@@ -467,7 +471,7 @@ def _compute_platform_state(
 def compute_platform_state(block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
     """Return attitudes (n, 4) of the sensor in east, north, up, and its velocities (n, 3) m/s in its own frame.
 
-    `heading` (rad) is that of the world's x axis from east, counter-clockwise.
+    heading: rad, of the world's x axis from east, counter-clockwise.
     """
     count = block.position_w.shape[0]
     attitude, velocity = np.empty((count, 4)), np.empty((count, 3))

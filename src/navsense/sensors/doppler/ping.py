@@ -1,40 +1,57 @@
 """Pings of a Doppler velocity log: from the echoes of its beams to the arrays of a reading.
 
-The velocity measured along a beam, for a true velocity u.v along its axis u and the mean axis a of all beams:
+The velocity measured along a beam with the axis u:
 
     b = (1 + l) (u.v + u.(R - 1) v_s + (f c0 / c - 1) d) + u.o + sigma w
-    d = u.v, f = 1 of pistons,   d = (u.a) (a.v_s), f = cos j' / cos j of a phased array,   sin j' = (c / c0) sin j
 
-l and o are the long-term scale and offset of this serial number, and R is its misalignment. v_s is the velocity in the
-sensor's frame relative to the tracked bottom or water, which may move. c0 is the assumed speed of sound, c the true
-one, w a standard normal. A phased array steers by phase: the angle j' of a beam from a differs from the assumed angle
-j. An error of c0 then changes the velocity along a only. Its ranges are r c0 / (c f), over a bottom square to a.
+    piston transducers   d = u.v,             f = 1
+    phased array         d = (u.a) (a.v_s),   f = cos j' / cos j,   sin j' = (c / c0) sin j
+
+| symbol | meaning |
+|---|---|
+| u.v | true velocity along the beam |
+| v_s | velocity of the sensor relative to the bottom or the water, in the sensor's frame |
+| l, o | long-term scale error and offset of this serial number |
+| R | misalignment of this serial number |
+| c0, c | assumed and true speed of sound |
+| a | mean axis of the beams |
+| j, j' | assumed and true angle of a beam from a |
+| sigma, w | standard deviation of the noise, a standard normal |
+
+A phased array steers by phase, so an error of c0 changes only the velocity along a. Its ranges are r c0 / (c f), exact
+over a bottom perpendicular to a.
 
 A beam is good if all of these hold:
 
-- Its range is within the limits, both the true range and the measured one.
+- Its true range and its measured range are within the limits.
 - The cosine of the angle of incidence is at least the minimum.
-- The echo is strong enough, and the ping of this beam does not drop out.
-- The speed is at most the maximum of the track.
+- The echo is strong enough, and the beam does not drop out.
+- The speed is at most the maximum velocity of the track. Above it, the bottom track loses lock and the water track has
+  no velocity.
 - The re-acquisition time since the last loss of lock has passed.
 
-A solution needs three good beams. It weights them by their reported deviations. A solution whose error velocity is
-above the limit is rejected.
+A solution needs three good beams. It weights beam k by 1 / (reported standard deviation)^2. A solution whose error
+velocity is above the limit is rejected.
 
-`receive_beams` computes the measured velocities and ranges, except for the slow errors of `noise.channels`.
-`solve_ping` computes the outputs, `solve_ideal_ping` those without errors. Python passes plain tuples to kernels:
-Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. The outputs are in four blocks.
-Inner kernels take only the arrays that they use: each array of a `NamedTuple` adds to the time of compilation.
+The steps of a ping:
+
+1. `receive_beams` computes the measured velocities and ranges of the beams, without their biases.
+2. `noise.channels` adds the biases, and `add_faults` the offsets of injected faults.
+3. `solve_ping` selects the good beams and computes the outputs.
+
+`solve_ideal_ping` computes the outputs of a ping without errors. Python passes plain tuples to kernels: Numba needs 4
+us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. Inner kernels take only the arrays that they use,
+because each array of a `NamedTuple` adds to the time of compilation.
 
 Random processes of a DVL in addition to those of its noise channels:
 
-| process | draws |
-|---|---|
-| `long_term` of `bottom`, `water` | per serial number: a scale and three offsets |
-| `misalignment` of `mounting` | per serial number: three angles |
-| `white` of `velocity_x`, `_y`, `_z` | per tick, in classic plug-ins, which add noise to the solved velocity |
-| `white` of `bottom_k`, `water_k` | per tick and beam |
-| `lock`, `dropout` of `beam_k` | per tick and beam, uniform |
+| channel | process | draws |
+|---|---|---|
+| `bottom`, `water` | `long_term` | per serial number: a scale and three offsets |
+| `mounting` | `misalignment` | per serial number: three angles |
+| `velocity_x`, `_y`, `_z` | `white` | per tick; plug-ins add this noise to the solved velocity |
+| `bottom_k`, `water_k` | `white` | per tick and beam |
+| `beam_k` | `lock`, `dropout` | per tick and beam, uniform |
 """
 
 from __future__ import annotations
@@ -71,19 +88,19 @@ NEVER, ALWAYS, BEST, FALLBACK = range(4)
 """Track modes, in the order of `TrackMode`."""
 
 PHYSICAL, UUV, DSROS = range(3)
-"""Rules: the physical model, or those of a classic plug-in."""
+"""Solution rules: the physical model, or those of a classic plug-in."""
 
 NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = 0.0, 1.0, 2.0, 3.0
-"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them."""
+"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them. `NO_ECHO` includes loss of lock and dropout."""
 
 NO_TRACK, BOTTOM_TRACK, WATER_TRACK = 0.0, 1.0, 2.0
 """Values of `velocity_mode`."""
 
 ROUNDING: Final = 1e-9
-"""s: tolerance for instants that are a whole number of ticks apart."""
+"""s: tolerance for times that are a whole number of ticks apart."""
 
 CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
-"""Factor from mean slant range to altitude in `dsros_dvl`, for beams at any angle."""
+"""Factor from mean slant range to altitude in `dsros_dvl`, for any beam angle."""
 
 PER_BEAM = -1
 """Shape of an output with one value per beam."""
@@ -200,7 +217,15 @@ class ReceiverParameters(NamedTuple):
 
 
 class PingRules(NamedTuple):
-    """Limits and choices of a solution: m, a cosine, m/s, s, a probability, two modes, the rules, m/s."""
+    """Limits of a good beam and of a solution.
+
+    minimum_range, maximum_range: m.
+    error_velocity_limit: m/s.
+    reacquisition_time: s.
+    bottom_mode, water_mode: `NEVER`, `ALWAYS`, `BEST` or `FALLBACK`.
+    dialect: the solution rule, `PHYSICAL`, `UUV` or `DSROS`.
+    bottom_reported_stddev, water_reported_stddev, assumed_sound_speed: m/s; 0 for the true value.
+    """
 
     minimum_range: float
     maximum_range: float
@@ -226,7 +251,7 @@ class BeamGeometry(NamedTuple):
 
 
 class SerialErrors(NamedTuple):
-    """Errors of one serial number: misalignment (4,), and (2, 4) a scale and three offsets of both tracks."""
+    """Errors of one serial number: misalignment (4,); systematic (2, 4): scale error, three offsets (m/s)."""
 
     misalignment: FloatArray
     systematic: FloatArray
@@ -250,7 +275,7 @@ class AxisNoise(NamedTuple):
 
 
 class ReceivedBeams(NamedTuple):
-    """Measurements of n pings of k beams, (n, k) each: m, a cosine, m/s, probability and uniform draws of lock."""
+    """Measurements of n pings of k beams and the draws of lock, (n, k) each: m, m/s, probabilities and uniforms."""
 
     true_beam_range: FloatArray
     incidence_cosine: FloatArray
@@ -349,10 +374,10 @@ def _name_received(block: FloatArray) -> ReceivedBeams:
 
 @kernel
 def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float, emitted: BoolArray) -> float:
-    """Write which ticks (n,) s publish a ping; return the instant (s) of the last one.
+    """Write which ticks (n,) s publish a ping; return the time (s) of the last one.
 
-    A ping goes out `listening_time` (n,) s before the tick at which its last echo is back, and not before the previous
-    ping is published: the rate falls with depth.
+    A tick publishes a ping if its transmission, `listening_time` (n,) s earlier, is not before the last publication.
+    The rate therefore falls with depth.
     """
     for n in range(time.shape[0]):
         emitted[n] = time[n] - listening_time[n] >= last - ROUNDING
@@ -363,7 +388,10 @@ def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float
 
 @kernel
 def compute_steering_ratio(slant: float, ratio: float) -> float:
-    """Return cos j' / cos j of a phased array's beam: `slant` is cos j, `ratio` is c0 / c."""
+    """Return cos j' / cos j of a phased array's beam: `slant` is cos j, `ratio` is c0 / c.
+
+    NaN if the beam cannot be steered.
+    """
     sine = (1.0 - slant * slant) / (ratio * ratio)
     return math.sqrt(1.0 - sine) / slant if sine < 1.0 else math.nan
 
@@ -384,11 +412,11 @@ def _receive_track(
     stddev: FloatArray,
     is_too_fast: BoolArray,
 ) -> None:
-    """Write measured beam velocities (k, n) m/s of a track and their deviations (n, k) m/s, see the module.
+    """Write measured beam velocities (k, n) m/s of a track and their standard deviations (n, k) m/s, see the module.
 
-    `noise` has the factors (n, k) of the deviations, the rows (k,) of the normal draws, and the draws. The velocity
-    relative to the tracked bottom or water is solved from `true_velocity` (n, k). With fewer than three of these it is
-    `sensor_velocity` (n, 3). `is_too_fast` (n,) marks pings above the maximum speed of the track.
+    `noise` has the factors (n, k) of the standard deviations, the rows (k,) of the normal draws, and the draws. The
+    true velocity vector is solved from `true_velocity` (n, k). With fewer than three beams, `sensor_velocity` (n, 3) is
+    used. `is_too_fast` (n,) marks pings above the maximum velocity of the track.
     """
     factor, rows, draws = noise
     axes, axis, count = geometry.axes, geometry.axis, geometry.axes.shape[0]
@@ -426,7 +454,7 @@ def _receive_track(
 
 @kernel
 def _compute_echo_effects(receiver: ReceiverParameters, received: ReceivedBeams, factor: FloatArray) -> None:
-    """Write the factors (n, k) of the deviations, and the probabilities of lock."""
+    """Write the noise factors (n, k) and the lock probabilities."""
     for n in range(factor.shape[0]):
         for k in range(factor.shape[1]):
             strength = compute_strength(
@@ -457,10 +485,10 @@ def receive_beams(
     block: FloatArray,
     measured: FloatArray,
 ) -> None:
-    """Write the measurements of n pings of k beams without their slow errors.
+    """Write the measurements of n pings of k beams without their biases.
 
-    `measured` (3 k, n) receives what the noise channels act on: velocities over the bottom and through the water (m/s),
-    and ranges (m). `block` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
+    `measured` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s), and
+    ranges (m). `block` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
     `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `SerialErrors`, `EchoInputs` and
     `DrawRows`. `rate` (Hz) is that of the ticks.
     """
@@ -537,7 +565,7 @@ def _select_good_beams(
     good: BoolArray,
     outputs: BeamOutputs,
 ) -> int:
-    """Write which beams (2, k) of ping n are good over the bottom and through the water; return the first number.
+    """Write which beams (2, k) of ping n are good for bottom and water track; return the number of good bottom beams.
 
     `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
     """
@@ -579,7 +607,7 @@ def _solve_track(
     out: FloatArray,
     covariance: FloatArray,
 ) -> bool:
-    """Write a velocity (3,) and its covariance (3, 3); return whether there is a solution that is not rejected."""
+    """Write a velocity (3,) and its covariance (3, 3). Return True if there is a solution and it is not rejected."""
     used = solve_velocity(axes, velocity, stddev, good, out, covariance)
     if used < MIN_BEAMS or (rules.dialect == DSROS and used < axes.shape[0]):
         return False
@@ -604,7 +632,7 @@ def _rotate_solution(
 
 @kernel
 def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
-    """Return whether the mode is `BEST` and the water track has the smaller variance."""
+    """Return True if the mode is `BEST` and the water track has the smaller variance."""
     if rules.bottom_mode != BEST or rules.water_mode == FALLBACK:
         return False
     bottom, water = covariance[0], covariance[1]
@@ -616,7 +644,7 @@ def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
 def _compute_altitude(
     rules: PingRules, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
 ) -> float:
-    """Return the altitude (m) by the rules from ranges (k,) m; NaN if it is out of range."""
+    """Return the altitude (m) from ranges (k,) m by the solution rule; NaN without an altitude."""
     if rules.dialect == PHYSICAL:
         return compute_altitude(geometry.axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
     total, count, lowest, highest = 0.0, 0, 0, 0
@@ -657,7 +685,7 @@ def _solve_all(
     beams: BeamOutputs,
     outputs: SolutionOutputs,
 ) -> None:
-    """Write the outputs of the emitted pings, except times and the speed of sound."""
+    """Write the outputs of the published pings, except times and the speed of sound."""
     axes, rotation = geometry.axes, geometry.output_rotation
     good = np.empty((2, axes.shape[0]), dtype=np.bool_)
     solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
@@ -719,7 +747,7 @@ def _add_axis_noise(
     water_only: bool,
     outputs: SolutionOutputs,
 ) -> None:
-    """Add noise to each axis of the solved velocities: of all, as the UUV Simulator does, or of the water track."""
+    """Add noise to each axis of the solved velocities: of all (UUV Simulator), or of the water track (dsros_dvl)."""
     velocity = outputs.water_velocity if water_only else outputs.velocity
     variance = noise.stddev * noise.stddev
     for n in range(velocity.shape[0]):
@@ -750,10 +778,10 @@ def solve_ping(
     axis_noise: Fields,
     output_blocks: Fields,
 ) -> None:
-    """Write the outputs of the emitted of n pings at instants (n,) s; other rows are NaN.
+    """Write the outputs of the published pings at times (n,) s; other rows are NaN.
 
-    `measured` (3 k, n) and `block` (10, n, k) are those of `receive_beams`, the former with the errors of the noise
-    channels. `unlocked_until` (k,) s is updated. The tuples are those of `PingRules`, `BeamGeometry`, `PlatformInputs`,
+    `measured` (3 k, n) and `block` (10, n, k) are those of `receive_beams`, the former with biases and faults.
+    `unlocked_until` (k,) s is updated. The tuples are those of `PingRules`, `BeamGeometry`, `PlatformInputs`,
     `AxisNoise` and `OutputBlocks`.
     """
     rules, geometry, noise = PingRules(*ping_rules), BeamGeometry(*beam_geometry), AxisNoise(*axis_noise)
@@ -798,7 +826,10 @@ def solve_ping(
 def solve_ideal_ping(
     rules: Fields, geometry: Fields, echo_inputs: Fields, platform_inputs: Fields, output_blocks: Fields
 ) -> None:
-    """Write the outputs of n pings without errors; the tuples are those of `solve_ping` and `EchoInputs`."""
+    """Write the outputs of n pings without errors: pings with perfect measurements.
+
+    The tuples are those of `solve_ping` and `EchoInputs`.
+    """
     echo, platform = EchoInputs(*echo_inputs), PlatformInputs(*platform_inputs)
     pings, beams = echo.true_beam_range.shape
     block, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
@@ -848,7 +879,7 @@ def list_processes(
 
 
 def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
-    """Return the rows of the draws of each beam and of each axis, of which row `first` is the first one."""
+    """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes."""
     names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
 
     def find_rows(channel: str, name: str) -> IntArray:

@@ -1,23 +1,24 @@
-"""Velocity of a Doppler instrument through the water: sampled along the beams, and in the layer of a water track.
+"""Velocity of a Doppler instrument through the water: sampled along the beams, and in the water-mass layer.
 
-Beam k samples cell m of ping q at the slant ranges s_i along its axis u_k. Its transducer x_k moves with v_k:
+The transducer of beam k is at x_k and moves with v_k. Its axis is u_k, and a is the instrument's axis, the mean of the
+axes. Cell m of ping q is sampled at the slant ranges s_i with the weights w_i:
 
     along = u_k . (v_k - sum_i w_i current(x_k + s_i u_k)),   axial = (u_k . a) a . (v_k - sum_i w_i current(...))
 
-a is the instrument's axis, the mean of its beams' axes. `axial` is the part of `along` that comes from that axis.
-Velocities are positive if the sensor moves through the water along the beam. A water-mass layer is one cell.
+`axial` is the contribution of the velocity component along the instrument's axis. Velocities are positive if the sensor
+moves through the water along the beam. A water-mass layer is one cell.
 
-Distances of a layer are along the instrument's axis from each transducer. With the slant range s at distance l, and the
-distance b of the bottom in the shallowest beam:
+Layer boundaries are distances l along the instrument's axis from the transducer. b is the smallest distance of the
+bottom among all beams:
 
     cos_k = u_k . a,   s = l / cos_k,   b = min_k r_k cos_k
-    far' = min(far, share b);   no layer if far' - near is below the minimum size, or not above 0
+    far' = min(far, share b);   no layer if far' - near < minimum_size or far' <= near
     l_i = near + f_i (far' - near),   f_i = (i + 1/2) / samples,   w_i ~ min(f_i, 1 - f_i)
 
-The weights form a triangle: a pulse as long as the layer receives most from its middle. Side lobes go straight down, so
-their echo of the bottom comes before that of the beams. Instruments use 80 % of the distance (the far boundary of
-Teledyne RDI's Pathfinder, and Stonefish's water layer). A layer that reaches above the water's surface gives no
-velocity.
+The weights form a triangle: a pulse as long as the layer receives most from its middle. The side-lobe echo of the
+bottom arrives before the echo of the main lobe. Therefore instruments use 80 % of the distance to the bottom (the far
+boundary of Teledyne RDI's Pathfinder, and Stonefish's water layer). A beam gives no velocity if the layer reaches above
+the water's surface.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ SlantRangeWriter = Callable[[slice, FloatArray], None]
 
 @dataclass(frozen=True)
 class WaterMassLayer:
-    """Layer of a water track. Raises `SensorError` for invalid values.
+    """The water-mass layer of a water track. Raises `SensorError` for invalid values.
 
-    near, far: m along the instrument's axis.
-    minimum_size: m, smallest size that gives an echo.
-    samples: of the current along each beam.
-    share: of the distance to the bottom that is free of the bottom's echo.
+    near, far: boundaries along the instrument's axis, m.
+    minimum_size: smallest layer that gives a velocity, m.
+    samples: number of samples of the current along each beam.
+    share: share of the distance to the bottom without side-lobe interference.
     """
 
     near: float
@@ -78,7 +79,7 @@ class WaterMassLayer:
             allowed = f"must be beyond the near one, {self.near:g} m"
             raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed)
         if not 0.0 <= self.minimum_size <= self.far - self.near:
-            allowed = f"must be from 0 to the layer's own, {self.far - self.near:g} m"
+            allowed = f"must be from 0 to the size of the layer, {self.far - self.near:g} m"
             raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
         if not (1 <= self.samples <= MAX_SAMPLES and self.samples == int(self.samples)):
             allowed = f"must be a whole number from 1 to {MAX_SAMPLES}"
@@ -156,7 +157,7 @@ def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
 
 @kernel
 def _find_far_boundary(layer: LayerBoundaries, bottom: float) -> float:
-    """Return the far boundary (m) above a bottom at a distance (m); NaN if the rest is too small."""
+    """Return the far boundary (m) of a layer above a bottom (m); NaN if the remaining layer is too thin."""
     end = min(layer.far, layer.share * bottom)
     size = end - layer.near
     return end if size > 0.0 and size >= layer.minimum_size else math.nan
@@ -170,7 +171,7 @@ def _find_far_boundaries(boundaries: Fields, bottom: FloatArray, out: FloatArray
 
 
 def find_far_boundaries(layer: WaterMassLayer, bottom: FloatArray) -> FloatArray:
-    """Return the layer's far boundaries (n,) m above a bottom (n,) m away; NaN if the rest is too small."""
+    """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin."""
     far = np.empty(bottom.shape[0])
     _find_far_boundaries(tuple(layer.boundaries), bottom, far)
     return far
@@ -201,7 +202,7 @@ def compute_middle_times(
     sound_speed: FloatArray,
     fallback: Times,
 ) -> Times:
-    """Return when (n,) s the echoes left the middle of a layer, on average over the beams, not before 0.
+    """Return the mean times (n,) s at which the echoes left the middle of a layer, not before 0.
 
     `sound_speed` (n,) m/s is the true one; `fallback` (n,) s applies without a layer.
     """
@@ -216,7 +217,7 @@ def compute_middle_times(
 def compute_rise(
     position: FloatArray, rotation: FloatArray, transducer: FloatArray, axis: FloatArray
 ) -> tuple[float, float]:
-    """Return the height (m) of a transducer in the world, and the rise of its beam per metre."""
+    """Return the height (m) of a transducer in the world, and the ascent of its beam per metre."""
     w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
     up = rotate(w, x, y, z, transducer[0], transducer[1], transducer[2])[2]
     return position[2] + up, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2]
@@ -301,8 +302,10 @@ def sample_water_velocity(
 ) -> CellVelocities:
     """Return the velocity through each cell along the beams of pings at instants (q,) s.
 
-    `block` is the sensor's motion at these instants. `weights` (s,) are those of the samples of a cell. Without a
-    current the water is still. Raises `FieldError` if the current has no value there.
+    block: the sensor's motion at these instants.
+    weights: (s,), of the samples of a cell.
+
+    Without a current the water is still. Raises `FieldError` if the current has no value there.
     """
     shape = (time.shape[0], cells, len(beams.beams))
     found = CellVelocities(np.empty(shape), np.empty(shape))
