@@ -330,6 +330,5 @@ def test_plug_ins_that_cannot_be(refused: Refused, change: tuple[str, str], line
 @pytest.mark.requirement("SDF-2")
 def test_two_plug_ins_on_one_topic(refused: Refused) -> None:
     (line,) = refused(plugged(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
-    assert line.endswith(
-        "is already the topic of auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin; give another <sensor_topic>"
-    )
+    sensor = "auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin"
+    assert line.endswith(f"is already the topic of {sensor}; give another <sensor_topic>")
