@@ -1,4 +1,4 @@
-"""What all figures share: units of their axes, and files that matplotlib writes (extra `picture`)."""
+"""Common parts of all figures: units of their axes, and files that matplotlib writes (extra `picture`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ErrorType = type[NavsenseError]
 
 @dataclass(frozen=True)
 class Scale:
-    """A unit of an axis, and how many of it are one SI unit."""
+    """Unit of an axis, with the factor from SI units."""
 
     factor: float
     unit: str

@@ -280,13 +280,13 @@ def test_truth(
 def test_velocity_is_turned_into_the_link() -> None:
     half = math.sqrt(0.5)
     yaw = np.array([[half, 0.0, 0.0, half]])  # the link looks along the world's y
-    got = world_topics.rotate_to_link(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
+    got = world_topics.rotate_inverse(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
     assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15, rtol=0.0)
     rng = np.random.default_rng(0)
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     moves = rng.standard_normal((50, 3))
-    for (w, x, y, z), move, own in zip(turns, moves, world_topics.rotate_to_link(turns, moves), strict=True):
+    for (w, x, y, z), move, own in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
         matrix = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

@@ -162,7 +162,7 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
         *doppler.profile_figures(reading, sensor, found.span),
         *adcp_section.quality_figures(reading, sensor, found.span),
     ]
-    titles = ["velocity (m/s)", "reading less ideal (m/s)", "good pings (%)", "echo above the noise (dB)"]
+    titles = ["velocity (m/s)", "reading minus ideal (m/s)", "good pings (%)", "echo above the noise (dB)"]
     assert [figure.colour_bar.axis.title for figure in figures if figure.colour_bar] == [*titles, "correlation"]
     for figure in figures:
         assert figure.colour_bar is not None

@@ -136,7 +136,7 @@ def test_every_sensor_and_topic_of_the_page_is_there(survey: Path, outline: Outl
         "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
         "Histogram",
         "Allan deviation", "Clock auv::base_link::computer", "Stability of auv::imu_link::inertial",
-        "Residual over its reported deviation", "Current profile", "Profile less ideal",
+        "Residual over its reported deviation", "Current profile", "Profile minus ideal",
     }  # fmt: skip
     assert titles <= set(outline.words)
     assert "fault: lost lock, once, 32 rows, from 8 s, until 12 s" in outline.words

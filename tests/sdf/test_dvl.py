@@ -258,7 +258,7 @@ def test_axes_in_which_velocities_are_told(
             "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0",
         ),
         ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is not allowed here"),
-        ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given where the water is tracked"),
+        ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given for a water track"),
         ('<water_track><layer near="1"/></water_track>', "<layer far>: missing; must be given"),
         (
             '<water_track>\n<layer near="9" far="9"/></water_track>',
@@ -322,7 +322,7 @@ def test_a_dive_over_a_flat_bed(load: Load, in_world: Text) -> None:
 <reference link="base"/></dvl></sensor>"""
     water = '<navsense:current><uniform>0.3 -0.2 0</uniform></navsense:current><navsense:water surface="50"/>'
     world = load(in_world(f'{water}<model name="auv"><link name="base">{sensor}</link>{MOVES}</model>{BED}'))
-    assert any("water track: always, 2 to 9 m ahead" in line for line in describe(world))
+    assert any("water track: always, 2 to 9 m along the axis" in line for line in describe(world))
     run = ns.simulate(world, 10.0, seed=1, truth_rate=10.0)
     reading, truth = run["auv::base::d"], run.truth["auv::base"]
     assert reading.time.size == 100

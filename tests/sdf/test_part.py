@@ -99,5 +99,5 @@ def test_a_part_without_a_deviation_of_single_pings_is_told(tmp_path: Path) -> N
         notes = [note for note in world.notes if note.kind == "warning"]
         said = [f"sensor {world.sensors[0].name}: {tag.replace('_', ' ')}" for tag in tracks]
         assert [note.what for note in notes] == said
-        assert all("a covariance of 0 is stated: give one" in note.reason for note in notes)
+        assert all("a covariance of 0 is reported: give one" in note.reason for note in notes)
         assert all(note.where == world.sensors[0].where for note in notes)

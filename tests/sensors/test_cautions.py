@@ -89,7 +89,7 @@ def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path
     spec = Dvl(bottom=DopplerTrack(long_term_offset=0.001))
     (note,) = world(spec).notes
     assert (note.kind, note.what) == ("warning", f"sensor {NAME}: bottom track")
-    assert "a covariance of 0 is stated: give one: DopplerTrack(noise=Noise(stddev=...)) as `bottom`" in note.reason
+    assert "a covariance of 0 is reported: give one: DopplerTrack(noise=Noise(stddev=...)) as `bottom`" in note.reason
     path = tmp_path / "w.sdf"
     path.write_text(FILE.format(kind="dvl", inside=OFFSET))
     (read,) = ns.load(path).notes
@@ -99,7 +99,7 @@ def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path
     assert not world(replace(spec, bottom=replace(spec.bottom, per_speed=0.001))).notes
     assert not world(Dvl()).notes
     (stated,) = world(replace(spec, bottom=replace(spec.bottom, reported_stddev=0.004))).notes
-    assert "0.004 m/s is stated" in stated.reason
+    assert "0.004 m/s is reported" in stated.reason
 
 
 @pytest.mark.requirement("GAP-2")

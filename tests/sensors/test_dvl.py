@@ -476,7 +476,7 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(reference=(1.0, 0.0, 0.0)), "reference: (1.0, 0.0, 0.0); must be 4 finite numbers"),
         (lambda: Dvl(bottom_mode=TrackMode.FALLBACK), "bottom_mode: fallback; must be never, always or best"),
         (lambda: Dvl(bottom_mode=TrackMode.NEVER), "bottom_mode and water_mode: never; must not both be never"),
-        (lambda: Dvl(water_mode=TrackMode.BEST), "layer; must be given where the water is tracked"),
+        (lambda: Dvl(water_mode=TrackMode.BEST), "layer; must be given for a water track"),
         (
             lambda: Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.4)),
             "far boundary of the water layer (m): 17.4; must be",

@@ -4,7 +4,7 @@
     rows = table(Magnetometer.example_spec(), rates=(5.0, 100.0), seed=1)
 
 For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
-reads through its own `ideal` and `measure`, and the figures are estimated from reading less ideal. The deviation of a
+reads through its own `ideal` and `measure`, and the figures are estimated from reading minus ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
 of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
 moves (`estimates.MovedTerm`), what limits would hide from one without limits (`HasLimits`).
@@ -98,7 +98,7 @@ class Channel:
         return array[:, self.axis] if array.ndim > 1 else array
 
     def error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
-        """Return reading less ideal (n,), in the noise's unit."""
+        """Return reading minus ideal (n,), in the noise's unit."""
         if self.key != self.output and isinstance(spec, HasIndirectNoise):
             return self.of(spec.compute_errors(arrays, ideal))
         return np.asarray(self.of(arrays) - self.of(ideal))

@@ -92,7 +92,7 @@ class Boundless(Dvl):
         return {name: replace(units[name], name=ACTED_ON[name]) for name in self.noise()}
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
-        """Return reading less ideal (n, k) of these arrays."""
+        """Return reading minus ideal (n, k) of these arrays."""
         return {name: arrays[name] - ideal[ACTED_ON[name]] for name in self.noise()}
 
 

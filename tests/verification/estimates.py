@@ -96,7 +96,7 @@ class Trial:
     """What a term has to measure one channel by.
 
     `noise` is the channel's whole sheet, axis `axis` of the array `output`; `sheet` is the sensor's, that simulated;
-    `rate` in Hz, `time` (n,) s, `error` (runs, n) reading less ideal, `ideal` (n,) the stimulus (0 where there is
+    `rate` in Hz, `time` (n,) s, `error` (runs, n) reading minus ideal, `ideal` (n,) the stimulus (0 where there is
     none), `temperature` (n,) K, `rounding` what one value may be off by, being a double.
     """
 

@@ -17,12 +17,12 @@ the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x_(i+2
     totdev    total                   as oadev for every i + m in the record; the phase is extended at both ends by its
                                       reflection in the end point, x_(-j) = 2 x_0 - x_j
 
-and their roots the deviations. The total deviation has spans up to the full record; there its variance is biased low in
-flicker and random walk (by 0.481 and 0.750 of the span over the record).
+The deviations are their square roots. The total deviation has spans up to the full record, where its variance is low
+in flicker and random walk (by 0.481 and 0.750 of the span over the record).
 
 Degrees of freedom are those of Greenhall and Riley for the power law at each span (`allan_dof`). The exponent is an
 argument, or is identified by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). All values must be
-finite: the mean over a span with a gap is another quantity. Source: NIST SP 1065 (Riley and Howe 2008), section 5.
+finite: a gap would change the statistic. Source: NIST SP 1065 (Riley and Howe 2008), section 5.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ MIN_AVERAGES = 30
 """Averages that the identification of a power law needs."""
 
 MAX_AVERAGES = 1 << 16
-"""Averages that it uses at most."""
+"""Largest number of averages used to identify a power law."""
 
 LANES = 1024
-"""Partial sums that a kernel keeps, one per neighbouring difference, for vector instructions."""
+"""Number of partial sums in a kernel, so that the compiler can use vector instructions..
+
+"""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,11 @@ class AllanStatistic:
 
     @property
     def length(self) -> int:
-        """Spans of the record that one difference covers."""
+        """Number of spans of the record in one difference."""
         return 1 if self.is_reflected else self.order + self.is_modified
 
     def longest(self, phases: int) -> int:
-        """Return the largest span (samples) of a record of `phases` phase values; 0 if there is none."""
+        """Return the largest span (samples) of a record of `phases` phase values; 0 for a record that is too short."""
         return (phases - 1 + self.is_modified) // self.length if phases > self.order else 0
 
     def terms(self, phases: int, factor: int) -> int:
@@ -88,7 +90,7 @@ class AllanStatistic:
         return last // (1 if self.is_overlapping else factor) + 1
 
     def scale(self, tau: FloatArray) -> FloatArray:
-        """Return the variance over the mean square of the differences, at spans (k,) s."""
+        """Return the variance divided by the mean square of the differences, at spans (k,) s."""
         if self.is_time:
             return np.full_like(tau, 1.0 / 6.0)
         return np.asarray(1.0 / (math.factorial(self.order) * tau**2))

@@ -2,7 +2,7 @@
 
     S(f) = 2 <|sum_j w_j y_j e^(-2 pi i f j / rate)|^2> / (rate sum_j w_j^2),    0 < f < rate / 2
 
-over segments of `length` values with the share `overlap` in common. y is the record less its mean, w the window. The
+over segments of `length` values with the share `overlap` in common. y is the record minus its mean, w the window. The
 integral over 0 to rate / 2 is the variance. White noise with the two-sided density N has S = 2 N^2, so N = sqrt(S / 2).
 
 Source: Welch 1967, IEEE Trans. Audio Electroacoust. 15(2), 70-73; `scipy.signal`.

@@ -5,7 +5,7 @@ A term has a variance for spans of m samples, tau = m / rate. The variances of i
 
     h(y) = 2 y - 3 + 4 e^-y - e^-2y,     p(y) = (6 y - 10 + 15 e^-y - 6 e^-2y + e^-3y) / 3
 
-they are, for means over each sample's interval, as of an integrating instrument:
+the variances of an instrument that integrates over each sample interval are:
 
     term                    Allan variance                  Hadamard variance
     Quantisation(Q)         3 Q^2 / tau^2                   10/3 Q^2 / tau^2        white noise of the phase
@@ -329,7 +329,7 @@ class PhaseGaussMarkov:
         return self._variance(factor, rate, HADAMARD_POWERS)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
-        """Return the autocovariance of the phase less its value at 0, (unit s)^2."""
+        """Return the autocovariance of the phase minus its value at 0, (unit s)^2."""
         return np.asarray(self.deviation**2 * np.expm1(-np.abs(_floats(lag)) / (rate * self.correlation_time)))
 
 

@@ -81,7 +81,7 @@ _COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default
 def collect_inputs(known: Iterable[str] = ()) -> Iterator[set[str]]:
     """Yield the set of files that navsense reads inside this context, as absolute paths. It starts with `known`.
 
-    Contexts nest: an inner context also adds to the outer ones. `outputs` refuses to write to any of these files.
+    Contexts nest: an inner context also adds to the outer ones. `atomic.check_not_input` raises for them.
     """
     files = set(known)
     outer = _COLLECTORS.get()

@@ -75,19 +75,19 @@ def make_transforms_layout(frames: Sequence[tuple[str, str]]) -> MessageLayout:
     return MessageLayout(TRANSFORM_TYPE, build_layout(TRANSFORM_TYPE, strings, {"transforms": len(frames)}), fill)
 
 
-def rotate_to_link(orientation: Quaternions, vector_w: Vectors) -> Vectors:
-    """Return vectors (n, 3) in the frame of a link; `orientation` (n, 4) w x y z is link to world."""
-    out: Vectors = np.empty(vector_w.shape)
-    _rotate_to_link(orientation, vector_w, out)
+def rotate_inverse(orientation: Quaternions, vectors: Vectors) -> Vectors:
+    """Return vectors (n, 3) rotated by the inverse of `orientation` (n, 4) w x y z: world to link for link to world."""
+    out: Vectors = np.empty(vectors.shape)
+    _rotate_inverse(orientation, vectors, out)
     return out
 
 
 @kernel
-def _rotate_to_link(orientation: Quaternions, vector_w: Vectors, out: Vectors) -> None:
-    """Write vectors (n, 3) in the frame of a link."""
-    for i in range(vector_w.shape[0]):
+def _rotate_inverse(orientation: Quaternions, vectors: Vectors, out: Vectors) -> None:
+    """Write vectors (n, 3) rotated by the inverse of `orientation` (n, 4)."""
+    for i in range(vectors.shape[0]):
         w, x, y, z = orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3]
-        vx, vy, vz = vector_w[i, 0], vector_w[i, 1], vector_w[i, 2]
+        vx, vy, vz = vectors[i, 0], vectors[i, 1], vectors[i, 2]
         # The conjugate turns back, hence the signs.
         tx = 2.0 * (z * vy - y * vz)
         ty = 2.0 * (x * vz - z * vx)
@@ -107,7 +107,7 @@ def _fill_odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArra
     write_stamps(rows, stamp, GLOBAL_TIME)
     write_vectors(rows, "pose.pose.position", arrays["position"])
     write_quaternions(rows, "pose.pose.orientation", arrays["orientation"])
-    write_vectors(rows, "twist.twist.linear", rotate_to_link(arrays["orientation"], arrays["velocity"]))
+    write_vectors(rows, "twist.twist.linear", rotate_inverse(arrays["orientation"], arrays["velocity"]))
     write_vectors(rows, "twist.twist.angular", arrays["angular_velocity"])
 
 
@@ -126,14 +126,14 @@ def extract_truth(rows: AnyArray) -> dict[str, AnyArray]:
     return {
         "position": rows["pose.pose.position"],
         "orientation": orientation,
-        "velocity": rotate_to_link(conjugate_quaternions(orientation), rows["twist.twist.linear"]),
+        "velocity": rotate_inverse(conjugate_quaternions(orientation), rows["twist.twist.linear"]),
         "angular_velocity": rows["twist.twist.angular"],
     }
 
 
 def _fill_accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     write_stamps(rows, stamp, GLOBAL_TIME)
-    write_vectors(rows, "accel.linear", rotate_to_link(arrays["orientation"], arrays["acceleration"]))
+    write_vectors(rows, "accel.linear", rotate_inverse(arrays["orientation"], arrays["acceleration"]))
     write_vectors(rows, "accel.angular", arrays["angular_acceleration"])
 
 

@@ -30,7 +30,10 @@ from navsense.recordings.format import (
 
 
 class WriterBase(ABC):
-    """A writer as a context: it is closed at the end. After an error elsewhere it keeps the time slices so far."""
+    """Context manager: closes the writer at the end of the block.
+
+    After an exception it keeps the time slices so far.
+    """
 
     def __enter__(self) -> Self:
         """Return this writer."""
@@ -177,7 +180,7 @@ def find_format(path: Path) -> Format:
 
 
 def check_target(path: Path) -> None:
-    """Raise `RecordingError` if `path` cannot be a new file: a directory, a pipe, an input, or without a directory."""
+    """Raise `RecordingError` for a directory, a pipe, an input of the command, and a directory that does not exist.."""
     atomic.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -201,7 +204,7 @@ def open_for_reading(path: Path) -> BinaryIO:
     inputs.add_input(path)
     try:
         if inputs.is_special(path.stat()):
-            # Asked before opening: a pipe that nobody writes to is never open.
+            # Checked before opening: opening a pipe without a writer would block.
             raise RecordingError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:

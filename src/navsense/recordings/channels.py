@@ -36,10 +36,10 @@ BATCH_BYTES = 4_000_000
 """Bytes of messages in memory at which they are yielded."""
 
 SMALL_BATCH_BYTES = 50_000
-"""Batches of one topic with fewer bytes than this are joined: each batch has a cost."""
+"""Smaller batches of one topic are joined, because each batch takes time."""
 
 SizeGroup = tuple[IntArray, ByteArray]
-"""Messages of one size: their numbers among the messages (k,), and their bytes (k, size)."""
+"""Messages of one size: their indices among the messages (k,), and their bytes (k, size)."""
 
 
 class ChannelKey(NamedTuple):
@@ -54,9 +54,10 @@ class ChannelKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Channel:
-    """One topic: message type, encoding, definition and schema encoding (in the terms of MCAP).
+    """A channel of MCAP: topic, type (schema name), message encoding, definition (schema data), schema encoding.
 
-    `latched` is true if late subscribers get the last message; `qos_profiles` are the QoS profiles of ROS 2 as text.
+    latched: true if late subscribers get the last message.
+    qos_profiles: the QoS profiles of ROS 2 as text.
     """
 
     topic: str
@@ -124,7 +125,7 @@ def group_by_size(messages: Iterable[bytes]) -> list[SizeGroup]:
 
 
 def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup]:
-    """Return the groups of several parts as one; each part starts at a number among all messages."""
+    """Return the groups of several parts as one; each part starts at an index among all messages."""
     if len(parts) == 1:
         return parts[0][1]
     groups: dict[int, list[SizeGroup]] = {}
@@ -165,7 +166,7 @@ def sort_batch(batch: MessageBatch) -> MessageBatch:
 
 
 def sort_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
-    """Return the batches of one topic in order of log time; batches that are in order are not joined."""
+    """Return the batches of one topic in log time order; batches in that order are not joined."""
     each = [sort_batch(batch) for batch in batches]
     follow = all(int(after.log_time[0]) >= int(before.log_time[-1]) for before, after in pairwise(each))
     return each if follow else [sort_batch(join_batches(batches))]
@@ -229,7 +230,11 @@ def join_counts(parts: Iterable[MessageCounts]) -> MessageCounts:
 
 
 class MessageReader(Protocol):
-    """An open recording of messages. `metadata` is the recording's own, `is_navsense` true if navsense wrote it."""
+    """An open recording of messages.
+
+    metadata: the metadata of navsense; empty in recordings of other programs.
+    is_navsense: true if navsense wrote the recording.
+    """
 
     where: Where
     channels: list[Channel]
@@ -237,7 +242,7 @@ class MessageReader(Protocol):
     is_navsense: bool
 
     def read_messages(self) -> Iterator[RawMessage]:
-        """Yield the messages in order of arrival, as far as the recording has them so."""
+        """Yield the messages in log time order, if the recording stores them in that order."""
         ...
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
@@ -246,7 +251,7 @@ class MessageReader(Protocol):
 
 
 def complete_metadata(reader: MessageReader) -> dict[str, str]:
-    """Return the metadata for a copy of a recording: with the name of a world if navsense wrote it without metadata."""
+    """Return the metadata of a copy. A recording of navsense without metadata gets a default name of the world."""
     return reader.metadata or ({"world": DEFAULT_WORLD_NAME} if reader.is_navsense else {})
 
 

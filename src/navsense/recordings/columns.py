@@ -73,7 +73,7 @@ class MessageDecoder:
         return self.decode_groups(group_by_size(messages))
 
     def decode_groups(self, groups: Sequence[SizeGroup]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Return messages that are grouped by size as `decode` does."""
+        """Decode messages that are already grouped by size, as `decode` does."""
         try:
             found = [block for places, raw in groups for block in self._shapes.split_by_shape(places, raw)]
             return [(shape, places, self._view_rows(shape, raw)) for shape, places, raw in found]
@@ -162,7 +162,11 @@ def read_first_stamps(rows: AnyArray) -> IntArray | int:
 
 @dataclass(eq=False)
 class TopicBuffer:
-    """Buffer of one topic: `extract` makes arrays from its rows, `batches` are not yet read."""
+    """Buffer of one topic.
+
+    extract: makes arrays from rows.
+    batches: decoded messages that no reading has used yet.
+    """
 
     channel: Channel
     extract: Callable[[AnyArray], Arrays]
@@ -182,9 +186,10 @@ class TopicBuffer:
         return self._decoder.is_known
 
     def append(self, batch: MessageBatch) -> None:
-        """Add messages. If they have no arrays, later messages are ignored. Empty messages are skipped and counted.
+        """Add messages. If `extract` returns no arrays for the first messages, later ones are ignored.
 
-        Raises `RecordingError` for a message of another type, and for arrays of another shape.
+        Empty messages are skipped and counted. Raises `RecordingError` for a message of another type, and for arrays of
+        another shape.
         """
         if self.has_no_arrays:
             return
@@ -243,8 +248,8 @@ class AlignedColumns(Generic[Key]):
 class Matches(NamedTuple):
     """Matches between two topics.
 
-    places (n,) are the numbers of the matching messages, -1 without one. The first `final_count` of them cannot change.
-    key, other_key are the times (ns) by which the topics were matched.
+    places: (n,), indices of the matching messages, -1 without one. The first `final_count` of them cannot change.
+    key, other_key: times (ns) by which the topics were matched.
     """
 
     places: IntArray
@@ -265,10 +270,11 @@ def align_columns(
 ) -> AlignedColumns[Key] | None:
     """Remove and return the complete rows of some topics, at most `limit` messages of the first; None without any.
 
-    A message and its companions have the same stamp, and in MCAP the same publish time. Messages with one stamp are
-    matched in order if both topics have the same number of them, otherwise not at all.
+    A row is complete if all its companion messages are read. A message and its companions have the same stamp, and in
+    MCAP the same publish time. If several messages have the same stamp, they are matched in order. If the two topics
+    have different numbers of them, they are not matched.
 
-    incomplete: topics with known gaps. They do not hold back the others.
+    incomplete: topics in which messages are missing. The function does not wait for them.
     by_publish_time: publish times are times of validity.
     last: no messages follow. All rows are complete.
     simultaneous: topics with the publish times of the first topic and possibly other stamps (a DVL's water track).
@@ -313,7 +319,7 @@ def _is_one_to_one(
         return alike or (not by_publish_time and bool((own.stamp == other.stamp).all()))
     if not (own.stamp == other.stamp).all():
         return False
-    # No message of navsense arrives before its time of validity.
+    # No message of navsense arrives before its time of validity, so a later message cannot match.
     return (
         alike
         or not by_publish_time
@@ -324,32 +330,34 @@ def _is_one_to_one(
 
 def _match_batches(main: ColumnBatch, other: ColumnBatch, *, by_publish_time: bool, is_simultaneous: bool) -> Matches:
     """Return the matches between two topics."""
-    stamped = bool(main.stamp.any() and other.stamp.any())
-    is_true = is_simultaneous or (by_publish_time and (not stamped or bool((main.publish_time != main.log_time).any())))
-    if by_publish_time and stamped and not is_true and not (_is_increasing(main.stamp) and _is_increasing(other.stamp)):
-        is_true = bool(np.isin(main.publish_time, other.publish_time).any())
-    key, theirs = (main.publish_time, other.publish_time) if is_true else (main.stamp, other.stamp)
-    places = _match_values(key, theirs)
-    if not theirs.size:
-        return Matches(places, 0, key, theirs)
-    passed = int(np.searchsorted(np.maximum.accumulate(key), theirs.max(), side="left"))
-    found = np.flatnonzero(places >= 0)
-    return Matches(places, max(passed, int(found[-1]) + 1 if found.size else 0), key, theirs)
+    have_stamps = bool(main.stamp.any() and other.stamp.any())
+    uses_publish_time = is_simultaneous
+    if by_publish_time and not is_simultaneous:
+        uses_publish_time = not have_stamps or bool((main.publish_time != main.log_time).any())
+        if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(other.stamp))):
+            uses_publish_time = bool(np.isin(main.publish_time, other.publish_time).any())
+    key, other_key = (main.publish_time, other.publish_time) if uses_publish_time else (main.stamp, other.stamp)
+    places = _match_values(key, other_key)
+    if not other_key.size:
+        return Matches(places, 0, key, other_key)
+    final_count = int(np.searchsorted(np.maximum.accumulate(key), other_key.max(), side="left"))
+    matched = np.flatnonzero(places >= 0)
+    return Matches(places, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
 
 
 def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
     """Return the matches of the first `count` messages, and the number of used rows of `other`."""
     places = match.places[:count]
-    has = np.flatnonzero(places >= 0)
-    chosen = places[has]
-    log, time, stamp = np.zeros((3, count), dtype=np.int64)
-    for to, part in ((log, other.log_time), (time, other.publish_time), (stamp, other.stamp)):
-        to[has] = part[chosen]
+    matched = np.flatnonzero(places >= 0)
+    selected = places[matched]
+    log_time, publish_time, stamp = np.zeros((3, count), dtype=np.int64)
+    for destination, source in ((log_time, other.log_time), (publish_time, other.publish_time), (stamp, other.stamp)):
+        destination[matched] = source[selected]
     arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
     for name, array in other.arrays.items():
-        arrays[name][has] = array[chosen]
-    passed = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
-    return ColumnBatch(log, time, stamp, arrays), max(passed, int(places.max()) + 1)
+        arrays[name][matched] = array[selected]
+    used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
+    return ColumnBatch(log_time, publish_time, stamp, arrays), max(used_count, int(places.max()) + 1)
 
 
 def _is_increasing(values: IntArray) -> bool:

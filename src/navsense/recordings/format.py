@@ -20,7 +20,7 @@ from navsense.world import MountedSensor, World
 
 
 class Capability(StrEnum):
-    """Content that a format may hold besides the readings of published samples; the value names it in reports."""
+    """Content of a format in addition to the readings of published samples; the value names it in reports.."""
 
     IDEAL = "ideal values"
     BIAS = "biases"
@@ -51,23 +51,23 @@ def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> lis
 class Format:
     """A file format of recordings.
 
-    name: what `navsense info` calls it.
+    name: shown by `navsense info`.
     suffixes: of file names, in lower case with the dot; "" for a folder without a suffix. A longer suffix wins.
-    capabilities: what it holds. `convert` reports the rest as lost.
+    capabilities: the content that the format supports. `convert` reports the rest as lost.
     read: returns a recording; raises `RecordingError` for another file, and for formats that are only written.
     open_writer: opens a recording for writing; None for formats that are only read.
-    summarize: returns what a recording holds; None: computed from what `read` returns.
-    unit: what `navsense info` counts: "row", "message" or "record".
-    is_folder: the recording NAME.SUFFIX is the folder NAME.
+    summarize: returns the content of a recording; None: computed from the result of `read`.
+    unit: noun of the entries that `navsense info` counts: "row", "message" or "record".
+    is_folder: true if the recording NAME.SUFFIX is the folder NAME.
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
-    check_target: raises `RecordingError` if a recording cannot have this path; given the world where it is known.
-    data_path: returns the file that a recording with this path is written to, where it is one file of a folder.
-    holds_messages: `message_reader.open_messages` opens its messages.
-    list_sensors: returns the names of the sensors that a recording with this path can hold; None: all sensors.
-    list_lost: returns what the format loses of a reading, a phrase each; None: follows from the capabilities.
-    list_needed: returns the arrays of a sensor that the format has fields for; those a recording lacks are reported.
-    remarks: exceptions of capabilities that are not declared: the text behind the capability in the report.
-    needs_origin: the format needs the heading of the world's axes.
+    check_target: raises `RecordingError` if a recording cannot have this path; gets the world if it is known.
+    data_path: returns the data file in the folder of a recording with this path.
+    holds_messages: true if `message_reader.open_messages` opens its messages.
+    list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
+    list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
+    list_needed: returns the arrays of a sensor that the format has fields for; missing ones are reported.
+    remarks: text after a missing capability in the report of losses.
+    needs_origin: true if the format requires the heading of the world's axes.
     """
 
     name: str
@@ -114,9 +114,8 @@ def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
 def find_suffix(path: Path) -> str:
     """Return the longest suffix of a path that a format has; "" if no format has one.
 
-    A format of another package is imported if its entry point has the name of the suffix.
-    Raises `RecordingError` if this
-    fails.
+    A format of another package is imported if its entry point has the name of the suffix. Raises `RecordingError` if
+    this fails.
     """
     name = path.name.lower()
     if not (found := _longest(name, list_suffixes())):
@@ -126,7 +125,7 @@ def find_suffix(path: Path) -> str:
                     plugin = entry.load()
                     if not isinstance(plugin, Format):
                         raise TypeError(f"is {plugin!r}")  # noqa: TRY301
-                except Exception as error:  # whatever the package does when it is imported
+                except Exception as error:  # the import of a package can raise anything
                     package = entry.dist.name if entry.dist else entry.value
                     what, allowed = f"format {entry.name!r} of package {package}", "must be a Format"
                     remedy = f"repair or remove {package}"

@@ -2,9 +2,9 @@
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
-`sensors` has a header for each sensor: its link and mounting, white noise, type, frame, units of arrays and biases, the
-shape of its run axes and of one row of each array. `current` exists if the water moves. It has the topic, position,
-epoch and the shape of the run axes of the current.
+`sensors` has a header for each sensor: link, mounting, white noise, type, frame, units of arrays and biases, the shape
+of the run axes, and the shape of one row of each array. `current` exists if the world has a current: topic, position,
+epoch and the shape of the run axes.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ def current_header(current: Current) -> dict[str, Any]:
 
 
 def damaged_error(path: Path, error: Exception) -> RecordingError:
-    """Return the error of a damaged recording. The texts of libraries do not name the problem of the user."""
+    """Return the error of a damaged recording.
+
+    Exception texts of libraries do not describe the problem for the user.
+    """
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         return os_error(path, error, "read")
     if isinstance(error, DamagedError):

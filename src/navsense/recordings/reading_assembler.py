@@ -1,11 +1,11 @@
-"""Readings, truth and currents from a recording of messages, window by window: the inverse of `message_builder`.
+"""Readings, truth and currents from a recording of messages, slice by slice: the inverse of `message_builder`.
 
     time = publish_time - epoch,   clock_error = header.stamp - publish_time        in a recording of navsense
     time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
-A bag has only the log time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
-message, if it has one. The epoch is in the metadata, else it is the second of the first message. Samples that were not
-published are not in the recording.
+A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
+message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message. Samples
+that were not published are not in the recording.
 """
 
 from __future__ import annotations
@@ -112,11 +112,11 @@ class SensorAssembler:
     @property
     def main_key(self) -> SeriesKey:
         """The series that the others are matched to: the main message, or its first companion that has arrays."""
-        found = (key for key, column in self.buffers.items() if key[0] == "reading" and not column.has_no_arrays)
+        found = (key for key, buffer in self.buffers.items() if key[0] == "reading" and not buffer.has_no_arrays)
         return next(found, ("reading", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
-        """Remove and return the complete rows, None without any; with `last` also rows with missing messages.
+        """Remove and return the complete rows, None without any; with `last`, also rows with missing messages.
 
         Rows of a sensor with faults wait for the first fault message, at most `MAX_WAITING_ROWS` of them.
         """
@@ -140,7 +140,7 @@ class SensorAssembler:
             return None
         others = {key: c for key, c in self.buffers.items() if not c.has_no_arrays and key != self.main_key}
         if last:
-            others = {key: column for key, column in others.items() if column.batches}
+            others = {key: buffer for key, buffer in others.items() if buffer.batches}
         limit = own.count if last else self._count_rows_with_faults()
         together = [key for key in others if key[0] == "reading"]
         found = align_columns(
@@ -261,7 +261,10 @@ class SensorAssembler:
 def _merge_arrays(
     part: SeriesKind, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks, initial: Arrays | None = None
 ) -> Arrays:
-    """Return the arrays of one series. Rows without a message keep the values of the messages before it in `parts`."""
+    """Merge the arrays of one series.
+
+    If a message is missing, its arrays have the values of the previous companion in `parts`.
+    """
     found = dict(initial or {})
     for key, batch in parts.items():
         if key[0] == part:
@@ -326,7 +329,7 @@ class LinkAssembler:
         rest: Arrays = {"acceleration": unknown, "angular_acceleration": unknown}
         if found.others:
             rows = found.others["accel"].arrays
-            turned = world_topics.rotate_to_link(
+            turned = world_topics.rotate_inverse(
                 world_topics.conjugate_quaternions(shown["orientation"]), rows["linear"]
             )
             rest = {"acceleration": turned, "angular_acceleration": rows["angular"]}
@@ -335,7 +338,7 @@ class LinkAssembler:
 
 @dataclass(frozen=True, eq=False)
 class TruthMotion:
-    """The truth of a link as a motion that is defined at its own instants."""
+    """The truth of a link as a motion, valid at the recorded times only."""
 
     truth: Truth
 
@@ -369,8 +372,8 @@ class ReadingAssembler:
         self._reader = reader
         layout = parse_stored_world(reader)
         try:
-            dataset = world_from_json(layout) if layout else None
-            self.stored_world = dataset or StoredWorld(
+            stored_world = world_from_json(layout) if layout else None
+            self.stored_world = stored_world or StoredWorld(
                 infer_world(reader), notes=(format_note(layout),) if layout else ()
             )
             self.world: World = self.stored_world.world
@@ -383,7 +386,7 @@ class ReadingAssembler:
             seed, asked = int(reader.metadata.get("seed", 0)), float(reader.metadata.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
-        self.time_base = TimeBase(epoch, reader.is_navsense, dataset is not None)
+        self.time_base = TimeBase(epoch, reader.is_navsense, stored_world is not None)
         self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored_world.topics)
         self._buffers: dict[str, TopicBuffer] = {}
         selected = select_channels(reader.channels)
@@ -409,8 +412,8 @@ class ReadingAssembler:
 
     def _is_read(self, channel: Channel) -> bool:
         """Return True if the messages of a channel are read."""
-        column = self._buffers.get(channel.topic)
-        return column is not None and has_same_type(channel, column.channel)
+        buffer = self._buffers.get(channel.topic)
+        return buffer is not None and has_same_type(channel, buffer.channel)
 
     def _first_arrival(self) -> int:
         """Return the log time (ns) of the first message, 0 without messages."""
@@ -426,9 +429,9 @@ class ReadingAssembler:
             return None
         if not is_readable(channel):
             return None
-        column = TopicBuffer(channel, extract)
-        self._buffers[channel.topic] = column
-        return column
+        buffer = TopicBuffer(channel, extract)
+        self._buffers[channel.topic] = buffer
+        return buffer
 
     def _make_sensor_assembler(
         self, sensor: MountedSensor, topics: TopicNames, channels: Mapping[str, Channel]
@@ -445,10 +448,10 @@ class ReadingAssembler:
                 ) -> Arrays:
                     return messages.extract_arrays(sensor, rows, part, companion, is_generic=is_generic)
 
-                column = self._make_buffer(channel, "", extract)
-                if column is not None:
-                    found.buffers[part, companion] = column
-        # A fault message has the time at which a reading is sent.
+                buffer = self._make_buffer(channel, "", extract)
+                if buffer is not None:
+                    found.buffers[part, companion] = buffer
+        # Fault messages have the arrival time. It is known only without latency, or with a constant one.
         if sensor.faults.has_faults and (
             sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
         ):
@@ -490,7 +493,7 @@ class ReadingAssembler:
         yield self._build_slice(last=True)
         noted = [one.format_losses() for one in self._sensors] + [one.notes for one in self._links]
         self.losses += [note for notes in noted for note in notes]
-        self.losses += [_format_empty(column) for column in self._buffers.values() if column.empty_count]
+        self.losses += [_format_empty(buffer) for buffer in self._buffers.values() if buffer.empty_count]
         own = [sensor.buffers[sensor.main_key] for sensor in self._sensors]
         own += [
             one
@@ -498,7 +501,7 @@ class ReadingAssembler:
             for one in sensor.buffers.values()
             if one.channel.type.startswith(OWN_TYPE_PREFIX)
         ]
-        self.losses += [_format_unread(column.channel) for column in dict.fromkeys(own) if column.has_no_arrays]
+        self.losses += [_format_unread(buffer.channel) for buffer in dict.fromkeys(own) if buffer.has_no_arrays]
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
         """Remove and return the complete rows of all sensors and links."""

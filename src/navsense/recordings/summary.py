@@ -1,4 +1,4 @@
-"""What a recording holds, without reading its messages where the file says it itself."""
+"""Summary of a recording. Message counts come from the index if the file has one."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from navsense.recordings.world_json import notes_about
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
-    """Return what a recording of any format holds; raise `RecordingError` if it is none or was cut off.
+    """Return the content of a recording of any format. Raises `RecordingError` for another or a truncated file.
 
-    A bag of ROS 2 may be named by its folder, by the file in it, or as it was when it was recorded, from anywhere; a
-    folder of CSV or EuRoC by itself, or as it was recorded.
+    Accepted paths of a ROS 2 bag: the folder, the file in it, or the name given when recording. Accepted paths of a CSV
+    or EuRoC folder: the folder, or the name given when recording.
     """
     path = to_path(path)
     found = find_format(path)
@@ -41,7 +41,7 @@ def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
 def summarize_dataset(
     path: Path, name: str, recording: Dataset, metadata: Mapping[str, Any] | None = None
 ) -> RecordingSummary:
-    """Return what a recording in memory holds; `metadata` replaces its own, {} if another program wrote it."""
+    """Return the content of a recording in memory; `metadata` replaces its own, {} if another program wrote it."""
     place = path if path.exists() else storage_path(path)
     series: dict[tuple[str, str], Reading | Truth | Current] = {
         (name, reading.type): reading for name, reading in recording.items()
@@ -73,13 +73,13 @@ def summarize_messages(path: Path) -> RecordingSummary:
 
 
 METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
-"""What `info` says of the metadata of an archive, a table or a bag, in order."""
+"""Metadata of an archive, a table or a bag that `info` prints, in order."""
 
 
 def make_summary(
     path: Path, form: str, times: IntArray, entries: tuple[SummaryEntry, ...], meta: Mapping[str, Any]
 ) -> RecordingSummary:
-    """Return what is known of an archive or a table."""
+    """Return the summary of an archive or a table."""
     shown = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(

@@ -1,6 +1,7 @@
 """The topics of a recording: a unique topic for each series of each sensor and each link.
 
-A writer allocates them once and stores them. A reader uses the stored ones: a later rule renames nothing in a file.
+A writer allocates them once and stores them. A reader uses the stored topics, so a later change of the naming rules
+does not affect old files.
 """
 
 from __future__ import annotations
@@ -103,8 +104,10 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
 def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bool = True) -> TopicNames:
     """Return a unique topic for each series in a recording of a world.
 
-    `stored` are the topics that the recording already has; they do not change. `truth` false leaves out the ground
-    truth. A topic that is in use gets the suffix `_`. The readings of the sensors come first, in order.
+    stored: the topics that the recording already has; they do not change.
+    truth: False omits the ground truth.
+
+    A topic that is in use gets the suffix `_`. The readings of the sensors come first, in order.
     """
     known = stored.names if stored else {}
     used = {*FIXED.values(), *known.values()}
@@ -120,7 +123,7 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
 
 
 def _preferred_topics(world: World, names: Mapping[Key, str], used: set[str]) -> Iterator[tuple[Key, str]]:
-    """Yield each key and its preferred topic; `names` has the topics of the keys before."""
+    """Yield each key and its preferred topic; `names` are the topics already allocated."""
     for sensor in world.sensors:
         topic = "/" + sensor.topic.strip("/")
         own = topic == "/" or topic in used
@@ -147,7 +150,7 @@ def _preferred_topics(world: World, names: Mapping[Key, str], used: set[str]) ->
         for link in model.links:
             is_canonical = link.name == model.canonical_link
             if is_moving(model) and not is_canonical:
-                continue  # fixed to the canonical link: `/tf_static` says where
+                continue  # fixed to the canonical link: `/tf_static` has its pose
             topic = "/truth/" + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic
             yield (link.name, ACCELERATION), names[link.name, POSE] + "/accel"

@@ -4,15 +4,15 @@
     {"type": "track_mode", "value": "best"}                                 an enumeration
     {"float": "inf"}                                                        a number that JSON does not have
 
-A tag is a noun of the field and never changes. A file holds every field, also one with its default value, so no later
-default changes what a file declares. Renaming a class, a module or a field changes no file:
+A tag is a noun of the field and never changes. Files contain all fields, also those with default values, so a later
+change of a default does not change old files. Renaming a class, a module or a field does not change files:
 
 - A class is renamed: only its name in the table changes.
 - A field is renamed: `keys` maps the new name to the key in files.
 - A field is added: `absent` holds the value that older files mean. The default of the dataclass is not used.
 - A field changes its meaning: the type gets a new tag, and the old one stays readable.
 
-No other file of navsense names types in recordings.
+All type tags are declared in this module.
 """
 
 from __future__ import annotations
@@ -84,10 +84,11 @@ PLUGINS = "navsense.sensors"
 
 @dataclass(frozen=True)
 class StoredType:
-    """How files hold a class.
+    """The JSON form of a class.
 
-    `keys`: field -> key in files, where they differ; of an enumeration, value -> value in files. `absent`: field ->
-    value in files that lack the field. `omitted`: fields that files never hold; they are None when read.
+    keys: field -> key in files, if they differ; for an enumeration, value -> value in files.
+    absent: field -> value in files that lack the field.
+    omitted: fields that are never in files; they are None when read.
     """
 
     kind: type
@@ -96,7 +97,7 @@ class StoredType:
     omitted: tuple[str, ...] = ()
 
     def field_keys(self) -> dict[str, str]:
-        """Return the key in files of each field that files hold."""
+        """Return the key in files of each field that files contain."""
         names = (one.name for one in fields(self.kind) if one.init and one.name not in self.omitted)
         return {name: self.keys.get(name, name) for name in names}
 
@@ -158,7 +159,7 @@ TYPES: dict[str, StoredType] = {
     "water_mass_layer": StoredType(WaterMassLayer),
     "zeroed": StoredType(ZeroReference),
 }
-"""Tag -> how files hold the class."""
+"""Tag -> JSON form of the class."""
 
 
 @runtime_checkable
@@ -179,11 +180,13 @@ def register_type(
     keys: Mapping[str, str] | None = None,
     absent: Mapping[str, Any] | None = None,
 ) -> None:
-    """Give a class of another package a tag, so that recordings that hold it are read back.
+    """Register a tag for a class of another package, so that recordings with it can be read back.
 
-    `kind` is a dataclass or an enumeration. `tag` is the `type` of a sensor by default; give every other class one of
-    its own, such as "my_package.drift". `keys` and `absent` are those of `StoredType`. Raises ValueError for a tag that
-    belongs to another class.
+    kind: a dataclass or an enumeration.
+    tag: by default the `type` of a sensor; other classes need their own, such as "my_package.drift".
+    keys, absent: see `StoredType`.
+
+    Raises ValueError for a tag of another class.
     """
     tag = tag or (kind.type if isinstance(kind, HasType) else "")
     if not (is_dataclass(kind) or issubclass(kind, Enum)):
@@ -197,7 +200,7 @@ def register_type(
 
 
 def _type_of(value: object) -> tuple[str, StoredType]:
-    """Return the tag of a value's class and how files hold it. Raises TypeError for a class without a tag."""
+    """Return the tag and the JSON form of a value's class. Raises TypeError for a class without a tag."""
     kind = type(value)
     for tag, stored in TYPES.items():
         if stored.kind is kind:
@@ -208,7 +211,7 @@ def _type_of(value: object) -> tuple[str, StoredType]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON. Raises TypeError for a value that has no such form."""
+    """Return a value as JSON. Raises TypeError for a value without a JSON form."""
     if isinstance(value, Enum):
         tag, stored = _type_of(value)
         return {TYPE: tag, "value": stored.keys.get(value.value, value.value)}
@@ -227,8 +230,7 @@ def to_json(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """Return the value that `to_json` wrote.
 
-    Raises `UnknownTypeError` for a type or a field that this version does not know, and `DamagedError` for what
-    `to_json` does not write.
+    Raises `UnknownTypeError` for a type or a field that this version does not know, and `DamagedError` for other JSON.
     """
     if isinstance(value, list):
         return tuple(from_json(one) for one in value)
@@ -265,7 +267,7 @@ def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str,
 
 
 def _find_type(tag: str) -> StoredType:
-    """Return how files hold the class of a tag; the package that defines it is imported if it is installed."""
+    """Return the JSON form of a tag; the package that defines it is imported if it is installed."""
     if tag not in TYPES:
         for plugin in entry_points(group=PLUGINS, name=tag):
             try:

@@ -36,26 +36,29 @@ FORMAT_VERSION = 2
 """Version of a world's JSON, and of the metadata of recordings of arrays; 1 was in use before the first release."""
 
 UNSPECIFIED = "unspecified"
-"""Stands for a latency of which nothing else is known."""
+"""JSON value of a latency with unknown parameters."""
 
 Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
 class UnspecifiedLatency(Latency):
-    """A latency of which a recording says only that there is one."""
+    """A latency with unknown parameters."""
 
 
 def opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
-    """Return a sensor that is known by its type and outputs: it is written and read, and measures nothing."""
+    """Return a sensor with known type and outputs. It is written and read, and measures nothing."""
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
 
 @dataclass(frozen=True)
 class StoredWorld:
-    """A world that was read: the `world`, its `topics`, the `clocks` with a specification, and `notes` for the user.
+    """A world that was read.
 
-    `topics` is None if the recording does not hold them.
+    world: the world.
+    topics: None if the recording does not contain them.
+    clocks: clocks with a specification.
+    notes: for the user.
     """
 
     world: World
@@ -77,7 +80,7 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
         "current": None if environment.current is None else to_json(world.current_topic),
         "topics": topics.to_json(),
     }
-    # A class of somebody else in their place has no JSON, and is left out.
+    # A class of another package without a type tag is not stored.
     places = {"origin": environment.origin, "water": environment.water}
     found |= {key: to_json(one) for key, one in places.items() if one is None or type(one) in (Origin, Water)}
     field = environment.magnetic_field
@@ -137,7 +140,7 @@ def noise_to_json(sensor: MountedSensor) -> dict[str, list[float]]:
 
 
 def has_place(data: Mapping[str, Any]) -> bool:
-    """Return whether a world's JSON holds where on earth it is and what water it has."""
+    """Return True if the JSON of a world contains its place on earth and its water."""
     return "origin" in data and "water" in data
 
 
@@ -192,7 +195,7 @@ class _Reader:
         )
 
     def environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
-        """Return where the world is on earth, its water, its anomalies, and that it has a current and signals."""
+        """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
         origin = self.value("origin", data.get("origin"), Origin)
         water = self.value("water", data.get("water"), Water)
         listed = data.get("anomalies", [])
@@ -214,7 +217,7 @@ class _Reader:
 
 
 def _opaque(data: Mapping[str, Any]) -> Sensor:
-    """Return a sensor of which the type and outputs are known; its specification is kept as it is."""
+    """Return a sensor with known type and outputs; its specification is kept unchanged."""
     noise = tuple((str(key), tuple(map(float, axes))) for key, axes in data["noise"].items())
     outputs = tuple(_output(one) for one in data["outputs"])
     stored = "" if data["spec"] is None else json.dumps(data["spec"])
@@ -236,7 +239,7 @@ def _output(data: Mapping[str, Any]) -> Output:
 
 
 def world_from_json(data: Any) -> StoredWorld | None:
-    """Return the world that `world_to_json` wrote, None for one of another format. Raises `DamagedError`."""
+    """Return the world that `world_to_json` wrote, None for another format. Raises `DamagedError`."""
     try:
         if data.get("format") != FORMAT_VERSION:
             return None
@@ -246,7 +249,7 @@ def world_from_json(data: Any) -> StoredWorld | None:
 
 
 def _world(data: Mapping[str, Any]) -> StoredWorld:
-    """Return the world in JSON of the format that is read."""
+    """Return the world of JSON with the supported format."""
     reader = _Reader()
     sensors = tuple(reader.sensor(one) for one in data["sensors"])
     models = tuple(_model(one) for one in data["models"])
@@ -262,7 +265,7 @@ def _world(data: Mapping[str, Any]) -> StoredWorld:
 
 
 def _model(data: Mapping[str, Any]) -> Model:
-    """Return a model; one that moves has a motion that stands for it."""
+    """Return a model; the motion of a moving model is a placeholder."""
     links = tuple(Link(str(name), _pose(pose)) for name, pose in data["links"].items())
     motion = Stationary() if data["moves"] else None
     actuators = tuple(str(one) for one in data["actuators"])

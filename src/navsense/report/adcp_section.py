@@ -85,7 +85,7 @@ def make_table(reading: Reading, sensor: MountedSensor | None) -> str:
     )
     axes = "".join(f'<th scope="col">{escape(label)}</th>' for label in labels) * len(ERROR_COLUMNS)
     return (
-        f"<h3>Cells</h3><p>Errors of {escape(name.replace('_', ' '))} in each cell, reading less ideal: mean, "
+        f"<h3>Cells</h3><p>Errors of {escape(name.replace('_', ' '))} in each cell, reading minus ideal: mean, "
         "deviation, and the deviation of neighbouring ensembles, in which slow errors cancel. Declared: the deviation "
         'of one ensemble if all its pings are good.</p><div class="scroll"><table class="cells"><thead>'
         f"<tr>{head}</tr><tr>{axes}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -56,7 +56,7 @@ def make_sections(data: ReportData) -> list[ClockSection]:
 
 def make_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one clock over a span (s): stamps against true time, and the Allan deviation."""
-    y_axis = linear_axis("stamp less true time", "s", [r.clock_error for r in section.readings], zero=True)
+    y_axis = linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
     names = ", ".join(reading.name for reading in section.readings)
     caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
     figure = SvgFigure(f"Clock {section.name}", time_axis(*span), [Plot(y_axis, 210.0)], caption)

@@ -27,10 +27,10 @@ MODES = ((1.0, "good", "bottom"), (2.0, "water", "water"), (0.0, "bad", ""))
 """Values of `velocity_mode` with the class of their colour and their name."""
 
 TITLE_HEIGHT = 90.0
-"""Height (units) of an image from which its y axis has the full title, else only the unit."""
+"""Minimum image height (units) for the full title of the y axis; below, only the unit is shown."""
 
 MISSING = np.zeros(0)
-"""Stands for an array that a reading does not have."""
+"""Array that a reading does not have."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None
     valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
     count = valid.shape[1]
     plots = [Plot(None, STRIP, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)]
-    caption = (
-        "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water instead of the bottom."
-    )
+    caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
     figure = SvgFigure("Validity of beams", time_axis(*span), plots, caption)
     for beam in range(count):
         _draw_strip(figure, plots[beam], time, valid[:, beam], "good")
@@ -118,8 +116,8 @@ def profile_figures(reading: Reading, sensor: MountedSensor | None, span: tuple[
     yield waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
     ideal = reading.ideal.get(name)
     if ideal is not None and ideal.shape == velocity.shape:
-        colours = replace(VELOCITY, title="reading less ideal")
-        yield waterfall("Profile less ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
+        colours = replace(VELOCITY, title="reading minus ideal")
+        yield waterfall("Profile minus ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
 
 
 def profile_array(reading: Reading) -> str | None:

@@ -1,6 +1,6 @@
 """Residuals of readings, their white part, and a test of whether that is as large as declared.
 
-    r_k = y_k - x_k                                     residual: reading less ideal reading
+    r_k = y_k - x_k                                     residual: reading minus ideal reading
     f_k = r_k - slow_k - a - G x_k                      slow: the recorded bias; a, G: the best constant and gain
     s^2 = 1/N sum_j (f_(2j+1) - f_2j)^2 / 2             white part, from N pairs of neighbours that share no row
     sigma^2 = stddev^2 + noise_density^2 rate + precision^2 / 12 + outlier_probability outlier_stddev^2

@@ -133,7 +133,7 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
     for found in entry_points(group="navsense.sensors"):
         try:
             kinds.append(found.load())
-        except Exception as error:  # whatever the package does when it is imported
+        except Exception as error:  # the import of a package can raise anything
             package = found.dist.name if found.dist else found.value
             raise SensorError(
                 f"sensor {found.name!r} of package {package}",

@@ -132,7 +132,7 @@ def _check_height(value: object) -> float:
     """Return a height (m). Raises `SensorError` for an invalid number."""
     height = _to_float(value)
     if not math.isfinite(height):
-        allowed = f'must be a finite height in metres, Zeroed(period) or "{INITIAL}"'
+        allowed = f'must be a finite height in metres, or "{INITIAL}"'
         remedy = "give one number; 0 is the height of the world's origin"
         raise SensorError("reference of an altimeter (m)", value, allowed=allowed, remedy=remedy)
     return height

@@ -2,20 +2,24 @@
 
     velocity = argmin_v sum_k (b_k - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
 
-over the good beams. u_k is the axis of a beam in the sensor's frame. b_k is the measured velocity along it, positive if
-the sensor moves along the beam (`doppler.ping`). The footprint of a beam is a cone of rays into the world
-(`doppler.echoes`). The water track uses a water-mass layer (`doppler.water`). For four beams at 30 degrees the
-covariance is sigma^2 diag(2, 2, 1/3). The error velocity is the residual of b, scaled to the variance of a horizontal
-velocity.
+over the good beams. u_k is the axis of a beam in the sensor's frame, b_k the measured velocity along it, positive if
+the sensor moves along the beam (`doppler.ping`), and sigma_k its reported standard deviation. The footprint of a beam
+is a cone of rays into the world (`doppler.echoes`). The water track uses a water-mass layer (`doppler.water`). For four
+beams at 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error velocity is the residual of the solution,
+scaled to the variance of a horizontal velocity component (Teledyne RDI).
 
     altitude   height of the sensor above the plane through the echoes, with the sensor's attitude
     course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed is its horizontal part
 
-A ping that is published at t goes out 2 r / c earlier, where r is the largest range. Its time of validity is the
-instant at which the echo leaves the bottom: the mean range over c after transmission. The water track is valid when
-the echo leaves the middle of the layer. A ping goes out after the previous one is published, so the rate falls with
-depth. Ticks without a ping are not emitted and NaN. An instrument that never tracks the bottom does not wait for its
-echo. A long-term velocity is a filter over single pings (`doppler.long_term_filter`).
+Timing of a ping that is published at t, with the largest range r and the speed of sound c:
+
+- The instrument transmits at t - 2 r / c, but not before the previous ping is published. So the rate falls with depth.
+- The time of validity is when the echo leaves the bottom: the mean range over c after transmission. For the water track
+  it is when the echo leaves the middle of the layer.
+- Without bottom track, the instrument listens only to the far boundary of the layer.
+- At other ticks `emitted` is false and the arrays are NaN.
+
+The long-term velocity is a filter over single pings (`doppler.long_term_filter`).
 
 Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; documentation of the
 two classic plug-ins, whose rules apply if `classic` is set and the `dialect` is theirs.
@@ -97,7 +101,10 @@ MAX_MISALIGNMENT = 1.0
 
 
 class TrackMode(StrEnum):
-    """When a track gives the velocity: never, always, if its variance is the smaller, or if the other track fails."""
+    """When a track supplies the velocity: never, always, if its variance is smaller, or if the other track fails.
+
+    If both tracks are `ALWAYS`, the bottom track supplies the velocity.
+    """
 
     NEVER = "never"
     ALWAYS = "always"
@@ -129,25 +136,28 @@ class Dvl:
     """Specification of a Doppler velocity log. Raises `SensorError` for invalid values.
 
     beams: axes, positions and shapes.
-    minimum_range, maximum_range: m along a beam.
+    minimum_range, maximum_range: along a beam, m.
     bottom, water: errors of the two tracks.
     range: noise of a beam's range, m.
-    bottom_mode, water_mode: when each track gives the velocity.
-    layer: water-mass layer; required if the water is tracked.
-    strength: echo strength, which increases deviations and causes loss of lock; None: always strong.
+    bottom_mode, water_mode: when each track supplies the velocity.
+    layer: water-mass layer; required for a water track.
+    strength: echo strength. A weak echo has more noise and can lose lock. None: all echoes are strong.
     sound: assumed speed of sound; None: the true one.
-    misalignment, misalignment_stddev: rad, rotation vector from true to measured velocities, and its deviation among
-        serial numbers.
-    min_incidence_cosine: cosine of the largest angle of incidence that gives an echo.
-    error_velocity_limit: m/s, above which a solution is rejected.
+    misalignment: rotation vector from true to measured velocities, rad.
+    misalignment_stddev: standard deviation of the misalignment among serial numbers, rad.
+    min_incidence_cosine: cosine of the largest angle of incidence with an echo.
+    error_velocity_limit: a solution above it is rejected, m/s.
     dropout_probability: of a beam, in each ping.
-    reacquisition_time: s without lock after a loss.
+    reacquisition_time: time without lock after a loss of lock, s.
     transducer: pistons or a phased array.
-    propagation, processing_time: whether sound needs time, and s from the last echo to the reading.
+    propagation: true if sound has a travel time.
+    processing_time: from the last echo to the publication, s.
     long_term: filter of the long-term velocity, or None.
     reference: rotation (w, x, y, z) from the sensor's frame to the axes of the velocities.
-    own_hull: whether beams meet the bodies of the sensor's own model.
-    classic, dialect, message_options: whether the rules of a classic plug-in apply, which messages it sends, and how.
+    own_hull: true if beams hit the bodies of the sensor's own model.
+    classic: true for the rules of a classic plug-in.
+    dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
+    message_options: options of these messages.
     missing_values: values of a catalogue part that have no source.
     """
 
@@ -194,18 +204,18 @@ class Dvl:
         self._check_modes()
 
     def _check_modes(self) -> None:
-        """Check that a track gives a velocity, and that the layer is within reach of the beams."""
+        """Check that a track supplies a velocity, and that the layer is within the maximum range of the beams."""
         if self.bottom_mode is TrackMode.FALLBACK:
             allowed = "must be never, always or best; only water_mode may be fallback"
             raise SensorError("bottom_mode", "fallback", allowed=allowed)
         if self.bottom_mode is TrackMode.NEVER and self.water_mode is TrackMode.NEVER:
             raise SensorError("bottom_mode and water_mode", "never", allowed="must not both be never")
         if self.layer is None and self.water_mode is not TrackMode.NEVER:
-            raise SensorError("layer", None, allowed="must be given where the water is tracked")
+            raise SensorError("layer", None, allowed="must be given for a water track")
         if self.layer is not None:
             reach = self.maximum_range * min(get_forward_cosines(self.beams).tolist())
             if self.layer.far > reach:
-                allowed = f"must be at most {reach:.6g} m, the reach of the beams along the instrument's axis"
+                allowed = f"must be at most {reach:.6g} m, the maximum range projected on the instrument's axis"
                 raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed)
 
     @property
@@ -221,7 +231,7 @@ class Dvl:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        """Slow errors and rounding of each beam: over the bottom, through the water, of the range."""
+        """Biases and rounding of each beam: bottom-track velocity, water-track velocity, range."""
         k = len(self.beams.beams)
         bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
         names = [f"{channel}_{i}" for channel in ("bottom", "water", "range") for i in range(k)]
@@ -242,18 +252,18 @@ class Dvl:
 
     @cached_property
     def _draw_rows(self) -> tuple[ping.DrawRows, IntArray]:
-        """Rows of the draws of each beam and of each axis."""
+        """Rows in the draws of each beam and of each axis."""
         return ping.make_draw_rows(self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick)
 
     @cached_property
     def _dialect_rules(self) -> int:
-        """The rules that apply, as kernels number them."""
+        """The solution rule of the kernels: `PHYSICAL`, `UUV` or `DSROS`."""
         classic = {MessageDialect.UUV: ping.UUV, MessageDialect.DSROS: ping.DSROS} if self.classic else {}
         return classic.get(self.dialect, ping.PHYSICAL)
 
     @cached_property
     def _ray_beams(self) -> Beams:
-        """Beams for ray casting: under classic single rays of `dsros_dvl`, and Gazebo's nearest-ray rule for others."""
+        """Beams for ray casting. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
         if self._dialect_rules == ping.DSROS:
             return self.beams.single_ray_beams
         return self.beams.nearest_ray_beams if self.classic else self.beams
@@ -266,7 +276,7 @@ class Dvl:
         return replace(self.layer, share=1.0) if self._dialect_rules == ping.DSROS else self.layer
 
     def _find_bottom_distance(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
-        """Return the bottom's distance (n,) m along the axis from ranges (n, k) m; infinite without a bottom.
+        """Return the distance (n,) m to the bottom along the axis from ranges (n, k) m; infinite without a bottom.
 
         The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
@@ -277,7 +287,7 @@ class Dvl:
 
     @cached_property
     def _rules(self) -> ping.PingRules:
-        """Limits and choices of the solution."""
+        """Limits of good beams and of the solution."""
         modes = list(TrackMode)
         return ping.PingRules(
             float(self.minimum_range),
@@ -296,7 +306,7 @@ class Dvl:
 
     @cached_property
     def _ideal_rules(self) -> ping.PingRules:
-        """The same for an instrument without errors, which loses nothing."""
+        """Limits of an instrument without errors and without loss of beams."""
         return self._rules._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
@@ -308,7 +318,7 @@ class Dvl:
 
     @cached_property
     def _receiver_parameters(self) -> ping.ReceiverParameters:
-        """Properties that the errors of beams depend on."""
+        """Parameters of the receiver for `receive_beams`."""
         strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
         return ping.ReceiverParameters(
@@ -317,7 +327,7 @@ class Dvl:
 
     @cached_property
     def _track_limits(self) -> tuple[Fields, Fields]:
-        """The fields of `TrackParameters` of both tracks without the first."""
+        """The fields of `TrackParameters` of both tracks, except `stddev`."""
         bottom, water = (
             (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
             for track in (self.bottom, self.water)
@@ -332,12 +342,12 @@ class Dvl:
 
     @property
     def models_travel_time(self) -> bool:
-        """True if sound needs time; false in the classic plug-ins."""
+        """True if the travel time of sound is simulated. Classic plug-ins ignore it."""
         return self.propagation and not (self.classic and self.dialect is not MessageDialect.OWN)
 
     @property
     def max_latency(self) -> float:
-        """Longest time (s) from transmission to the reading, at the lowest speed of sound."""
+        """Longest time (s) from transmission to publication, at the lowest speed of sound."""
         return 2.0 * self.maximum_range / MIN_SOUND_SPEED + self.processing_time if self.models_travel_time else 0.0
 
     @property
@@ -346,7 +356,7 @@ class Dvl:
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return the noise of each beam's velocity over the bottom and range."""
+        """Return the noise of each beam's bottom-track velocity, and of its range."""
         k = len(self.beams.beams)
         return {"beam_velocity": (self.bottom.noise,) * k, "beam_range": (self.range,) * k}
 
@@ -369,7 +379,7 @@ class Dvl:
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return the tracks that report no deviation although the spec has errors of a track."""
+        """Return a warning for each track with errors but without noise of single pings."""
         return description.find_unreported_noise((self.bottom_mode, self.water_mode), (self.bottom, self.water))
 
     def processes(self) -> tuple[RandomProcess, ...]:
@@ -377,7 +387,7 @@ class Dvl:
         return (*self._channels.processes, *self._instrument_processes)
 
     def init(self, draws: FloatArray) -> DvlState:
-        """Return this serial number's turn-on errors, scale, offset and misalignment."""
+        """Return the turn-on biases, scale errors, offsets and misalignment of a serial number."""
         first = sum(process.initial for process in self._channels.processes)
         left, systematic, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
         for process in self._instrument_processes:
@@ -393,7 +403,7 @@ class Dvl:
         return DvlState(channels, systematic, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the ideal outputs, and the true values that errors depend on.
+        """Return the ideal outputs, the inputs of the errors (`EchoInputs`, `PlatformInputs`) and the signals.
 
         Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
@@ -494,7 +504,10 @@ class Dvl:
         unlocked_until: FloatArray,
         output_blocks: Fields,
     ) -> tuple[NoiseState, FloatArray]:
-        """Write the outputs of the pings; return the state of the channels and the slow errors (n, 3 k)."""
+        """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
+
+        The steps are those of `doppler.ping`: receive beams, add biases, add faults, solve.
+        """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
         block, measured, geometry = np.empty((10, n, k)), np.empty((3 * k, n)), tuple(self._geometry)
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
@@ -599,19 +612,21 @@ class Dvl:
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False, stddev: float | None = None) -> Dvl:
-        """Return the spec of a part of the catalogue, by the rules of `doppler.datasheet`.
+        """Return the spec of a part of the catalogue, see `doppler.datasheet`.
 
-        `temperature` enables its temperature coefficients. `stddev` (m/s) is the deviation of a beam's velocity over
-        the bottom in one ping. It replaces that of the part. It is required if the part has no source for it ("a50").
-        `missing_values` lists the values without a source; see `docs/parts.md`. Raises
-        `UnknownNameError`, `SensorError`.
+        temperature: True enables the temperature coefficients.
+        stddev: standard deviation of a beam's bottom-track velocity in one ping, m/s. It replaces that of the part, and
+            is required if the part has no source for it ("a50").
+
+        `missing_values` lists the values without a source; see `docs/parts.md`. Raises `UnknownNameError`,
+        `SensorError`.
         """
         part, azimuths = load_part(name), [math.radians(azimuth) for azimuth in X_AZIMUTHS]
         fields = datasheet.make_fields(part, azimuths, BEAM_ANGLE, temperature=temperature, stddev=stddev)
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return the ideal values without an echo of the bottom in some pings, `rows` (n,)."""
+        """Return the ideal values without bottom echoes in the pings `rows` (n,)."""
         lost, names = rows[:, None], ("true_beam_range", "incidence_cosine", "true_beam_velocity")
         return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in names}}
 

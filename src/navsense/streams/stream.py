@@ -118,7 +118,7 @@ def find_stream(scheme: str, where: Where) -> Stream:
                 plugin = entry.load()
                 if not isinstance(plugin, Stream):
                     raise TypeError(f"is {plugin!r}")  # noqa: TRY301
-            except Exception as error:  # whatever the package does when it is imported
+            except Exception as error:  # the import of a package can raise anything
                 package = entry.dist.name if entry.dist else entry.value
                 what, remedy = f"stream {scheme!r} of package {package}", f"repair or remove {package}"
                 raise RecordingError(what, str(error), allowed="must be a Stream", remedy=remedy) from error

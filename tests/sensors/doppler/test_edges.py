@@ -147,10 +147,10 @@ def test_a_description_has_what_loses_beams_and_what_is_added_to_each_ping() -> 
         dropout_probability=0.1,
         reacquisition_time=2.0,
     )
-    lines, added = sheet.describe(5.0), "0.001 m/s more for each m/s of speed, all at 8 Hz, stated as 0.003 m/s"
+    lines, added = sheet.describe(5.0), "0.001 m/s per m/s of speed, at 8 Hz, reported as 0.003 m/s"
     assert f"bottom track, each ping: {added}" in lines
     assert f"water track, each ping: stddev 0.02 m/s, {added}" in lines
-    assert "echo: 90 dB less 30 log r and 0.08 dB/m; lock at 6 dB, within 1 dB" in lines
+    assert "echo: 90 dB minus 30 log10(r) and 0.08 dB/m; lock at 6 dB, within 1 dB" in lines
     assert "dropouts: 0.1 of a beam's pings; 2 s without lock after a loss" in lines
     assert "each the pattern's mean of 7 rays" in lines[0]
     one = replace(sheet, classic=True, dialect=MessageDialect.DSROS).describe(5.0)

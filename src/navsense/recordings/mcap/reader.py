@@ -506,29 +506,33 @@ class McapReader:
 
     def _split_by_channel(self, part: SegmentMessages, topics: Collection[str]) -> Iterator[MessageBatch]:
         """Yield the messages of a part by channel key."""
-        found, channel_numbers, chosen = part
-        log_time, time = found.log_time.view(np.int64), found.publish_time.view(np.int64)
-        if (log_time < 0).any() or (time < 0).any():
+        messages, channel_numbers, selection = part
+        log_time, publish_time = messages.log_time.view(np.int64), messages.publish_time.view(np.int64)
+        if (log_time < 0).any() or (publish_time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        places = np.arange(channel_numbers.size)[chosen]
-        names, numbers = self._channel_keys()
-        for number, own in group_places(numbers[channel_numbers[chosen]], len(names)):
-            if names[number].topic in topics:
-                which = as_slice(places[own])
-                channel = self._all_channels[channel_numbers[places[own][0]]]
-                yield MessageBatch(channel, log_time[which], time[which], found.group_by_size(which))
+        indices = np.arange(channel_numbers.size)[selection]
+        keys, key_numbers = self._channel_keys()
+        for number, members in group_places(key_numbers[channel_numbers[selection]], len(keys)):
+            if keys[number].topic in topics:
+                rows = as_slice(indices[members])
+                channel = self._all_channels[channel_numbers[indices[members][0]]]
+                yield MessageBatch(channel, log_time[rows], publish_time[rows], messages.group_by_size(rows))
 
     def _channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
-        """Return the channel keys, and the number of the key of each channel."""
+        """Return the channel keys, and the index of the key of each channel number.
+
+        A channel id can be defined again in another chunk. Each definition has a channel number: its index in
+        `_all_channels`.
+        """
         if len(self._key_cache[1]) != len(self._all_channels):
-            kinds = [channel.key for channel in self._all_channels]
-            names = list(dict.fromkeys(kinds))
-            places = {name: place for place, name in enumerate(names)}
-            self._key_cache = names, np.array([places[one] for one in kinds], dtype=np.int64)
+            keys = list(dict.fromkeys(channel.key for channel in self._all_channels))
+            index_of_key = {key: index for index, key in enumerate(keys)}
+            numbers = np.array([index_of_key[channel.key] for channel in self._all_channels], dtype=np.int64)
+            self._key_cache = keys, numbers
         return self._key_cache
 
     def _read_windows(self) -> Iterator[list[SegmentMessages]]:
-        """Yield the messages in order of arrival, window by window."""
+        """Yield the messages in log time order by windows: no later segment precedes the messages of a window."""
         return read_windows(list_segments(self.file, self._span), self._load_segment, self.where)
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:

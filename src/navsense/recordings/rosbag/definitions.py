@@ -1,4 +1,4 @@
-"""Message definitions in recordings: parsed by rosbags, as ROS 1 and ROS 2 write them, and as `messages` needs them."""
+"""Message definitions in recordings, parsed by rosbags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFINITION_SEPARATOR = "=" * 80 + "\n"
 class TypeDefinition:
     """A message type: its definitions and hashes in ROS 1 and in ROS 2, and its fields.
 
-    `ros2_only_bytes` is the size of the fields at the end of a message that ROS 1 does not have.
+    ros2_only_bytes: size of the trailing fields that exist in ROS 2 only.
     """
 
     type: str

@@ -1,12 +1,13 @@
-"""True values of beams from velocities and ranges of the caller, without a world.
+"""Ideal values of beams from velocities and ranges of the user, for `Dvl.apply`.
 
     true_beam_velocity = u_k . v,   true_water_beam_velocity = u_k . w    v over the bottom, w through the water
-    incidence_cosine = |u_k . a|,   true_beam_range = (minimum + maximum) / 2    a the mean axis; without given ranges
+    incidence_cosine = |u_k . a|                                          a the mean axis
+    true_beam_range = (minimum + maximum) / 2                             without `beam_range`
 
-The bottom is square to the instrument's axis. Without a given attitude the instrument points straight down, with x
-level (to the east if its axis is z). Rows are valid at their own time. The first row is published at once, a later one
-if the echoes of the previous one are back: after 2 max(r) / c and the processing time. Transducers are at the sensor's
-origin, because the angular velocity is not known.
+The bottom is perpendicular to the instrument's axis. Without an orientation the instrument points straight down, with x
+level (to the east if its axis is z). The time of validity is the time of the row. The first row is published. A later
+row is published if the echoes of the previous ping have arrived: after 2 max(r) / c and the processing time.
+Transducers are at the sensor's origin, because the angular velocity is not known.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from navsense.sensors.plausibility import check_minimum, check_values
 from navsense.sensors.user_arrays import check_rows
 
 UNIT_TOLERANCE = 1e-6
-"""Tolerance of the length of an attitude."""
+"""Tolerance of the length of an orientation quaternion."""
 
 
 @kernel

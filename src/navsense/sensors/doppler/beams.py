@@ -1,7 +1,7 @@
 """Beams of a Doppler instrument: axes, transducers, and the rays of each beam in the sensor's frame s.
 
     u = cos a d + sin a (cos A f + sin A l)  `make_janus_beams`: angle a from `down`, d; azimuth A from f towards l
-    f = x less its part along d, at length 1 (z for d = x, -z for d = -x),   l = -d x f        forward and left
+    f = x minus its part along d, at length 1 (z for d = x, -z for d = -x),   l = -d x f        forward and left
 
 Looking along `down`, azimuths go counter-clockwise from the sensor's x. With d = -z, as in an FLU frame, l = y and
 u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. WHOI's and Gazebo's beams are

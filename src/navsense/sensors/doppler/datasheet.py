@@ -1,12 +1,12 @@
-"""A part of the catalogue as a `Dvl`: the fields that the values of its data sheet give.
+"""The fields of a `Dvl` from the data sheet values of a catalogue part.
 
 | value | field |
 |---|---|
 | beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, with its pattern |
 | beam range | `minimum_range`, `maximum_range` |
-| beam altitude, without a range | the same over the cosine of the angle: level ground, straight below |
+| beam altitude, without a range | range = altitude / cos(beam angle), for level ground |
 | bottom_track and water_track noise_rms | `stddev` of one beam and one ping, see `catalogue.part_noise` |
-| long_term_scale, long_term_offset | those of the track: as printed for 1 sigma, a third of a limit |
+| long_term_scale, long_term_offset | those of the track: as printed for 1 sigma; limits divided by 3 |
 | error_velocity_limit | the limit |
 | layer, least_layer | the water-mass layer, which acts if the water is tracked |
 | maximum_velocity | of the track; no usable echo above it |

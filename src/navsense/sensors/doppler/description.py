@@ -24,11 +24,11 @@ def describe_beams(spec: Beams, limits: Sequence[float], *, own_hull: bool) -> t
     """Describe the beams and the limits (m) of their echoes."""
     echo = WEIGHTING_TEXTS[spec.weighting]
     angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in spec.slant_cosines)
-    hull = ", meet their own hull" if own_hull else ""
+    hull = ", hit their own hull" if own_hull else ""
     count = spec.rays.shape[1]
     rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
     least, most, flattest = limits
-    flat = f", echoes no flatter than a cosine of {flattest:g}" if flattest > 0.0 else ""
+    flat = f", minimum incidence cosine {flattest:g}" if flattest > 0.0 else ""
     return (
         f"beams: {len(spec.slant_cosines)} at {angles} deg from their mean, {rays}",
         f"limits: {least:g} to {most:g} m along a beam{flat}",
@@ -51,21 +51,23 @@ def describe_tracks(
     ends = [f", up to {one.maximum_velocity:g} m/s" if one.maximum_velocity < math.inf else "" for one in both]
     through = f"water track: {modes[1]}{ends[1]}"
     if layer is not None:
-        through += f", {layer.near:g} to {layer.far:g} m ahead, at most {layer.share:g} of the way to the bottom"
+        through += (
+            f", {layer.near:g} to {layer.far:g} m along the axis, at most {layer.share:g} of the distance to the bottom"
+        )
     found = [f"bottom track: {modes[0]}{ends[0]}", through]
     if limit < math.inf:
         found.append(f"rejected above an error velocity of {limit:g} m/s")
     if long_term is not None:
-        found.append(f"long-term velocity: over accelerations of {long_term.acceleration_density:g} m/s^2/sqrt(Hz)")
+        found.append(f"long-term velocity: acceleration density {long_term.acceleration_density:g} m/s^2/sqrt(Hz)")
     return tuple(found)
 
 
 def describe_times(reach: float | None, processing: float, rate: float) -> str:
-    """Describe the rate of pings (Hz) with sound that goes `reach` m; None if sound needs no time."""
+    """Describe the rate of pings (Hz) for a range of `reach` m; None without travel time."""
     if reach is None:
-        return "pings: one each tick, valid at it"
+        return "pings: one per tick, valid at the tick"
     slowest = min(rate, 1.0 / (2.0 * reach / SOUND_SPEED + processing))
-    fewer = f"{slowest:.3g} to {rate:g} Hz, the fewer the deeper" if slowest < rate else f"{rate:g} Hz"
+    fewer = f"{slowest:.3g} to {rate:g} Hz, lower in deep water" if slowest < rate else f"{rate:g} Hz"
     return f"pings: {fewer}; valid when the echo left the bottom"
 
 
@@ -73,7 +75,7 @@ def describe_losses(strength: EchoStrength | None, dropout: float, reacquisition
     """Describe the loss of beams by a weak echo (dB) or by dropout, and its duration (s)."""
     found = []
     if strength is not None:
-        loss = f"{strength.level:g} dB less 30 log r and {2.0 * strength.absorption:g} dB/m"
+        loss = f"{strength.level:g} dB minus 30 log10(r) and {2.0 * strength.absorption:g} dB/m"
         found.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
     if dropout + reacquisition > 0.0:
         found.append(f"dropouts: {dropout:g} of a beam's pings; {reacquisition:g} s without lock after a loss")
@@ -84,7 +86,7 @@ def describe_missing_values(figures: Sequence[str]) -> tuple[str, ...]:
     """Describe the values of a part without a source."""
     if not figures:
         return ()
-    return (f"values of the part without a source, without effect unless given here: {', '.join(figures)}",)
+    return (f"values without a source, which are not simulated: {', '.join(figures)}",)
 
 
 def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...]:
@@ -92,9 +94,9 @@ def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...
     found = []
     for name, track, shown in (("bottom", bottom, True), ("water", water, False)):
         parts = [] if shown or track.noise.stddev == 0.0 else [f"stddev {track.noise.stddev:g} m/s"]
-        parts += [f"{track.per_speed:g} m/s more for each m/s of speed"] if track.per_speed > 0.0 else []
-        parts += [f"all at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
-        parts += [f"stated as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
+        parts += [f"{track.per_speed:g} m/s per m/s of speed"] if track.per_speed > 0.0 else []
+        parts += [f"at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
+        parts += [f"reported as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
         if parts:
             found.append(f"{name} track, each ping: {', '.join(parts)}")
     return tuple(found)
@@ -103,20 +105,20 @@ def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...
 def find_unreported_noise(
     modes: tuple[str, str], both: tuple[DopplerTrack, DopplerTrack]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the tracks that give velocities without noise, with the reported deviation and the remedy.
+    """Return the tracks without noise of single pings, with the reported deviation and the remedy.
 
-    There is no such warning for a spec without errors of the tracks.
+    A spec without errors of the tracks has no such warning.
     """
     found = []
     for name, mode, track in zip(("bottom", "water"), modes, both, strict=True):
         if mode != "never" and not track.is_white and any(one.has_errors for one in both):
             stated = (
-                f"{track.reported_stddev:g} m/s is stated"
+                f"{track.reported_stddev:g} m/s is reported"
                 if track.reported_stddev > 0.0
-                else "a covariance of 0 is stated"
+                else "a covariance of 0 is reported"
             )
             remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
-            found.append((f"{name} track", f"no deviation of single pings is known, and {stated}: {remedy}"))
+            found.append((f"{name} track", f"the standard deviation of single pings is 0, and {stated}: {remedy}"))
     return tuple(found)
 
 

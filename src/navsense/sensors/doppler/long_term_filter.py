@@ -1,18 +1,19 @@
-"""Long-term velocity from single pings: a Kalman filter with the published errors of both.
+"""Long-term velocity: a Kalman filter over single pings, with the errors of single pings and of their long-term mean.
 
     dv = q dW                    the true velocity is a random walk; q is `acceleration_density`
     z = v + b + n                a ping: n has the reported covariance R
     b = l v + o                  l constant of `scale`, o constant of `stddev` on each axis
 
-b is the error of the mean of many pings, the long-term accuracy of a data sheet: a share and a floor. It is considered,
-not estimated, as in Schmidt's filter, because it cannot be separated from v. If v is unknown at first, that filter
-equals a plain one for u = v + b, which is the same random walk; the covariance of b is added to its result:
+b is the error of the mean of many pings, the long-term accuracy of a data sheet: a share of the velocity plus a
+constant. b cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an unknown initial
+velocity, this filter equals a plain filter for u = v + b, which is the same random walk. The covariance of b is added
+to its result:
 
     P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + scale^2 u u^T + stddev^2 I
 
-from u = z, P = R at the first ping. The frame is that of the pings, which rotates with the vehicle: q has to cover the
-rotation too. For motion that is not a random walk the covariance is too small or too large. Pings over the bottom and
-through the water have a filter each. Between pings, and if one fails, u is held.
+from u = z, P = R at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
+rotation too. For motion that is not a random walk the covariance is too small or too large. Bottom track and water
+track have a filter each. Between pings, and if a ping fails, u is held.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.sensors.doppler.solution import invert_symmetric
 
 FILTER_COUNT: Final = 2
-"""Filters: over the bottom, through the water."""
+"""Filters: bottom track, water track."""
 
 STATE_SIZE: Final = 13
 """Size of a filter's state: its time (s), NaN before the first ping; u (3,) m/s; P (3, 3)."""
@@ -70,7 +71,7 @@ class LongTermFilter:
 
 
 def make_state() -> FloatArray:
-    """Return the state (27,) before the first ping: both filters, and the number of the last one used."""
+    """Return the state (27,) before the first ping: both filters, and the number of the filter that was used last."""
     return np.append(np.full(FILTER_COUNT * STATE_SIZE, math.nan), 0.0)
 
 
@@ -164,8 +165,9 @@ def filter_pings(
 ) -> FloatArray:
     """Write the long-term velocity (n, 3) m/s, update the `state`, and return the covariance (n, 3, 3).
 
-    `mode` (n,) is 1 for a ping over the bottom, 2 for one through the water, 0 for one that failed, and NaN without a
-    ping. `out` keeps its values without a ping and before the first one. `spread` receives the covariance; it is NaN.
+    `mode` (n,) is 1 for a bottom-track ping, 2 for a water-track ping, 0 for a failed one, and NaN without a ping. Rows
+    of `out` without a ping, and before the first one, are not written. `spread` receives the covariance; it must be
+    NaN.
     """
     if spread is None:
         spread = np.full((time.shape[0], 3, 3), math.nan)

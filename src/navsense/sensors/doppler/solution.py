@@ -1,23 +1,25 @@
 """Solution of one ping: velocity and its covariance, error velocity, altitude, course over ground.
 
-Beam k along the unit vector u_k of the sensor's frame s measures v_k = u_k . v + n_k, with deviation sigma_k of n_k:
+Beam k along the unit vector u_k of the sensor's frame s measures v_k = u_k . v + n_k. sigma_k is the standard deviation
+of n_k:
 
-    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, all equal if a sigma_k is 0
+    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, equal weights if any sigma_k is 0
     cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 if w_k = 1 / sigma_k^2
 
-over the valid beams, three or more that span space. Four beams at 30 degrees from the axis: sigma^2 diag(2, 2, 1/3).
+over the valid beams. There must be three or more, not in one plane. For four beams at 30 degrees from the axis the
+covariance is sigma^2 diag(2, 2, 1/3).
 
-The error velocity is the disagreement of the beams. With the residuals r_k of the solution with equal weights, C its
-covariance for beams of deviation 1, and a the mean axis:
+The error velocity measures how much the beams disagree. r_k are the residuals of the solution with equal weights. C is
+its covariance for beams of standard deviation 1. a is the mean axis.
 
     e = sign(r_1) sqrt(sum r_k^2 / (n - 3)) sqrt((tr C - a . C a) / 2)
 
-It has the mean square of a velocity across the axis. Four beams have one residual, and this is Teledyne RDI's
-d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3, 4. More beams
-have n - 3 residuals: e is their root mean square. Three beams have none.
+It has the variance of a velocity component perpendicular to the instrument's axis. Four beams have one residual, and e
+is Teledyne RDI's d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3,
+4. More beams have n - 3 residuals: e is their root mean square. Three beams have none.
 
-The altitude is the vertical distance of the sensor's origin above the plane z = z0 + a x + b y, of least squares in z,
-through the hits of the beams. It includes the attitude and the slope, but not the terrain between the beams.
+The altitude is the height of the sensor's origin above the least-squares plane z = z0 + a x + b y through the hits of
+the beams. It includes the attitude and the slope, but not the terrain between the beams.
 
     course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = Rz(heading) rotation_ws v_s
 
@@ -34,15 +36,15 @@ from navsense.core.typing import BoolArray, FloatArray, Vectors
 from navsense.sensors.doppler.beams import MIN_DETERMINANT
 
 _MIN_SPREAD = 1e-12
-"""Smallest determinant of the horizontal spread of the hits, of trace 1: in line to a millionth."""
+"""Smallest determinant of the horizontal spread of the hits, of trace 1: hits on a line to a millionth."""
 
 _MIN_SHARE = 1e-6
-"""Share of all residuals below which one has no significant sign."""
+"""Smallest share of all residuals for a residual with a significant sign."""
 
 
 @kernel
 def _find_smallest(deviation: FloatArray, valid: BoolArray) -> float:
-    """Return the smallest deviation of the valid beams."""
+    """Return the smallest standard deviation of the valid beams."""
     least = math.inf
     for k in range(deviation.shape[0]):
         if valid[k] and deviation[k] < least:
@@ -52,7 +54,7 @@ def _find_smallest(deviation: FloatArray, valid: BoolArray) -> float:
 
 @kernel
 def _compute_weight(least: float, deviation: float) -> float:
-    """Return a beam's weight, 1 for that of the smallest deviation."""
+    """Return a beam's weight: 1 for the smallest standard deviation."""
     ratio = least / deviation
     return ratio * ratio
 
@@ -61,7 +63,7 @@ def _compute_weight(least: float, deviation: float) -> float:
 def _compute_gram(
     axes: Vectors, deviation: FloatArray, valid: BoolArray, least: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the upper triangle of sum w u u^T over the valid beams; w = 1 where `least` is 0."""
+    """Return the upper triangle of sum w u u^T over the valid beams; w = 1 if `least` is 0."""
     xx, xy, xz, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if valid[k]:
@@ -100,7 +102,7 @@ def invert_symmetric(
 
 @kernel
 def _count_valid(axes: Vectors, valid: BoolArray) -> int:
-    """Return the number of valid beams, 0 if they do not span space."""
+    """Return the number of valid beams; 0 if they do not span space."""
     count = 0
     for k in range(valid.shape[0]):
         if valid[k]:
@@ -116,7 +118,7 @@ def _count_valid(axes: Vectors, valid: BoolArray) -> int:
 def _fit(
     axes: Vectors, velocity: FloatArray, deviation: FloatArray, valid: BoolArray, least: float
 ) -> tuple[float, float, float, float, float, float, float, float, float]:
-    """Return the velocity and the upper triangle of G^-1, w = 1 for the smallest deviation or where `least` is 0."""
+    """Return the velocity and the upper triangle of G^-1; w = 1 for the smallest deviation or if `least` is 0."""
     bx, by, bz = 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if valid[k]:

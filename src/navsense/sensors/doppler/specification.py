@@ -1,7 +1,7 @@
 """Fields and checks that the specifications of a DVL and an ADCP share.
 
-A string and a truth value are not numbers. Lengths, shares and counts have two limits. Only a limit that can be absent
-may be infinite.
+Numbers must have a numeric type, not text or truth values, and lie within two limits. Only optional limits can be
+infinite.
 
 Source of `MAX_ENSEMBLE_DURATION`: Teledyne RD Instruments, RiverPro and RioPro ADCP Guide (October 2017), page 120,
 command TE: the interval of ensembles is at most 23:59:59.99. WorkHorse H-ADCP Operation Manual (May 2015), page 171:
@@ -22,12 +22,12 @@ from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.range import Sound
 
 X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams between the sensor's axes: an X."""
+"""Azimuths (degrees) of four beams in an X: 45 degrees from the sensor's x and y."""
 
 IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
 
 TRUE_SOUND = Sound()
-"""The instrument knows the speed of sound."""
+"""No assumed speed of sound: the instrument uses the true one."""
 
 MAX_ENSEMBLE_DURATION = 86_400.0
 """s: a day, which no interval of ensembles reaches."""
@@ -51,7 +51,7 @@ class Transducer(StrEnum):
 
 
 class MessageDialect(StrEnum):
-    """The program whose messages a DVL sends, and whose documented rules apply if `classic` is set."""
+    """The program whose messages a DVL sends. Its documented rules apply with `classic`."""
 
     OWN = "own"
     UUV = "uuv"
