@@ -21,13 +21,16 @@ from navsense.world import World
 
 
 class UdpPublisher(Publisher):
-    """Sends one datagram per sample. A datagram that nobody receives is lost, so `write` never waits."""
+    """Sends one datagram per sample. A datagram that nobody receives is lost, so `write` never waits.
+
+    Python's `json` writes a missing value as NaN.
+    """
 
     def __init__(self, url: StreamUrl, header: RecordingHeader) -> None:
         """Connect to the address. Raises `RecordingError` if the system refuses it."""
         check(url, header.world)
         self.url = url.text
-        self._sensor = url.options.get("sensor", "")
+        self._ending = get_ending(url)
         try:
             family = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_DGRAM)[0][0]
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -41,7 +44,7 @@ class UdpPublisher(Publisher):
         if self._socket.fileno() < 0:
             raise RecordingError("the stream is closed", where=Where(self.url))
         for name, reading in time_slice.readings.items():
-            for row in range(reading.time.size) if name.endswith(self._sensor) else ():
+            for row in range(reading.time.size) if f"::{name}".endswith(self._ending) else ():
                 if reading.emitted[row]:
                     arrays = {key: array[row].tolist() for key, array in reading.arrays.items()}
                     sample = {"sensor": name, "stamp": int(reading.stamp[row]), **arrays}
@@ -57,14 +60,19 @@ class UdpPublisher(Publisher):
         self._socket.close()
 
 
+def get_ending(url: StreamUrl) -> str:
+    """Return the end of the names of the sensors that a URL selects; "" for all sensors."""
+    name = url.options.get("sensor", "")
+    return f"::{name}" if name else ""
+
+
 def check(url: StreamUrl, world: World | None) -> None:
     """Raise `RecordingError` for a URL without a port, and for a sensor that the world does not have."""
     if not url.port:
         raise RecordingError("port", url.port, where=Where(url.text), allowed="must be a number from 1 to 65535")
-    name = url.options.get("sensor", "")
-    if world is not None and not any(sensor.name.endswith(name) for sensor in world.sensors):
+    if world is not None and not any(f"::{sensor.name}".endswith(get_ending(url)) for sensor in world.sensors):
         allowed = f"must be one of {', '.join(sensor.name for sensor in world.sensors)}"
-        raise RecordingError("sensor", name, where=Where(url.text), allowed=allowed)
+        raise RecordingError("sensor", url.options.get("sensor"), where=Where(url.text), allowed=allowed)
 
 
 STREAM = Stream(

@@ -24,20 +24,20 @@ def test_one_field_in_every_unit() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-@pytest.mark.parametrize("said", sorted(MAGNETIC_FIELD_UNITS))
-@pytest.mark.parametrize("meant", sorted(MAGNETIC_FIELD_UNITS))
-def test_a_wrong_unit_is_named(said: str, meant: str) -> None:
+@pytest.mark.parametrize("declared", sorted(MAGNETIC_FIELD_UNITS))
+@pytest.mark.parametrize("likely", sorted(MAGNETIC_FIELD_UNITS))
+def test_a_wrong_unit_is_named(declared: str, likely: str) -> None:
     """Factors of 1e3, 1e4, 1e5, 1e7 and 1e9 among them."""
-    value = 4.8e-5 / MAGNETIC_FIELD_UNITS[meant]
-    if said == meant:
-        check_scale(value, said, None)
+    value = 4.8e-5 / MAGNETIC_FIELD_UNITS[likely]
+    if declared == likely:
+        check_scale(value, declared, None)
         return
     with pytest.raises(CalibrationError) as raised:
-        check_scale(value, said, None)
-    assert f'unit="{meant}"' in raised.value.remedy
-    assert f"({said})" in raised.value.what
-    with pytest.raises(CalibrationError, match=f'unit="{meant}"'):
-        validate_strength(value, said)
+        check_scale(value, declared, None)
+    assert f'unit="{likely}"' in raised.value.remedy
+    assert f"({declared})" in raised.value.what
+    with pytest.raises(CalibrationError, match=f'unit="{likely}"'):
+        validate_strength(value, declared)
 
 
 def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:

@@ -256,7 +256,7 @@ def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, n
         ("", "the name of a recording is empty; name a file or a folder"),
         (
             "pd0+tcp://127.0.0.1:1033",
-            r"pd0\+tcp://127\.0\.0\.1:1033; must be a file or folder, not a URL; write URLs after",
+            r"pd0\+tcp://127\.0\.0\.1:1033; must be a file or folder, not a URL; to publish to a URL: navsense run",
         ),
         ("tcp://127.0.0.1:1033", "must be a file or folder, not a URL"),
         ("a.xyz", "no recording has this suffix"),

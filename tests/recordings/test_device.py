@@ -17,12 +17,13 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense import recordings
-from navsense.core.errors import RecordingError
+from navsense.core.errors import RecordingError, Where
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.series import Reading, TimeSlice, Truth
 from navsense.core.typing import FloatArray
-from navsense.devices import nmea, pd0, pd6, waterlinked
+from navsense.devices import encoders, nmea, pd0, pd6, waterlinked
+from navsense.devices.instrument_encoder import select_sensor
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.motion.trajectory import Trajectory
@@ -467,6 +468,15 @@ def test_which_instrument(tmp_path: Path) -> None:
     assert len(recorded(dive, tmp_path / "a.dvl.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
     assert len(recorded(dive, tmp_path / "a.second.wl.json")) == 0
+    first, second = (
+        replace(sensor, name=name)
+        for sensor, name in zip(dive.world.sensors, ("rov::dvl", "fleet::rov::dvl"), strict=True)
+    )
+    nested = replace(dive.world, sensors=(first, second))
+    for name, sensor in (("rov::dvl", first), ("fleet::rov::dvl", second)):
+        assert select_sensor(nested, encoders.FORMATS[".pd0"], name, Where("a.pd0"), "a.SENSOR.pd0") is sensor
+    with pytest.raises(RecordingError, match=r"sensor: dvl; is ambiguous: must be one of rov::dvl, fleet::rov::dvl"):
+        select_sensor(nested, encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
     with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(World("empty")))
     with pytest.raises(RecordingError, match="sensor: third; must be one of"):

@@ -126,6 +126,28 @@ def test_log_reports_the_bytes_sent(
     assert "warning" not in err
 
 
+@pytest.mark.parametrize("port", ["0", "00"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "", "[::1]", "[::0]"])
+def test_url_of_the_publisher_has_the_host_and_the_assigned_port(host: str, port: str) -> None:
+    """Digits of the host that equal the port do not change."""
+    if ":" in host and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    header = recordings.RecordingHeader(example_world(("dvl", Dvl.example_spec())), duration=1.0)
+    with open_output(f"nmea+tcp://{host}:{port}?wait=0", header) as publisher:
+        assert isinstance(publisher, DevicePublisher)
+        assigned = publisher._server.port
+        assert publisher.url == f"nmea+tcp://{host or '127.0.0.1'}:{assigned}?wait=0"
+
+
+def has_ipv6() -> bool:
+    """Return True if a server can listen on the loopback address of IPv6."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="navsense")
     head = recordings.RecordingHeader(example_world(("dvl", Dvl.example_spec())), 1000, duration=1.0)

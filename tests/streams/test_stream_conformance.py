@@ -49,10 +49,17 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400), pytest.mark.requir
 class Subscriber(Protocol):
     """A subscriber of one stream.
 
+    connects: True if it connects to the publisher, False if the publisher sends to its port.
     received: the samples so far, as bytes; complete after `finish`.
     """
 
+    connects: bool
     received: bytearray
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        """Return a URL at which the publisher does not wait for its first subscriber."""
+        ...
 
     def finish(self) -> None:
         """Wait until everything is received that was published before `close`."""
@@ -61,6 +68,12 @@ class Subscriber(Protocol):
 
 class TcpSubscriber:
     """Reads a TCP connection in a thread, until the publisher closes it."""
+
+    connects = True
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:0?wait=0"
 
     def __init__(self, url: str) -> None:
         self.received, self.is_leaving = bytearray(), False
@@ -89,6 +102,12 @@ class TcpSubscriber:
 
 class UdpSubscriber:
     """Receives datagrams in a thread. The publisher sends to the port of the subscriber."""
+
+    connects = False
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:{udp_port()}"
 
     def __init__(self, url: str) -> None:
         self.received = bytearray()
@@ -161,12 +180,12 @@ def long_run(world: ns.World) -> Run:
 
 def is_server(stream: Stream) -> bool:
     """Return True if subscribers connect to the publisher, False if it sends to their port."""
-    return SUBSCRIBERS[stream.scheme] is TcpSubscriber
+    return SUBSCRIBERS[stream.scheme].connects
 
 
 def make_url(stream: Stream, host: str = "127.0.0.1") -> str:
     """Return a URL at which the publisher does not wait for its first subscriber."""
-    return f"{stream.scheme}://{host}:0?wait=0" if is_server(stream) else f"{stream.scheme}://{host}:{udp_port()}"
+    return SUBSCRIBERS[stream.scheme].make_url(stream.scheme, host)
 
 
 def udp_port() -> int:
@@ -340,7 +359,7 @@ def test_an_output_that_is_given_twice_is_an_error(stream: Stream, world: ns.Wor
 
 def test_a_stream_of_another_package_is_found_by_its_scheme(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
-    entries = [SimpleNamespace(load=lambda: JSON_UDP, dist=None, value="json_udp:STREAM")]
+    entries = [SimpleNamespace(name="json+udp", load=lambda: JSON_UDP, dist=None, value="json_udp:STREAM")]
     monkeypatch.setattr(stream_module, "entry_points", lambda group, name: entries if name == "json+udp" else [])
     subscriber = UdpSubscriber(f"json+udp://127.0.0.1:{udp_port()}")
     port = subscriber.socket.getsockname()[1]
@@ -354,7 +373,8 @@ def test_a_package_without_its_stream_is_an_error_that_names_it(
     world: ns.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
-    entries = [SimpleNamespace(load=lambda: 3, dist=SimpleNamespace(name="broken"), value="broken:STREAM")]
+    package = SimpleNamespace(name="broken")
+    entries = [SimpleNamespace(name="x+y", load=lambda: 3, dist=package, value="broken:STREAM")]
     monkeypatch.setattr(stream_module, "entry_points", lambda group, name: entries)
     with pytest.raises(RecordingError, match="stream 'x\\+y' of package broken: is 3; must be a Stream; repair"):
         ns.record(world, "x+y://:1", 0.1)

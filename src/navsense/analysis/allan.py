@@ -57,9 +57,7 @@ MAX_AVERAGES = 1 << 16
 """Largest number of averages used to identify a power law."""
 
 LANES = 1024
-"""Number of partial sums in a kernel, so that the compiler can use vector instructions..
-
-"""
+"""Number of partial sums in a kernel, so that the compiler can use vector instructions."""
 
 
 @dataclass(frozen=True)

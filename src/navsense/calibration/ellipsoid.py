@@ -187,7 +187,7 @@ def ellipsoid(
     field: readings (n, 3), sensor frame, in `unit`.
     strength: known strength of the field in `unit`.
     unit: "T", "mT", "uT", "nT", "G", "mG", or None for any numbers.
-    soft_iron: False if the sensor has none. The `direction` of the result is None.
+    soft_iron: False if the sensor has no soft iron. The `direction` of the result is None.
 
         calibration = ns.calibration.ellipsoid(field, unit="uT")
         field_s = calibration.apply(field)

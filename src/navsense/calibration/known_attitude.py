@@ -271,7 +271,7 @@ def known_attitude(
     rotation_ws: attitudes (n, 4) w x y z, sensor to world.
     unit: "T", "mT", "uT", "nT", "G", "mG", or None for any numbers.
     strength: known strength of the field in `unit`.
-    soft_iron: False if the sensor has none.
+    soft_iron: False if the sensor has no soft iron.
     direction: known direction (3,) of the field, world frame.
     attitude_stddev: standard deviation of the attitude about each axis (rad).
     noise_stddev: noise of the sensor per axis in `unit`; larger residuals are a reason against the result.

@@ -152,9 +152,8 @@ def parse_strength(text: str, unit: str | None) -> float:
     number, own_unit = _split_unit(text)
     given, value = own_unit or unit, parse_decimal(number)
     if value is None or (given is not None and given not in MAGNETIC_FIELD_UNITS):
-        raise CalibrationError(
-            "strength", text, allowed=f"must be a number, or one with a unit of {', '.join(MAGNETIC_FIELD_UNITS)}"
-        )
+        allowed = f"must be a number, or one with a unit of {', '.join(MAGNETIC_FIELD_UNITS)}"
+        raise CalibrationError("strength", text, allowed=allowed)
     if given is None:
         return value
     exact = Decimal(number.strip())

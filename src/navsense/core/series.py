@@ -247,9 +247,8 @@ class Reading(Mapping[str, AnyArray]):
             return self
         rows = slice(first, stop)
         in_runs = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
-        part = object.__new__(
-            Reading
-        )  # a live step makes one for each sensor, so unchanged fields are not copied one by one
+        # A live step makes one for each sensor, so unchanged fields are not copied one by one.
+        part = object.__new__(Reading)
         part.__dict__.update(
             self.__dict__,
             time=self.time[rows],

@@ -7,20 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import RecordingError, UnknownNameError, Where
+from navsense.core.names import resolve_name
 from navsense.core.series import Reading, TimeSlice
 from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
 from navsense.devices.measurement import DopplerInstrument
 from navsense.world import MountedSensor, World
 
 
-def has_name(sensor: MountedSensor, name: str) -> bool:
-    """Return True if a name is the full name of a sensor or the end of it."""
-    return sensor.name == name or sensor.name.endswith(f"::{name}")
-
-
 def select_sensor(world: World, device_format: DeviceFormat, name: str, where: Where, hint: str) -> MountedSensor:
-    """Return the sensor that a device format encodes: the one with this name; for "" the only one that it supports.
+    """Return the sensor that a device format encodes, by its name or the end of it; for "" the only one that fits.
 
     hint: how the user writes the name, for the remedy.
 
@@ -31,12 +27,16 @@ def select_sensor(world: World, device_format: DeviceFormat, name: str, where: W
     if not candidates:
         what, remedy = f"{device_format.name} requires a {types}", f"add a {types}, or choose another format"
         raise RecordingError(what, where=where, allowed="the world has none", remedy=remedy)
-    matches = [sensor for sensor in candidates if has_name(sensor, name)] if name else candidates
-    if len(matches) == 1:
-        return matches[0]
-    what = "sensor" if name else f"{device_format.name} encodes one instrument; the world has {len(candidates)}"
-    allowed = f"must be one of {', '.join(sensor.name for sensor in candidates)}"
-    raise RecordingError(what, name or None, where=where, allowed=allowed, remedy=f"write {hint}")
+    sensors = {sensor.name: sensor for sensor in candidates}
+    if name:
+        try:
+            return sensors[resolve_name(name, sensors, "sensor")]
+        except UnknownNameError as error:
+            raise RecordingError("sensor", name, where=where, allowed=error.allowed, remedy=f"write {hint}") from error
+    if len(candidates) == 1:
+        return candidates[0]
+    what = f"{device_format.name} encodes one instrument; the world has {len(candidates)}"
+    raise RecordingError(what, where=where, allowed=f"must be one of {', '.join(sensors)}", remedy=f"write {hint}")
 
 
 def check_frame(device_format: DeviceFormat, frame: str, where: Where, remedy: str = "") -> None:

@@ -122,9 +122,8 @@ def positive_number(what: str, value: object) -> float:
 
 def likely_unit(strength: float) -> str:
     """Return the unit that brings a field strength closest to the earth's field."""
-    return min(
-        MAGNETIC_FIELD_UNITS, key=lambda unit: abs(math.log10(strength * MAGNETIC_FIELD_UNITS[unit] / _EARTH_FIELD))
-    )
+    sizes = MAGNETIC_FIELD_UNITS
+    return min(sizes, key=lambda unit: abs(math.log10(strength * sizes[unit] / _EARTH_FIELD)))
 
 
 def warn_if_units_differ(name: str, scale: float, measured: Numbers, bias: Numbers) -> None:

@@ -1,1 +1,1 @@
-"""Noise of sensor channels: the model and its terms, and faults of a sensor."""
+"""Noise of sensor channels: the model and its terms."""

@@ -122,11 +122,11 @@ def recovery_command(path: Path) -> str:
 
 
 URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
-"""A text that is meant as a URL, also with a missing slash."""
+"""A text with the form of a URL, also with a missing slash."""
 
 
 def is_url(text: object) -> bool:
-    """Return True if a text is meant as a URL. A path object is never a URL."""
+    """Return True if a text has the form of a URL. A path object is never a URL."""
     return isinstance(text, str) and URL_PATTERN.fullmatch(text) is not None
 
 
@@ -136,7 +136,7 @@ def to_path(path: object) -> Path:
         allowed = "must be a file name or a path"
         raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
     if is_url(path):
-        remedy = "write URLs after: navsense run WORLD -o"
+        remedy = "to publish to a URL: navsense run WORLD -o URL"
         raise RecordingError("path of a recording", path, allowed="must be a file or folder, not a URL", remedy=remedy)
     if not os.fspath(path):
         raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
@@ -180,7 +180,7 @@ def find_format(path: Path) -> Format:
 
 
 def check_target(path: Path) -> None:
-    """Raise `RecordingError` for a directory, a pipe, an input of the command, and a directory that does not exist.."""
+    """Raise `RecordingError` for a directory, a pipe, an input of the command, and a directory that does not exist."""
     atomic.check_not_input(path)
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

@@ -248,11 +248,11 @@ class AlignedColumns(Generic[Key]):
 class Matches(NamedTuple):
     """Matches between two topics.
 
-    places: (n,), indices of the matching messages, -1 without one. The first `final_count` of them cannot change.
+    indices: (n,), indices of the matching messages, -1 without one. The first `final_count` of them cannot change.
     key, other_key: times (ns) by which the topics were matched.
     """
 
-    places: IntArray
+    indices: IntArray
     final_count: int
     key: IntArray
     other_key: IntArray
@@ -303,7 +303,7 @@ def align_columns(
     for key, match in matches.items():
         found[key], done = _take_matches(others[key].peek(), match, count)
         others[key].pop(done)
-    gaps = {key: np.asarray(match.places[:count] < 0) for key, match in matches.items()}
+    gaps = {key: np.asarray(match.indices[:count] < 0) for key, match in matches.items()}
     return AlignedColumns(main.pop(count), found, {key: rows for key, rows in gaps.items() if rows.any()})
 
 
@@ -337,19 +337,19 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, *, by_publish_time: bo
         if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(other.stamp))):
             uses_publish_time = bool(np.isin(main.publish_time, other.publish_time).any())
     key, other_key = (main.publish_time, other.publish_time) if uses_publish_time else (main.stamp, other.stamp)
-    places = _match_values(key, other_key)
+    indices = _match_values(key, other_key)
     if not other_key.size:
-        return Matches(places, 0, key, other_key)
+        return Matches(indices, 0, key, other_key)
     final_count = int(np.searchsorted(np.maximum.accumulate(key), other_key.max(), side="left"))
-    matched = np.flatnonzero(places >= 0)
-    return Matches(places, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
+    matched = np.flatnonzero(indices >= 0)
+    return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
 
 
 def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
     """Return the matches of the first `count` messages, and the number of used rows of `other`."""
-    places = match.places[:count]
-    matched = np.flatnonzero(places >= 0)
-    selected = places[matched]
+    indices = match.indices[:count]
+    matched = np.flatnonzero(indices >= 0)
+    selected = indices[matched]
     log_time, publish_time, stamp = np.zeros((3, count), dtype=np.int64)
     for destination, source in ((log_time, other.log_time), (publish_time, other.publish_time), (stamp, other.stamp)):
         destination[matched] = source[selected]
@@ -357,7 +357,7 @@ def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[Colum
     for name, array in other.arrays.items():
         arrays[name][matched] = array[selected]
     used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
-    return ColumnBatch(log_time, publish_time, stamp, arrays), max(used_count, int(places.max()) + 1)
+    return ColumnBatch(log_time, publish_time, stamp, arrays), max(used_count, int(indices.max()) + 1)
 
 
 def _is_increasing(values: IntArray) -> bool:
@@ -367,12 +367,12 @@ def _is_increasing(values: IntArray) -> bool:
 
 def _match_values(own: IntArray, other: IntArray) -> IntArray:
     """Return for each value the index of an equal one in `other`, -1 without one."""
-    places = np.full(own.size, -1, dtype=np.int64)
+    indices = np.full(own.size, -1, dtype=np.int64)
     order, theirs = np.argsort(own, kind="stable"), np.argsort(other, kind="stable")
     values, first, count = np.unique(own[order], return_index=True, return_counts=True)
     start = np.searchsorted(other, values, side="left", sorter=theirs)
     alike = np.searchsorted(other, values, side="right", sorter=theirs) - start == count
     group = np.repeat(np.arange(values.size), count)
     fits = alike[group]
-    places[order[fits]] = theirs[(start[group] + np.arange(own.size) - first[group])[fits]]
-    return places
+    indices[order[fits]] = theirs[(start[group] + np.arange(own.size) - first[group])[fits]]
+    return indices

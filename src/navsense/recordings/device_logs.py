@@ -18,7 +18,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.series import TimeSlice
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
-from navsense.devices.instrument_encoder import InstrumentEncoder, check_frame, has_name, select_sensor
+from navsense.devices.instrument_encoder import InstrumentEncoder, check_frame, select_sensor
 from navsense.devices.logs import summarise_log
 from navsense.recordings.base import (
     WriterBase,
@@ -44,7 +44,7 @@ def device_suffix(path: Path) -> str:
 def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) -> str:
     """Return the last words that name a sensor; "" if no words do. A name can contain dots."""
     spans = (".".join(words[first:end]) for end in range(len(words), 0, -1) for first in range(end))
-    return next((span for span in spans if any(has_name(sensor, span) for sensor in sensors)), "")
+    return next((span for span in spans if any(f"::{sensor.name}".endswith(f"::{span}") for sensor in sensors)), "")
 
 
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
@@ -57,8 +57,9 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     hint = f"{path.name.split('.')[0]}.SENSOR{suffix} with the name of the sensor or its end"
     name = _find_sensor_name(words, candidates)
     if candidates and not name and (other := _find_sensor_name(words, world.sensors)):
-        what, allowed = f"{device_format.name} does not support the sensor", ", ".join(each.name for each in candidates)
-        raise RecordingError(what, other, where=where, allowed=f"must be one of {allowed}", remedy=f"write {hint}")
+        what = f"{device_format.name} does not support the sensor"
+        allowed = f"must be one of {', '.join(sensor.name for sensor in candidates)}"
+        raise RecordingError(what, other, where=where, allowed=allowed, remedy=f"write {hint}")
     if name:
         check_frame(device_format, ".".join(words).rpartition(name)[2].strip("."), where, f"write {hint}")
     return device_format, select_sensor(world, device_format, name, where, hint), frame
@@ -182,5 +183,5 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
     )
 
 
-FORMATS = tuple(_make_format(suffix, one) for suffix, one in encoders.FORMATS.items())
+FORMATS = tuple(_make_format(suffix, device_format) for suffix, device_format in encoders.FORMATS.items())
 """The formats of the logs of instruments, which hold one sensor each."""

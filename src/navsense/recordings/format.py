@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from navsense.core.errors import RecordingError
+from navsense.core.plugins import load_plugin
 from navsense.core.series import Reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
@@ -20,7 +21,7 @@ from navsense.world import MountedSensor, World
 
 
 class Capability(StrEnum):
-    """Content of a format in addition to the readings of published samples; the value names it in reports.."""
+    """Content of a format in addition to the readings of published samples; the value names it in reports."""
 
     IDEAL = "ideal values"
     BIAS = "biases"
@@ -121,16 +122,7 @@ def find_suffix(path: Path) -> str:
     if not (found := _longest(name, list_suffixes())):
         for entry in entry_points(group=ENTRY_POINTS):
             if _longest(name, [f".{entry.name}"]):
-                try:
-                    plugin = entry.load()
-                    if not isinstance(plugin, Format):
-                        raise TypeError(f"is {plugin!r}")  # noqa: TRY301
-                except Exception as error:  # the import of a package can raise anything
-                    package = entry.dist.name if entry.dist else entry.value
-                    what, allowed = f"format {entry.name!r} of package {package}", "must be a Format"
-                    remedy = f"repair or remove {package}"
-                    raise RecordingError(what, str(error), allowed=allowed, remedy=remedy) from error
-                register_format(plugin)
+                register_format(load_plugin(entry, Format, "format", "must be a Format", RecordingError))
         found = _longest(name, list_suffixes())
     return found
 

@@ -43,11 +43,11 @@ _GUI_TAG = "gui"
 class ElementSchema:
     """The allowed children and attributes of an element.
 
-    read: tags of children that are read. Only those in `several` may occur more than once.
+    children: tags of children that are read. Only those in `repeatable` may occur more than once.
     unsupported: child -> reason; listed as a note.
-    refused: child -> remedy; an error.
+    forbidden: child -> remedy; an error.
     attributes: attributes that are read.
-    ignored: attribute -> reason; listed as a note.
+    ignored_attributes: attribute -> reason; listed as a note.
     plugins: files of the plug-ins that are read.
     """
 
@@ -66,7 +66,8 @@ class Context:
 
     fidelity: the fidelity that the caller requested.
     skip_missing: True if the caller wants the world without missing files.
-    versions: y of SDF version 1.y by file, in the order of reading. found: the number of problems.
+    versions: y of SDF version 1.y by file, in the order of reading.
+    problem_count: the number of problems.
     incomplete: True if a file is missing that may declare names.
 
     A problem or note is kept once, also if its file is included twice.
@@ -105,7 +106,7 @@ class Context:
     def raise_problems(self) -> None:
         """Raise the first problem, if there is one; its `problems` are all problems.
 
-        If reading stopped at `MAX_PROBLEMS`, the last problem says so.
+        If reading stopped at `MAX_PROBLEMS`, the last problem reports it.
         """
         if not self._problems:
             return

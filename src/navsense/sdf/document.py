@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from navsense.clock import TemperatureSignal
 from navsense.core import inputs
 from navsense.core.errors import SdfError, SensorError, SimulationError, Where
+from navsense.core.plugins import load_plugin
 from navsense.environment.base import Environment, FieldSum
 from navsense.sdf.context import Context, TooManyProblemsError
 from navsense.sdf.frame_graph import build_model_scope, build_world_scope
@@ -129,19 +130,9 @@ def pause_garbage_collection() -> Iterator[None]:
 @cache
 def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
     """Return the sensor types that installed packages declare."""
-    kinds = []
-    for found in entry_points(group="navsense.sensors"):
-        try:
-            kinds.append(found.load())
-        except Exception as error:  # the import of a package can raise anything
-            package = found.dist.name if found.dist else found.value
-            raise SensorError(
-                f"sensor {found.name!r} of package {package}",
-                str(error),
-                allowed="must be a class that can be imported",
-                remedy=f"repair or remove {package}",
-            ) from error
-    return tuple(kinds)
+    allowed = "must be a class that can be imported"
+    entries = entry_points(group="navsense.sensors")
+    return tuple(load_plugin(entry, type, "sensor", allowed, SensorError) for entry in entries)
 
 
 def _parse_world(

@@ -29,10 +29,11 @@ _ANY_NAME = ""
 
 @dataclass(slots=True, eq=False)
 class FrameNode:
-    """A frame: full name, declaring element, pose in `base`, and attachment.
+    """A frame: full name, declaring element, pose in `relative_to`, and attachment.
 
-    scope: where names in the element are resolved; for a frame of a merged model that model. held: the parent of a
-        joint. A joint is attached to its child.
+    attached_to: for a joint its child.
+    joint_parent: the parent of a joint.
+    scope: where names in the element are resolved; for a frame of a merged model that model.
     """
 
     kind: FrameKind
@@ -51,8 +52,9 @@ class Scope:
 
     nested: the scopes of its models.
     host: the scope that this model is merged into. The names of the scope are names of the host too, and its frame is a
-        frame of the host. declared: the frames whose elements are children of the scope. left_out: skipped includes by
-        the name that each would have. The key of an include with unknown names is "".
+        frame of the host.
+    own_frames: the frames whose elements are children of the scope.
+    skipped_includes: by the name that each would have. The key of an include with unknown names is "".
     """
 
     frame: FrameNode

@@ -64,11 +64,11 @@ _XACRO_REMEDY = "if you trust it, give --expand-xacro (in Python expand_xacro=Tr
 class IncludeExpander:
     """Reads the files of a world. Each file is upgraded and expanded once.
 
-    left: bytes that may still be read.
+    bytes_left: bytes that may still be read.
     arguments: the arguments of xacro.
     expand_xacro: True if xacro may run.
-    open: the files that are being expanded, outermost first.
-    full: True after a limit is exceeded; later includes are skipped.
+    open_files: the files that are being expanded, outermost first.
+    limit_reached: True after a limit is exceeded; later includes are skipped.
     """
 
     context: Context

@@ -88,8 +88,9 @@ class _UrdfJoint:
 class _RobotConverter:
     """The state of a conversion.
 
-    links: the converted links by name. above: the joint to the parent of each link.
+    links: the converted links by name.
     joints: the joints by name.
+    parent_joints: the joint to the parent of each link, by the name of the link.
     problems: the number of problems before the conversion.
     """
 

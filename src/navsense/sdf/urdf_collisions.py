@@ -4,8 +4,7 @@
 |---|---|
 | `<collision name="NAME">` | the same; default names are `LINK_collision`, `LINK_collision_1`, ... |
 | `<origin xyz rpy>` | `<pose>` |
-| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | the same with child elements
-|
+| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | child elements |
 | `<mesh filename scale>` | `<mesh><uri><scale>` |
 """
 

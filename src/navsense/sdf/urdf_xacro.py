@@ -45,7 +45,8 @@ def expand_xacro(
 ) -> ExpandedXacro:
     """Return the expansion of a file of xacro.
 
-    arguments: the values of its `<xacro:arg>`. most: the largest number of bytes that may be read.
+    arguments: the values of its `<xacro:arg>`.
+    max_size: the largest number of bytes that may be read.
 
     Warnings of xacro become notes. Raises `SdfError` for a file that cannot be read or expanded, and if xacro is not
     installed.

@@ -99,7 +99,7 @@ def parse_xml(content: bytes, path: str) -> Element:
 
 
 def read_content(name: str, max_size: int | None = None) -> bytes:
-    """Return the bytes of a file, at most `most` or `MAX_SIZE`.
+    """Return the bytes of a file, at most `max_size`, by default `MAX_SIZE`.
 
     Raises `SdfError` for a file that is missing, a folder, special (`inputs`), unreadable or larger.
     """

@@ -263,9 +263,12 @@ class Altimeter:
     ) -> Reading:
         """Return readings with the errors of this spec for your own heights and vertical velocities.
 
-        Heights in the world m and velocities m/s, (n,).         time (n,) s, temperature (n,) K. A `ZeroReference` is
-        set in the first row at or after its instant, counted from
-        the first row. Raises `SensorError`.
+        height, vertical_velocity: (n,) in the world, m and m/s.
+        time: (n,) s.
+        temperature: (n,) K.
+
+        A `ZeroReference` takes the height of the first row at or after each of its instants. They count from the first
+        row. Raises `SensorError`.
         """
         seconds = check_time(time)
         own = check_rows("height", height, seconds.shape)

@@ -129,7 +129,7 @@ class Depth:
         return "the water of the world"
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
-        """Return the noise of the pressure; the depth has no noise of its own."""
+        """Return the noise of the pressure; the errors of the depth follow from it."""
         return {"pressure": (self.pressure,)}
 
     def processes(self) -> tuple[RandomProcess, ...]:

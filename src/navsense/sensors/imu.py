@@ -361,9 +361,12 @@ class Imu:
     ) -> Reading:
         """Return readings with the errors of this spec for your own arrays.
 
-        Angular velocity (n, 3) rad/s, specific force (n, 3) m/s^2, time (n,) s.         Without an orientation (n, 4)
-        the reading has none. Vibration starts with the first row. Raises `SensorError`,
-        also for a spec with `averaged` or `earth_rotation`, which define the ideal values.
+        angular_velocity: (n, 3) rad/s, sensor frame.
+        linear_acceleration: specific force (n, 3) m/s^2, sensor frame.
+        time: (n,) s. Vibration starts with the first row.
+        orientation: (n, 4) w x y z; None for a reading without an orientation.
+
+        Raises `SensorError`, also for a spec with `averaged` or `earth_rotation`, which define the ideal values.
         """
         for option in ("averaged", "earth_rotation"):
             if getattr(self, option):

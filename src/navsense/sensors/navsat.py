@@ -198,9 +198,13 @@ class NavSat:
     ) -> Reading:
         """Return readings with the errors of this spec for your own positions and velocities.
 
-        Latitude and longitude (n,) rad, altitude (n,) m; velocity (n, 3) m/s east north up; time (n,) s; temperature
-        (n,) K. The first row is the origin
-        of limits and rounding. Raises `SensorError`.
+        latitude, longitude: (n,) rad. The first row is the origin of limits and rounding.
+        altitude: (n,) m.
+        velocity: (n, 3) m/s, east north up.
+        time: (n,) s.
+        temperature: (n,) K.
+
+        Raises `SensorError`.
         """
         seconds = check_time(time)
         own = zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True)

@@ -371,8 +371,10 @@ class Range:
     ) -> Reading:
         """Return readings with the errors of this spec for your own ranges.
 
-        Ranges (n,) m, infinite or NaN without a return; time (n,) s.         There is no water: an assumed speed of
-        sound is the true one. Raises `SensorError`.
+        distance: (n,) m, infinite or NaN without a return.
+        time: (n,) s.
+
+        There is no water: an assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds = check_time(time)
         own = check_rows("range", distance, seconds.shape, require_finite=False)

@@ -39,7 +39,7 @@ class DevicePublisher(Publisher):
         self._encoder = InstrumentEncoder(header.world, device_format, sensor, url.options.get("frame", ""))
         self._is_open = True
         self._server = TcpServer(url.host, _get_port(url), Where(url.text))
-        self.url = self._server.name = url.text.replace(f":{url.port}", f":{self._server.port}", 1)
+        self.url = self._server.name = url.with_port(self._server.port)
         LOG.info("%s: serves all clients", self.url)
         try:
             self._server.wait(wait)

@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import RecordingError, Where
+from navsense.core.plugins import load_plugin
 from navsense.core.series import TimeSlice
 from navsense.recordings.base import WriterBase
 from navsense.recordings.header import RecordingHeader
@@ -45,13 +46,18 @@ class StreamUrl:
     path: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def with_port(self, port: int) -> str:
+        """Return the text of the URL with its host and another port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return urlsplit(self.text)._replace(netloc=f"{host}:{port}").geturl()
+
 
 class Publisher(WriterBase):
     """Publishes the time slices of a run. `write` never waits for a subscriber.
 
     As a context it is closed at the end, also after an error.
 
-    url: the URL that subscribers connect to, with the port that the system assigned for port 0.
+    url: with the host, and with the port that the system assigned for port 0.
     """
 
     url: str
@@ -114,15 +120,7 @@ def find_stream(scheme: str, where: Where) -> Stream:
     """Return the stream of a scheme; the package that declares it is imported. Raises `RecordingError`."""
     if scheme not in _STREAMS:
         for entry in entry_points(group=ENTRY_POINTS, name=scheme):
-            try:
-                plugin = entry.load()
-                if not isinstance(plugin, Stream):
-                    raise TypeError(f"is {plugin!r}")  # noqa: TRY301
-            except Exception as error:  # the import of a package can raise anything
-                package = entry.dist.name if entry.dist else entry.value
-                what, remedy = f"stream {scheme!r} of package {package}", f"repair or remove {package}"
-                raise RecordingError(what, str(error), allowed="must be a Stream", remedy=remedy) from error
-            register_stream(plugin)
+            register_stream(load_plugin(entry, Stream, "stream", "must be a Stream", RecordingError))
     if scheme not in _STREAMS:
         allowed = f"must be one of {', '.join(_STREAMS)}"
         raise RecordingError("scheme of the URL", scheme, where=where, allowed=allowed)

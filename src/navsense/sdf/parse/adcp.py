@@ -9,7 +9,7 @@
       <min>0.5</min> <max>100</max>                                        m along a beam, of the bottom's echo
       <profile stddev="0.03" long_term_scale="0.003" long_term_offset="0.003"/>    m/s of one ping and beam; and
       <bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>    deviations among serials
-      <reference_cell_size>2</reference_cell_size>                         m, of the profile's stddev
+      <reference_cell_size>2</reference_cell_size>                         m, cell size of the profile's stddev
       <range_stddev>0.1</range_stddev>                                     m
       <backscatter level="60" absorption="0.15" correlation="0.8" threshold="6" slope="1"/>
       <sound speed="1500"/> <transducer>piston</transducer>                or phased_array

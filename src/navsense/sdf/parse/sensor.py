@@ -382,7 +382,7 @@ def _find_rotation(parsed: ParsedModel, scope: Scope, name: str) -> Quaternion |
 
 
 def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
-    """Return the pose of a link in the frame of a sensor; `pose` is that of the sensor in the model."""
+    """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
     link = _find_link(parsed, scope, name)
     return None if link is None else sensor.inverse() @ parsed.poses.find_pose(link)
 

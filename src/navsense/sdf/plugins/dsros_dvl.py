@@ -140,23 +140,23 @@ def find_plugin(context: Context, sensor: Element) -> Element:
 
 def _check_required(context: Context, plugin: Element) -> None:
     """Raise `SdfError` for a missing element; each further missing element is a problem."""
-    lost = [tag for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down") if plugin.find(tag) is None]
-    missing = [
+    problems = [
         SdfError(f"<plugin><{tag}>", "missing", where=plugin.where, allowed="must be given: the plug-in requires it")
-        for tag in lost
+        for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down")
+        if plugin.find(tag) is None
     ]
-    for problem in missing[1:]:
+    for problem in problems[1:]:
         context.add_problem(problem)
-    if missing:
-        raise missing[0]
+    if problems:
+        raise problems[0]
 
 
 def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, current_topic: str) -> DsrosDvl | None:
     """Return the sensor of a plug-in. An invalid plug-in gives None and a problem.
 
-    `current` is the topic of the world's current, "" without one. Raises `SdfError`.
+    `current_topic` is the topic of the world's current, "" without one. Raises `SdfError`.
     """
-    before = context.problem_count
+    problem_count = context.problem_count
     topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
     ranges = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
     frame, reference = _parse_frame(context, plugin, mount)
@@ -169,20 +169,20 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
             layer = _parse_layer(context, plugin, beams, given)
             given |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
         cloud = _parse_cloud(context, plugin, mount, reference)
-        names = DvlMessageOptions(ranges, *cloud, points)
-        sheet = Dvl(**given, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=names)
-        profile = _parse_profiler(context, plugin, sheet, tracks_water=tracks_water)
+        options = DvlMessageOptions(ranges, *cloud, points)
+        spec = Dvl(**given, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=options)
+        profiler = _parse_profiler(context, plugin, spec, tracks_water=tracks_water)
     except SensorError as error:
-        if context.problem_count > before:
+        if context.problem_count > problem_count:
             return None  # invalid numbers are already reported
         raise error_at(plugin.find(ERROR_TAGS.get(error.what, "")) or plugin, error) from error
-    if context.problem_count > before:
+    if context.problem_count > problem_count:
         return None
     _warn_about_current(context, sensor, plugin, current_topic, tracks_water=tracks_water)
-    _warn_about_direction(context, plugin, mount, sheet.beams)
-    if sheet.classic:
+    _warn_about_direction(context, plugin, mount, spec.beams)
+    if spec.classic:
         _note_classic(context, plugin)
-    return DsrosDvl(sheet, topic, frame, profile)
+    return DsrosDvl(spec, topic, frame, profiler)
 
 
 def _read_text(element: Element, tag: str, default: str = "") -> str:
@@ -230,13 +230,11 @@ def _parse_cloud(context: Context, plugin: Element, mount: Mount, reference: Qua
 
 def _parse_cloud_points(context: Context, plugin: Element) -> int:
     """Return the number of points per beam in the point cloud."""
-    child, found = (
-        plugin.find(CLOUD_TAG),
-        parse_child_number(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points),
-    )
-    if child is not None and found != int(found):
+    child = plugin.find(CLOUD_TAG)
+    count = parse_child_number(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
+    if child is not None and count != int(count):
         raise invalid_value(child, child.text, "must be a whole number", parent=plugin.tag)
-    return int(found)
+    return int(count)
 
 
 def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
@@ -278,16 +276,16 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
     element = plugin.find(LAYER_TAG)
-    least = min(get_forward_cosines(beams).tolist())
-    near, far = limits["minimum_range"] * least, limits["maximum_range"] * least
+    cosine = min(get_forward_cosines(beams).tolist())
+    near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
     if element is None:
         return WaterMassLayer(near, far)
     context.check(element, LAYER.schema)
-    found = {field.name: values.parse_attribute_number(element, field.name) for field in fields(WaterMassLayer)}
-    sheet: dict[str, Any] = {name: number for name, number in found.items() if number is not None}
-    if "samples" in sheet and sheet["samples"] == int(sheet["samples"]):
-        sheet["samples"] = int(sheet["samples"])
-    return WaterMassLayer(**{"near": near, "far": far, **sheet})
+    attributes = {field.name: values.parse_attribute_number(element, field.name) for field in fields(WaterMassLayer)}
+    numbers: dict[str, Any] = {name: number for name, number in attributes.items() if number is not None}
+    if "samples" in numbers and numbers["samples"] == int(numbers["samples"]):
+        numbers["samples"] = int(numbers["samples"])
+    return WaterMassLayer(**{"near": near, "far": far, **numbers})
 
 
 def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_water: bool) -> Adcp | None:
@@ -303,12 +301,12 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not given or not tracks_water:
         return None
-    slant = min(get_forward_cosines(spec.beams).tolist())
+    cosine = min(get_forward_cosines(spec.beams).tolist())
     whole = int(bins) if bins == int(bins) else bins
-    size = (spec.maximum_range - spec.minimum_range) * slant / max(bins, 1.0)
+    size = (spec.maximum_range - spec.minimum_range) * cosine / max(bins, 1.0)
     return Adcp(
         beams=spec.beams,
-        cells=DepthCells(whole, size, spec.minimum_range * slant, 0.0),  # type: ignore[arg-type]
+        cells=DepthCells(whole, size, spec.minimum_range * cosine, 0.0),  # type: ignore[arg-type]
         bottom_pings=0,
         minimum_range=spec.minimum_range,
         maximum_range=spec.maximum_range,

@@ -57,7 +57,7 @@ REQUIRED_TAGS = ("robot_namespace", "sensor_topic")
 
 
 def parse(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> PluginSensor | None:
-    """Return the sensor of a plug-in; `sensors` are the others of its model. Problems give None.
+    """Return the sensor of a plug-in; `others` are the sensors of its model so far. Problems give None.
 
     Raises `SdfError`.
     """
@@ -66,30 +66,30 @@ def parse(context: Context, element: Element, mount: Mount, others: Sequence[Mou
     if not is_on:
         child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
         context.add_note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
-    before = context.problem_count
-    sonars = [_find_sonar(context, element, mount, others, i) for i in range(BEAM_COUNT)]
-    found = [sonar for sonar in sonars if sonar is not None]
+    problem_count = context.problem_count
+    candidates = [_find_sonar(context, element, mount, others, i) for i in range(BEAM_COUNT)]
+    sonars = [sonar for sonar in candidates if sonar is not None]
     track = _parse_track(context, element, mount)
-    turned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
-    if len(found) < BEAM_COUNT or context.problem_count > before:
+    uses_ned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
+    if len(sonars) < BEAM_COUNT or context.problem_count > problem_count:
         return None  # each of these is already a problem
-    _warn_about_differences(context, element, mount, found)
-    specs = [sonar.spec for sonar in found]
+    _warn_about_differences(context, element, mount, sonars)
+    specs = [sonar.spec for sonar in sonars]
     with map_spec_errors(element):
-        sheet = Dvl(
-            beams=Beams(tuple(_make_beam(mount, sonar) for sonar in found)),
+        spec = Dvl(
+            beams=Beams(tuple(_make_beam(mount, sonar) for sonar in sonars)),
             minimum_range=max(spec.minimum_range for spec in specs),
             maximum_range=min(spec.maximum_range for spec in specs),
             bottom=track,
             range=replace(specs[0].range, classic=mount.classic),
             sound=specs[0].sound or Sound(),
-            reference=NED if turned else IDENTITY_ROTATION,
+            reference=NED if uses_ned else IDENTITY_ROTATION,
             own_hull=specs[0].own_hull,
             classic=mount.classic,
             dialect=MessageDialect.UUV,
-            message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in found)),
+            message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in sonars)),
         )
-    return PluginSensor(sheet, NED_SUFFIX if turned else "", is_on)
+    return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
 
 
 def _check_required(element: Element) -> None:
@@ -127,24 +127,26 @@ def _find_sonar(
     context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], index: int
 ) -> Sonar | None:
     """Return the range sensor of a beam; an unknown one gives None and a problem."""
-    link, topic = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
+    link_child, topic_child = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
     with context.collect_errors():
-        name, wanted = values.parse_text(link, parent=element.tag), parse_topic(element, topic.tag)
-        ranges = [Sonar(one, one.spec) for one in others if isinstance(one.spec, Range)]
-        links = [one.sensor.link for one in ranges]
-        on_link = [one for one, of in zip(ranges, links, strict=True) if of == name or of.endswith(f"::{name}")]
+        name, topic_name = values.parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
+        sonars = [Sonar(sensor, sensor.spec) for sensor in others if isinstance(sensor.spec, Range)]
+        links = [sonar.sensor.link for sonar in sonars]
+        on_link = [
+            sonar for sonar, link in zip(sonars, links, strict=True) if link == name or link.endswith(f"::{name}")
+        ]
         if not on_link and context.problem_count and mount.find_pose(name) is not None:
             return None  # its range sensor may have a problem
         if not on_link:
-            known = ", ".join(of.rpartition("::")[2] for of in links) or "none: the model has no range sensor"
-            raise invalid_value(link, name, f"must be a link with a range sensor, one of {known}", parent=element.tag)
-        found = [one for one in on_link if one.sensor.topic == wanted]
-        if not found:
-            known = ", ".join(one.sensor.topic for one in on_link)
-            raise invalid_value(
-                topic, wanted, f"must be the topic of the range sensor on {name}: {known}", parent="plugin"
-            )
-        return found[0]
+            known = ", ".join(link.rpartition("::")[2] for link in links) or "none: the model has no range sensor"
+            allowed = f"must be a link with a range sensor, one of {known}"
+            raise invalid_value(link_child, name, allowed, parent=element.tag)
+        for sonar in on_link:
+            if sonar.sensor.topic == topic_name:
+                return sonar
+        known = ", ".join(sonar.sensor.topic for sonar in on_link)
+        allowed = f"must be the topic of the range sensor on {name}: {known}"
+        raise invalid_value(topic_child, topic_name, allowed, parent="plugin")
     return None
 
 
@@ -165,10 +167,10 @@ SHARED_FIELDS: Mapping[str, Callable[[Range], object]] = {
 
 def _warn_about_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
     """Add a warning if the range sensors differ from each other, or from the rate of the plug-in."""
-    for name, of in SHARED_FIELDS.items():
-        if any(of(sonar.spec) != of(sonars[0].spec) for sonar in sonars[1:]):
-            taken = "the limits common to all" if name == "limits" else f"that of {sonars[0].sensor.name}"
-            reason = f"the range sensors of its beams differ in {name}: {taken} is used for the DVL"
+    for name, get_value in SHARED_FIELDS.items():
+        if any(get_value(sonar.spec) != get_value(sonars[0].spec) for sonar in sonars[1:]):
+            choice = "the limits common to all" if name == "limits" else f"that of {sonars[0].sensor.name}"
+            reason = f"the range sensors of its beams differ in {name}: {choice} is used for the DVL"
             context.add_note("warning", f"<plugin>: {mount.name}", reason, element.where)
     child = element.find("update_rate")
     rate = parse_child_number(context, element, "update_rate", 0.0)

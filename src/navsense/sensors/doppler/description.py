@@ -86,7 +86,7 @@ def describe_missing_values(figures: Sequence[str]) -> tuple[str, ...]:
     """Describe the values of a part without a source."""
     if not figures:
         return ()
-    return (f"values without a source, which are not simulated: {', '.join(figures)}",)
+    return (f"values without a source, not simulated unless you set them: {', '.join(figures)}",)
 
 
 def _describe_pings(bottom: DopplerTrack, water: DopplerTrack) -> tuple[str, ...]:
