@@ -1,8 +1,9 @@
-"""A run that is held to a speed: when slabs are handed on, and that nothing else depends on it."""
+"""The real-time limit of a run: when its time slices are passed on, and that its results do not change."""
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,8 @@ from navsense.simulation.real_time import RealTimeLimiter
 from navsense.testing import example_world
 
 
-class Wall:
-    """A wall clock that stands still but for those who sleep, and for the work that is said to be done."""
+class FakeClock:
+    """A clock that advances only by `sleep` and by assignment to `time`."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -33,46 +34,48 @@ class Wall:
         self.time += seconds
 
 
-def test_slabs_are_handed_on_when_they_are_due() -> None:
-    wall = Wall()
-    held = RealTimeLimiter(2.0, wall.now, wall.sleep)
-    assert held.window == 2.0 * real_time.WALL_STEP
-    wall.time += 7.0  # the first slab takes long, as compiling does; the pace begins with it
-    handed = []
+def test_time_slices_are_passed_on_when_they_are_due() -> None:
+    clock = FakeClock()
+    limiter = RealTimeLimiter(2.0, clock.now, clock.sleep)
+    assert limiter.window == 2.0 * real_time.WALL_STEP
+    clock.time += 7.0  # The first time slice takes long, as compilation does. The pace starts when it is computed.
+    passed_on = []
     for end, work in ((0.1, 0.0), (0.2, 0.01), (0.3, 0.2), (0.4, 0.0), (0.5, 0.0), (1.5, 0.0)):
-        wall.time += work
-        held.wait(end)
-        handed.append(wall.time - 107.0)
-    # Due every 50 ms; the third is made 110 ms late, and what follows catches up as fast as it can.
-    assert handed == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
-    assert wall.slept == pytest.approx([0.04, 0.45], abs=1e-12)
-    assert held.behind == pytest.approx(0.15, abs=1e-12)
+        clock.time += work
+        limiter.wait(end)
+        passed_on.append(clock.time - 107.0)
+    # Due every 50 ms. The third is computed 150 ms late, and the next ones follow without a wait.
+    assert passed_on == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
+    assert clock.slept == pytest.approx([0.04, 0.45], abs=1e-12)
+    assert limiter.behind == pytest.approx(0.15, abs=1e-12)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, 5e-324, 1e-310, math.nan, math.inf, True, "1"])
-def test_a_speed_that_is_none_is_refused(speed: object, tmp_path: Path) -> None:
+def test_invalid_speed_is_an_error(speed: object, tmp_path: Path) -> None:
     world = example_world(("imu", Imu()))
     with pytest.raises(SimulationError, match="speed"):
         ns.record(world, tmp_path / "a.npz", 1.0, speed=speed)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_recorded_does_not_depend_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slept: list[float] = []
+def test_speed_does_not_change_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
     limiter = "navsense.runner.run.RealTimeLimiter"
-    monkeypatch.setattr(limiter, lambda speed: RealTimeLimiter(speed, sleep=slept.append))
+    monkeypatch.setattr(limiter, lambda speed: RealTimeLimiter(speed, clock.now, clock.sleep))
     world = example_world(("imu", Imu()))
-    whole = ns.record(world, tmp_path / "whole.npz", 1.0, seed=3)
-    held = ns.record(world, tmp_path / "held.npz", 1.0, seed=3, speed=2.0)
-    assert held.samples == whole.samples
-    assert len(slept) >= 8, "1 s is ten slabs of 0.1 s, of which all but the first wait"
-    one, other = (ns.open(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("whole", "held"))
-    for name, array in one.arrays.items():
-        np.testing.assert_array_equal(other.arrays[name], array)
-    np.testing.assert_array_equal(other.stamp, one.stamp)
+    unlimited = ns.record(world, tmp_path / "unlimited.npz", 1.0, seed=3)
+    limited = ns.record(world, tmp_path / "limited.npz", 1.0, seed=3, speed=2.0)
+    assert limited.samples == unlimited.samples
+    # 1 s is ten time slices of 0.1 s. The first sets the pace, and the others wait 0.05 s each.
+    assert clock.slept == pytest.approx([0.05] * 9, abs=1e-9)
+    expected, actual = (ns.open(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("unlimited", "limited"))
+    for name, array in expected.arrays.items():
+        np.testing.assert_array_equal(actual.arrays[name], array)
+    np.testing.assert_array_equal(actual.stamp, expected.stamp)
 
 
-def test_the_command_says_how_far_it_fell_behind(tmp_path: Path) -> None:
+def test_command_warns_that_the_run_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("navsense.cli.run.MAX_LAG", 0.0)
     world = tmp_path / "a.sdf"
     world.write_text(
         '<sdf version="1.9"><model name="m"><link name="l"><sensor name="i" type="imu"><update_rate>100</update_rate>'
@@ -81,6 +84,7 @@ def test_the_command_says_how_far_it_fell_behind(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["run", str(world), "--duration", "600", "--speed", "1e9"])
     assert result.exit_code == 0, result.output
     assert "600 s simulated" in result.output
+    assert re.search(r"warning: the run fell up to \S+ s behind --speed", result.output)
     refused = CliRunner().invoke(cli, ["run", str(world), "--duration", "1", "--speed", "0"])
     assert refused.exit_code != 0
     assert "must be a finite number >= 1e-06, 1 for real time" in str(refused.exception or refused.output)

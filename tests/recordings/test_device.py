@@ -599,7 +599,7 @@ def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: p
     assert bytes(out) == b"first" + block
 
 
-def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
@@ -609,11 +609,9 @@ def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
     with socket.create_connection(("127.0.0.1", writer._server.port)) as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         until(writer, 1)
-        started = time.monotonic()
         with pytest.warns(RuntimeWarning, match="was too slow and is disconnected"):
             send(writer, block, 200)
         assert not writer._server._clients
-        assert time.monotonic() - started < 10.0
         reader = received(writer._server.port, out)
         until(writer, 1)
         writer.write(dive.slabs()[0])

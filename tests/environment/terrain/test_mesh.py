@@ -152,7 +152,7 @@ def test_a_million_degenerate_faces_end(kind: str) -> None:
     if kind == "needles":
         triangles[:, 1] = triangles[:, 0] + (1.0, 0.0, 0.0)
         triangles[:, 2] = triangles[:, 0] + (2.0, 0.0, 0.0)
-    start = time.monotonic()
+    start = time.process_time()
     if kind == "points":
         with pytest.raises(FieldError, match="1000000 triangles; must have one with an area"):
             Mesh(triangles)
@@ -167,7 +167,7 @@ def test_a_million_degenerate_faces_end(kind: str) -> None:
     else:
         slivers = Mesh(triangles + rng.normal(size=triangles.shape) * 1e-9)
         assert slivers.triangles.shape[0] > 0
-    assert time.monotonic() - start < 60.0
+    assert time.process_time() - start < 60.0
 
 
 def test_a_tree_stays_within_its_stack() -> None:
