@@ -112,13 +112,13 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
             if beam.locked:
                 mean = (beam.velocity.mean.x, beam.velocity.mean.y, beam.velocity.mean.z)
                 assert mean == pytest.approx(along * SHEET.beam_direction[k], abs=1e-15)
-                assert beam.range.mean == cells[m] / SHEET.beams.slant_cosines[k]
+                assert beam.range.mean == cells[m] / SHEET.beams.janus_cosines[k]
 
 
 @pytest.mark.requirement("GAP-8", "DVW-5")
 def test_lengths_of_woods_hole_are_along_the_beam() -> None:
     one = reading()
-    for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.slant_cosines[0])):
+    for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
         made = adcp.make_layout(sensor, "reading")
         rows = encode(made, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(made.layout.dtype())[:, 0]

@@ -613,7 +613,7 @@ def test_serial_numbers_differ_and_stay() -> None:
     exact = water_at(40.0 - CELLS.distances) - np.array(V)
     offs = [one["velocity"][0] - exact for one in ones]
     assert np.abs(offs[0] - offs[1]).max() > 3e-4, "three offsets of 0.02 sqrt 2 are so near once in a million times"
-    state = spec.init(Draws(spec.processes(), 1, (0, "adcp")).initial).systematic
+    state = spec.init(Draws(spec.processes(), 1, (0, "adcp")).initial).long_term_errors
     assert offs[0] == pytest.approx(state[0, 0] * exact - state[0, 1:], rel=0.0, abs=ROUNDING)
     over = (1.0 + state[1, 0]) * np.array(V) + state[1, 1:]
     assert ones[0]["bottom_velocity"][0] == pytest.approx(over, rel=0.0, abs=ROUNDING)

@@ -45,7 +45,7 @@ def test_a_profiler_that_sees_no_bottom_is_told_however_it_was_built(tmp_path: P
     spec, over = Adcp(motion_compensated=True), Pose(rotation=OVER)
     (note,) = world(spec, mount=over).notes
     assert (note.kind, note.what) == ("warning", f"sensor {NAME}: motion_compensated")
-    assert "0 of its beams look down, and a velocity takes 3" in note.reason
+    assert "only 0 beams point down and a velocity needs 3" in note.reason
     path = tmp_path / "w.sdf"
     inside = "<pose>0 0 0 3.141592653589793 0 0</pose><adcp><motion_compensated>true</motion_compensated></adcp>"
     path.write_text(FILE.format(kind="adcp", inside=inside))

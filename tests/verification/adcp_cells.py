@@ -158,7 +158,7 @@ def backscatter(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(sheet, Adcp) or sheet.backscatter is None:
         return
     given, arrays, k = sheet.backscatter, _ping(sheet, ("backscatter", 0), ROWS), 0
-    slant = sheet.cells.distances / sheet.beams.slant_cosines[k]
+    slant = sheet.cells.distances / sheet.beams.janus_cosines[k]
     power = 10.0 ** (arrays["echo"][0, :, k] / 10.0) - 1.0
     strength = 10.0 * np.log10(power) + 20.0 * np.log10(slant)
     absorption = float(strength[0] - strength[1]) / (2.0 * float(slant[1] - slant[0]))
@@ -236,7 +236,7 @@ def _faint(spec: Sensor) -> Sequence[Sensor]:
         return ()
     given = spec.backscatter
     near, far = (
-        spec.beams.slant_cosines[0] * _where(given, given.threshold + side * given.slope) for side in (1.0, -1.0)
+        spec.beams.janus_cosines[0] * _where(given, given.threshold + side * given.slope) for side in (1.0, -1.0)
     )
     size = far - near
     cells = DepthCells(2, size, max(near - 0.5 * size, 0.0), 0.0, 0.0, 1)

@@ -67,9 +67,9 @@ class Boundless(Dvl):
     """A sheet of which every beam is heard, wherever its echo comes from and whatever is told of it."""
 
     @cached_property
-    def _rules(self) -> ping.PingRules:
-        """What a ping must be: without limits of range or incidence."""
-        return super()._rules._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf)
+    def _limits(self) -> ping.PingLimits:
+        """Limits of a ping, without those of range and incidence."""
+        return super()._limits._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return what a perfect instrument would say; one that stands still hears the same each time."""

@@ -351,15 +351,17 @@ class WaterLinkedEncoder:
         is_water = np.isnan(data.bottom_velocity[:, 0]) & np.isfinite(data.water_velocity[:, 0])
         velocity = np.where(is_water[:, None], data.water_velocity, data.bottom_velocity)
         beam_velocity = np.where(is_water[:, None], data.water_beam_velocity, data.bottom_beam_velocity)
-        beam_range, transmission = data.beam_range[:, self._order], data.transmission_stamp
-        last = np.concatenate(([transmission[0] if self._last is None else self._last], transmission[:-1]))
-        self._last = int(transmission[-1])
+        beam_range = data.beam_range[:, self._order]
+        output_stamp = data.output_stamp
+        first = output_stamp[0] if self._last is None else self._last
+        previous = np.concatenate(([first], output_stamp[:-1]))
+        self._last = int(output_stamp[-1])
         has_range = np.isfinite(beam_range)
         total = np.where(has_range, beam_range, 0.0).sum(axis=1) * self._cosine
         arrays = {
             "stamp": data.stamp,
-            "transmission_stamp": transmission,
-            "elapsed": (transmission - last) * SECONDS_PER_NANOSECOND,
+            "transmission_stamp": output_stamp,
+            "elapsed": (output_stamp - previous) * SECONDS_PER_NANOSECOND,
             "velocity": rotate_vectors(velocity, self._axes),
             "covariance": self._axes @ data.covariance @ self._axes.T,
             "altitude": np.where(has_range.any(axis=1), total / np.maximum(has_range.sum(axis=1), 1), math.nan),

@@ -1,15 +1,15 @@
 """The data that one Doppler instrument sends: velocities of the vehicle, attitude, water and stamps.
 
-Vehicle axes are starboard, forward, mast: for a DVL those of its link (x forward, z up), for an ADCP those of its
-instrument. The attitude is the true one at the time of validity, as an ideal compass and inclinometer show it: for a
-DVL from the ground truth of its link, for an ADCP from its own reading. Stamps are on the clock of the sensor.
+Vehicle axes are starboard, forward, mast. The vehicle of a DVL is its link (x forward, z up), that of an ADCP is the
+instrument. The attitude is the true one at the time of validity, as an ideal compass and inclinometer measure it. For
+a DVL it comes from the ground truth of its link, for an ADCP from its reading. Stamps are on the clock of the sensor.
 
 The pose of the link between two rows of its ground truth is
 
     q(t) = q_k exp(w dt + a dt^2 / 2),   p(t) = p_k + v dt + acceleration dt^2 / 2,   dt = t - t_k >= 0
 
 from the last row k at or before t; w and a are in the frame of the link. The error is that of the jerk, dt^3 / 6. Later
-rows are not used, so a run in any blocks gives the same bytes.
+rows are not used, so the bytes do not depend on the length of the time slices.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from navsense.messages.base import compute_stamps, get_clock_name
 from navsense.messages.dvl import time_of_validity
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem
+from navsense.sensors.doppler.specification import BOTTOM_TRACK, WATER_TRACK
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
@@ -41,19 +42,16 @@ TRACK_ARRAYS = ("velocity", "velocity_covariance", "beam_velocity")
 
 TRUTH_ARRAYS = ("position", "orientation", "velocity", "angular_velocity", "acceleration", "angular_acceleration")
 
-BOTTOM, WATER = 1, 2
-"""Values of `velocity_mode`."""
-
-VEHICLE = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
+FLU_TO_SFM = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
 """Rotation from forward, left, up to starboard, forward, mast."""
 
-MIN_SOUND_SPEED = 1400.0
-"""m/s: determines the age of the oldest echo."""
+LOWEST_SOUND_SPEED = 1400.0
+"""m/s, in natural water: determines the age of the oldest echo, and with it the length of the history."""
 
 
 @dataclass(eq=False)
 class LinkHistory:
-    """The ground truth of a link over the last `duration` seconds."""
+    """The ground truth of a link over the last `duration` (s)."""
 
     duration: float
     time: Times = field(default_factory=lambda: np.empty(0), init=False)
@@ -64,11 +62,11 @@ class LinkHistory:
         if not truth.time.size:
             return
         first = int(np.searchsorted(self.time, start - self.duration, side="right")) - 1
-        kept = slice(max(first, 0), None)
+        rows = slice(max(first, 0), None)
         for name in TRUTH_ARRAYS:
-            new = getattr(truth, name)
-            self.arrays[name] = np.concatenate((self.arrays[name][kept], new)) if name in self.arrays else new
-        self.time = np.concatenate((self.time[kept], truth.time))
+            array = getattr(truth, name)
+            self.arrays[name] = np.concatenate((self.arrays[name][rows], array)) if name in self.arrays else array
+        self.time = np.concatenate((self.time[rows], truth.time))
 
     def at(self, time: Times) -> tuple[Vectors, Quaternions]:
         """Return positions (n, 3) m and orientations (n, 4), link to world, at times (n,) s.
@@ -91,17 +89,21 @@ def apply_rotation_vectors(quaternions: Quaternions, vectors: Vectors) -> Quater
     """Return orientations (n, 4) rotated by rotation vectors (n, 3) rad in their own frame."""
     angle = np.sqrt((vectors * vectors).sum(axis=1))
     scale = np.where(angle < 1e-8, 0.5, np.sin(0.5 * angle) / np.maximum(angle, 1e-8))
-    parts = (np.cos(0.5 * angle), *(scale[:, None] * vectors).T)
-    return multiply_arrays(quaternions, np.stack(parts, axis=-1))
+    components = (np.cos(0.5 * angle), *(scale[:, None] * vectors).T)
+    return multiply_arrays(quaternions, np.stack(components, axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileData:
-    """Velocities of the water relative to the instrument in m cells: (n, m, 3) in `coordinates`, (n, m, k) along beams.
+    """Velocities of the water relative to the instrument, of n ensembles of m cells and k beams.
 
-    `error_velocity` (n, m) m/s, `echo` (n, m, k) dB, `correlation` (n, m, k) from 0 to 1. Shares of the pings: good
-    beams `beam_good` (n, m, k) and `bottom_good` (n, k); outcomes `solutions` (n, m, 4) and `bottom_solutions` (n, 4)
-    as in an `Adcp`.
+    velocity: (n, m, 3) m/s in the `coordinates` of the sensor.
+    beam_velocity: (n, m, k) m/s along the beams.
+    error_velocity: (n, m) m/s.
+    solutions, bottom_solutions: (n, m, 4) and (n, 4), fractions of the pings by outcome, as in an `Adcp`.
+    beam_good, bottom_good: (n, m, k) and (n, k), fractions of the pings with a good beam.
+    echo: (n, m, k) dB.
+    correlation: (n, m, k) from 0 to 1.
     """
 
     velocity: FloatArray
@@ -119,14 +121,19 @@ class ProfileData:
 class InstrumentData:
     """n pings or ensembles of k beams of one sensor; NaN for unknown values.
 
-    `stamp`, `transmission_stamp` (n,) ns; `attitude` (n, 3, 3), vehicle axes to east, north, up; `depth`, `altitude`
-    (n,) m; `bottom_velocity`, `water_velocity` (n, 3) m/s of the vehicle over the bottom and through the water, in
-    vehicle axes; `covariance` (n, 3, 3) of the reported velocity; `bottom_beam_velocity`, `water_beam_velocity` (n, k)
-    m/s; `beam_range` (n, k) m, slant; `sound_speed` m/s, `temperature` K, `salinity`, `pressure` Pa.
+    stamp, output_stamp: (n,) ns, of the time of validity, and of the output of the data by the instrument.
+    attitude: (n, 3, 3), rotation from vehicle axes to east, north, up.
+    depth, altitude: (n,) m.
+    bottom_velocity, water_velocity: (n, 3) m/s of the vehicle, over the bottom and through the water, in vehicle axes.
+    covariance: (n, 3, 3) m^2/s^2 of the reported velocity.
+    bottom_beam_velocity, water_beam_velocity: (n, k) m/s.
+    beam_range: (n, k) m along the beams.
+    sound_speed: (n,) m/s.
+    temperature, salinity, pressure: (n,) K, g/kg and Pa, of the water.
     """
 
     stamp: IntArray
-    transmission_stamp: IntArray
+    output_stamp: IntArray
     attitude: FloatArray
     depth: FloatArray
     altitude: FloatArray
@@ -173,19 +180,20 @@ class DopplerInstrument:
         spec = sensor.spec
         max_age = spec.duration if isinstance(spec, Adcp) else 0.0
         if isinstance(spec, Dvl):
-            max_age = 2.0 * spec.maximum_range / MIN_SOUND_SPEED + spec.processing_time
+            max_age = 2.0 * spec.maximum_range / LOWEST_SOUND_SPEED + spec.processing_time
         self._history = LinkHistory(1.0 + max_age)
 
     @cached_property
     def vehicle_rotation(self) -> FloatArray:
         """The rotation (3, 3) from the sensor's frame to vehicle axes."""
-        mounting, spec = _to_matrix(self.sensor.pose.rotation), self.sensor.spec
+        sensor_rotation, spec = _to_matrix(self.sensor.pose.rotation), self.sensor.spec
         if isinstance(spec, Adcp):
             reference = _to_matrix(spec.reference)
-            is_upright = float((mounting @ reference.T)[2, 2]) >= 0.0
+            is_upright = float((sensor_rotation @ reference.T)[2, 2]) >= 0.0
+            # An ADCP that is mounted upside down has forward and mast reversed.
             flip = np.diag((1.0, 1.0, 1.0) if is_upright else (-1.0, 1.0, -1.0))
-            return np.asarray(flip @ VEHICLE @ reference)
-        return np.asarray(VEHICLE @ mounting)
+            return np.asarray(flip @ FLU_TO_SFM @ reference)
+        return np.asarray(FLU_TO_SFM @ sensor_rotation)
 
     @cached_property
     def beam_axes(self) -> FloatArray:
@@ -210,14 +218,14 @@ class DopplerInstrument:
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
         validity = time_of_validity(reading)
-        # A stuck sensor repeats an echo that may be older than the history.
+        # A stuck sensor repeats a ping, and its time of validity may be before the history.
         oldest = np.maximum(reading.time - self._history.duration, 0.0)
         position, orientation = self._history.at(np.maximum(validity, oldest)[rows])
         lever_arm = rotate_vectors(np.tile(self.sensor.pose.position, (rows.size, 1)), to_matrices(orientation))
         is_adcp = isinstance(self.sensor.spec, Adcp)
         data = self._sample_adcp(arrays) if is_adcp else self._sample_dvl(arrays, orientation)
-        stamp, transmission = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
-        return InstrumentData(stamp, transmission, **data, **self._sample_water(position + lever_arm))
+        stamp, output_stamp = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
+        return InstrumentData(stamp, output_stamp, **data, **self._sample_water(position + lever_arm))
 
     def _sample_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
         """Return the data of a DVL; `orientation` (n, 4) is link to world."""
@@ -229,12 +237,12 @@ class DopplerInstrument:
         arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in TRACK_ARRAYS}, **arrays}
         heading = self.world.environment.heading
         to_east_north_up = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
-        earth, mode = multiply_arrays(to_east_north_up, orientation), arrays["velocity_mode"]
-        is_bottom, has_velocity = (mode == BOTTOM)[:, None], (mode > 0)[:, None, None]
-        water_velocity = np.where((mode == WATER)[:, None], arrays["velocity"], arrays["water_velocity"])
-        covariance = np.where(has_velocity, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
+        orientation_enu, mode = multiply_arrays(to_east_north_up, orientation), arrays["velocity_mode"]
+        is_bottom, has_track = (mode == BOTTOM_TRACK)[:, None], (mode > 0)[:, None, None]
+        water_velocity = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
+        covariance = np.where(has_track, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
         return {
-            "attitude": to_matrices(earth) @ VEHICLE.T,
+            "attitude": to_matrices(orientation_enu) @ FLU_TO_SFM.T,
             "bottom_velocity": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
             "water_velocity": rotate_vectors(water_velocity, rotation),
             "covariance": rotation @ covariance @ rotation.T,
@@ -255,8 +263,8 @@ class DopplerInstrument:
             raise TypeError(type(spec))
         if missing := [output.name for output in spec.outputs if output.name not in arrays]:
             remedy = "record the world again; an older version made this recording"
-            what = f"arrays of sensor {self.sensor.name!r}"
-            raise RecordingError(what, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
+            subject = f"arrays of sensor {self.sensor.name!r}"
+            raise RecordingError(subject, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
         rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
         attitude = to_matrices(arrays["orientation"]) @ rotation.T
         velocity, beam_velocity, beam_range = (
@@ -293,7 +301,9 @@ class DopplerInstrument:
         if spec.coordinates is CoordinateSystem.SHIP:
             heading = rdi_frames.compute_angles(attitude)[0]
             level = np.zeros_like(heading)
-            earth = rotate_vectors(rotate_vectors(velocity, VEHICLE), rdi_frames.make_rotation(heading, level, level))
+            earth = rotate_vectors(
+                rotate_vectors(velocity, FLU_TO_SFM), rdi_frames.make_rotation(heading, level, level)
+            )
         return rotate_vectors(earth, attitude.transpose(0, 2, 1))
 
     def to_rdi_axes(self, velocity: FloatArray) -> FloatArray:
@@ -302,7 +312,7 @@ class DopplerInstrument:
         if not isinstance(spec, Adcp) or spec.coordinates is CoordinateSystem.EARTH:
             return velocity
         if spec.coordinates is CoordinateSystem.SHIP:
-            return rotate_vectors(velocity, VEHICLE)
+            return rotate_vectors(velocity, FLU_TO_SFM)
         rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
         return rotate_vectors(velocity, self.mounting.rotation.T @ rotation)
 
@@ -322,8 +332,8 @@ class DopplerInstrument:
 
 
 def _mean_finite(values: FloatArray) -> FloatArray:
-    """Return the means (n,) of the finite values in each row (n, k), NaN without any."""
+    """Return the means (n,) of the finite values in each row (n, k); NaN for a row without them."""
     is_finite = np.isfinite(values)
     count = is_finite.sum(axis=1)
-    total = np.where(is_finite, values, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), math.nan)
+    row_sum = np.where(is_finite, values, 0.0).sum(axis=1)
+    return np.where(count > 0, row_sum / np.maximum(count, 1), math.nan)

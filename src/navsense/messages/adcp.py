@@ -37,14 +37,14 @@ from navsense.messages.dvl import GZ_TYPE as GZ_TYPE  # noqa: PLC0414 - a table 
 from navsense.messages.dvl import (
     MESSAGE_BEAMS,
     REFERENCE_SHIP,
-    WATER,
-    is_phased_array,
+    get_transducer_type,
     make_source_uuid,
     time_of_validity,
 )
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem, MessageDialect
+from navsense.sensors.doppler.specification import WATER_TRACK
 from navsense.world import MountedSensor
 
 TYPE = "ds_sensor_msgs/msg/Adcp"
@@ -63,7 +63,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
 
 def _cell_geometry(spec: Adcp) -> tuple[float, float]:
     """Return the cell size and the distance of the first cell's centre (m) in the dialect."""
-    slant = spec.beams.slant_cosines[0] if spec.dialect is MessageDialect.DSROS else 1.0
+    slant = spec.beams.janus_cosines[0] if spec.dialect is MessageDialect.DSROS else 1.0
     return spec.cells.size / slant, spec.cells.first_distance / slant
 
 
@@ -96,7 +96,7 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
     fixed = {
         **make_source_uuid(sensor),
         "coordinate_mode": list(CoordinateSystem).index(spec.coordinates),
-        "adcp_type": is_phased_array(spec),
+        "adcp_type": get_transducer_type(spec),
         "cells": cells,
         "cell_depth": min(round(size), 0xFFFF),
         "bin0_distance": first,
@@ -152,13 +152,13 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     reference = REFERENCE_EARTH if spec.coordinates is CoordinateSystem.EARTH else REFERENCE_SHIP
     water_velocity = reading.arrays["relative_velocity" if spec.motion_compensated else "velocity"]
     velocity, along = (-water_velocity).tolist(), reading.arrays["beam_velocity"].tolist()
-    axes, slants = spec.beam_direction.tolist(), spec.beams.slant_cosines
+    axes, slants = spec.beam_direction.tolist(), spec.beams.janus_cosines
     messages: list[bytes] = []
     for row in list_emitted_rows(reading):
         for m, distance in enumerate(spec.cell_distance.tolist()):
             out = encode_nested(1, encode_header(stamps[row], frame, sequence + len(messages)))
-            out += encode_int(2, 1 + is_phased_array(spec))
-            out += encode_nested(3, encode_int(1, WATER) + encode_nested(2, encode_doubles(1, (distance,))))
+            out += encode_int(2, 1 + get_transducer_type(spec))
+            out += encode_nested(3, encode_int(1, WATER_TRACK) + encode_nested(2, encode_doubles(1, (distance,))))
             if not math.isnan(velocity[row][m][0]):
                 out += encode_nested(4, _encode_velocity(reference, velocity[row][m]))
             for k, slant in enumerate(slants):

@@ -2,25 +2,27 @@
 
 | dialect | on the sensor's topic | companion topics |
 |---|---|---|
-| `own`, `gz` | `marine_acoustic_msgs/msg/Dvl`, `gz.msgs.DVLVelocityTracking` | `_water` if both tracks are on |
+| `own`, `gz` in ROS messages | `marine_acoustic_msgs/msg/Dvl` | `_water` if both tracks are on |
+| `own`, `gz` in Gazebo messages | `gz.msgs.DVLVelocityTracking` | |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
 | all | | `_ping`: all arrays as `navsense_msgs/msg/Dvl` with full precision |
 
 Messages of the dialects:
 
-- The header stamp is the time of validity on the sensor's clock; `io_time` is the time of transmission.
+- The header stamp is the time of validity on the sensor's clock; `io_time` is the time at which the instrument sends
+  the message.
 - Velocities, beams and points are in the frame of the velocity. Courses are in rad from north, clockwise; in `dsros` in
   degrees.
-- A beam velocity is positive when the sensor moves along the beam. It belongs to the track that gave the velocity.
-  Ranges are slant ranges from the transducer.
-- Unknown values are NaN, with a (co)variance of -1. In `uuv`, unknown altitudes and ranges are -1, by its definitions.
-  Ground truth and biases have a (co)variance of 0. `velocity_mode` is 0 without a velocity.
+- A beam velocity is positive when the sensor moves along the beam. It belongs to the track of the velocity, which
+  `velocity_mode` names. Ranges are slant ranges from the transducer.
+- Unknown values are NaN, with a variance or covariance of -1. In `uuv`, unknown altitudes and ranges are -1, by its
+  definitions. Ground truth and biases have variances of 0. `velocity_mode` is 0 without a velocity.
 - Arrays of four beams hold the first four; missing beams are unknown and have no direction.
 
 Reading: `_ping` holds all arrays and has priority. Without it, as in recordings of other programs, the messages of the
-dialect are read. They lack the error velocity, the long-term velocity, the beam flags, the beams of the track that did
-not give the velocity, and every fifth beam.
+dialect are read. They lack the error velocity, the long-term velocity and the beam flags. They have the beams of one
+track only, and at most four.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ from navsense.messages.gz import (
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
+from navsense.sensors.doppler.specification import BOTTOM_TRACK, IN_RANGE, NO_ECHO, NO_TRACK, WATER_TRACK
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor
 
@@ -82,9 +85,6 @@ PING_MESSAGE = (PING_SUFFIX, generic.format_type_name(Dvl.type))
 COORDINATES_INSTRUMENT = 1
 """Value of `ds_sensor_msgs/Dvl.coordinate_mode`: axes fixed to the instrument."""
 
-RANGE_INDETERMINANT, RANGE_VALID = 0, 3
-"""Values of `Range3D.range_validity`; 1 is below the minimum, 2 above the maximum."""
-
 LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
 """Quality of an invalid and of a valid beam in `libdsros_ros_dvl`."""
 
@@ -104,13 +104,10 @@ SERIES_ARRAYS: Mapping[SeriesKind, tuple[str, ...]] = {
 UNKNOWN = -1.0
 """An unknown variance; in `uuv` also an unknown altitude or range."""
 
-NONE, BOTTOM, WATER = 0, 1, 2
-"""Values of `velocity_mode`. Gazebo's `TargetType` has the last two."""
-
 
 @dataclass(frozen=True)
 class DvlMessageInfo:
-    """The constant part of the messages of one series: specification, names, k beams in the frame of the velocity."""
+    """Constants of the messages of one sensor and series: specification, and k beams in the frame of the velocity."""
 
     sensor: MountedSensor
     series_kind: SeriesKind
@@ -121,12 +118,12 @@ class DvlMessageInfo:
         return require_spec(self.sensor, Dvl)
 
     @property
-    def strings(self) -> dict[str, str]:
+    def header_strings(self) -> dict[str, str]:
         """The frame of the header."""
         return {"header.frame_id": get_frame_id(self.sensor)}
 
     @cached_property
-    def poses(self) -> tuple[Pose, ...]:
+    def transducer_poses(self) -> tuple[Pose, ...]:
         """Poses of the transducers, x along the beam."""
         rotation = self.spec.reference
         return tuple(
@@ -135,20 +132,20 @@ class DvlMessageInfo:
         )
 
     @cached_property
-    def axes(self) -> FloatArray:
+    def beam_axes(self) -> FloatArray:
         """Unit vectors (k, 3) along the beams."""
         return np.array([rotate(self.spec.reference, (x, y, z)) for x, y, z in self.spec.beams.axes.tolist()])
 
     @cached_property
     def beam_ids(self) -> tuple[int, ...]:
-        """Numbers of the beams. They default to the index."""
-        ids, count = self.spec.message_options.beam_ids, len(self.poses)
+        """Numbers of the beams; the index for a beam without one."""
+        ids, count = self.spec.message_options.beam_ids, len(self.transducer_poses)
         return (*ids, *range(len(ids), count))[:count]
 
     @cached_property
     def beam_frames(self) -> tuple[str, ...]:
         """Frames of the beams; "" for a beam without a name."""
-        names, count = self.spec.message_options.beam_frames, len(self.poses)
+        names, count = self.spec.message_options.beam_frames, len(self.transducer_poses)
         return (*names, *[""] * (count - len(names)))[:count]
 
     @property
@@ -181,7 +178,7 @@ class DvlSeries:
 
     def get_beam_column(self, name: str) -> FloatArray:
         """Return one array (n, k)."""
-        return self.get_column(name, len(self.info.poses))
+        return self.get_column(name, len(self.info.transducer_poses))
 
     def get_integers(self, name: str) -> IntArray:
         """Return one array (n,) of integers, 0 if unknown."""
@@ -191,21 +188,23 @@ class DvlSeries:
 
     @cached_property
     def mode(self) -> IntArray:
-        """Target of the velocity (n,). Without this array: the bottom if enough beams reach it, else the water."""
+        """Track of the velocity (n,). Without this array: the bottom if enough beams have an echo, else the water."""
         if "velocity_mode" in self.arrays:
             return self.get_integers("velocity_mode")
-        has_echoes = count_finite(self.get_beam_column("beam_velocity")) >= MIN_BEAMS
-        bottom = has_echoes & (self.info.spec.bottom_mode is not TrackMode.NEVER)
-        return np.where(np.isnan(self.get_column("velocity", 3)[:, 0]), NONE, np.where(bottom, BOTTOM, WATER))
+        has_enough_beams = count_finite(self.get_beam_column("beam_velocity")) >= MIN_BEAMS
+        bottom = has_enough_beams & (self.info.spec.bottom_mode is not TrackMode.NEVER)
+        return np.where(
+            np.isnan(self.get_column("velocity", 3)[:, 0]), NO_TRACK, np.where(bottom, BOTTOM_TRACK, WATER_TRACK)
+        )
 
     @cached_property
     def is_water(self) -> BoolArray | None:
         """True for velocities through the water (n, 1); None if there is none."""
-        is_water = self.mode == WATER
+        is_water = self.mode == WATER_TRACK
         return is_water[:, None] if is_water.any() else None
 
     def select_track(self, bottom: str, water: str) -> FloatArray:
-        """Return one array (n, k) of the track that gave the velocity."""
+        """Return one array (n, k), of the track of the velocity in each row."""
         if self.is_water is None:
             return self.get_beam_column(bottom)
         return np.where(self.is_water, self.get_beam_column(water), self.get_beam_column(bottom))
@@ -240,10 +239,10 @@ class DvlSeries:
         return count_finite(self.beam_velocity)
 
     @property
-    def beam_ends(self) -> FloatArray:
-        """Ends of the beams (n, k, 3) m."""
-        starts = np.array([pose.position for pose in self.info.poses])
-        return starts + self.beam_range[:, :, None] * self.info.axes
+    def bottom_points(self) -> FloatArray:
+        """Points (n, k, 3) m where the beams hit the bottom."""
+        transducers = np.array([pose.position for pose in self.info.transducer_poses])
+        return transducers + self.beam_range[:, :, None] * self.info.beam_axes
 
     def covariance(self, name: str = "velocity") -> FloatArray:
         """Return the covariance (n, 9) m^2/s^2 of a velocity, row-major."""
@@ -265,15 +264,15 @@ class DvlSeries:
         return out
 
     @property
-    def age(self) -> IntArray:
-        """Delay (n,) ns from the time of validity to the transmission of a ping."""
+    def output_delay(self) -> IntArray:
+        """Delay (n,) ns from the time of validity to the output of the message."""
         return np.rint(nan_to_zero(self.get_column(AGE)) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
 @kernel
 def _write_variances(variance: FloatArray, value: FloatArray, out: FloatArray) -> None:
     """Write variances (n, m), -1 if the variance or its value is unknown."""
-    step = 1 if value.shape[1] > 1 else 0
+    step = 1 if value.shape[1] > 1 else 0  # One value applies to all variances of its row.
     for i in range(variance.shape[0]):
         for j in range(variance.shape[1]):
             is_known = not (math.isnan(variance[i, j]) or math.isnan(value[i, j * step]))
@@ -298,11 +297,10 @@ def count_finite(values: FloatArray) -> IntArray:
 def _write_counts(values: FloatArray, out: IntArray) -> None:
     """Write the number of finite values (n,) in each row (n, k)."""
     for i in range(values.shape[0]):
-        found = 0
+        out[i] = 0
         for j in range(values.shape[1]):
             if math.isfinite(values[i, j]):
-                found += 1
-        out[i] = found
+                out[i] += 1
 
 
 def nan_to_zero(value: FloatArray) -> FloatArray:
@@ -316,7 +314,7 @@ def nan_to_unknown(value: FloatArray) -> FloatArray:
 
 
 def time_of_validity(reading: Reading) -> Times:
-    """Return the times of validity (n,) s; the time of the reading where there is none."""
+    """Return the times of validity (n,) s, or the time of the reading if it is NaN."""
     validity = reading.arrays["time_of_validity"]
     return np.where(np.isfinite(validity), validity, reading.time)
 
@@ -331,13 +329,14 @@ def _take_four_beams(values: FloatArray, missing: float) -> FloatArray:
 
 
 def _compute_quality(value: FloatArray) -> FloatArray:
+    """Return the quality of values: low for NaN, else high."""
     return np.where(np.isnan(value), LOW_QUALITY, HIGH_QUALITY)
 
 
 def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
     """Return the transducer type and the unit vectors of the first four beams by path."""
-    directions = {f"beam_unit_vec.{i}": axis for i, axis in enumerate(info.axes[:MESSAGE_BEAMS])}
-    return {"dvl_type": is_phased_array(info.spec), **directions}
+    directions = {f"beam_unit_vec.{i}": axis for i, axis in enumerate(info.beam_axes[:MESSAGE_BEAMS])}
+    return {"dvl_type": get_transducer_type(info.spec), **directions}
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
@@ -351,7 +350,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     frames = {get_frame_id(sensor): velocity_pose}
     if options.pointcloud_frame:
         frames.setdefault(options.pointcloud_frame, velocity_pose @ options.pointcloud_pose.inverse())
-    for name, number, pose in zip(info.beam_frames, info.beam_ids, info.poses, strict=True):
+    for name, number, pose in zip(info.beam_frames, info.beam_ids, info.transducer_poses, strict=True):
         frames.setdefault(name or f"{get_frame_id(sensor)}/beam{number}", velocity_pose @ pose)
     return frames
 
@@ -374,6 +373,7 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[s
 
 
 def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
+    """Return the companion messages of the dialect, by topic or suffix."""
     if spec.dialect is MessageDialect.UUV:
         state = {"/state": make_state_layout} if series_kind == "reading" else {}
         return {"_twist": make_twist_layout, **state}
@@ -381,21 +381,21 @@ def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str,
         ranges_topic = spec.message_options.ranges_topic.strip("/")
         topic = f"//{ranges_topic}" if spec.message_options.ranges_topic else "_ranges"
         return {topic: make_ranges_layout, "_cloud": make_cloud_layout} if series_kind != "bias" else {}
-    return {"_water": make_water_layout} if _tracks_both(spec) and series_kind != "bias" else {}
+    return {"_water": make_water_layout} if _has_both_tracks(spec) and series_kind != "bias" else {}
 
 
-def _tracks_both(spec: Dvl) -> bool:
+def _has_both_tracks(spec: Dvl) -> bool:
     """Return True if each ping has a bottom track and a water track."""
     return spec.bottom_mode is not TrackMode.NEVER and spec.water_mode is TrackMode.ALWAYS
 
 
-def _water_track_delay(series: DvlSeries) -> IntArray:
+def _compute_water_track_delay(series: DvlSeries) -> IntArray:
     """Return the delay (n,) ns of the water track's time of validity after the bottom track's; 0 if unknown."""
     delay = series.get_column("water_time_of_validity") - series.get_column("time_of_validity")
     return np.rint(nan_to_zero(delay) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
-def is_phased_array(spec: Dvl | Adcp) -> int:
+def get_transducer_type(spec: Dvl | Adcp) -> int:
     """Return `dvl_type`, `adcp_type` and `soundspeed_correction_type`: 1 for a phased array, 0 for pistons."""
     return int(spec.transducer is Transducer.PHASED_ARRAY)
 
@@ -430,7 +430,7 @@ def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
     values = ("velocity", "altitude", "course_gnd", "speed_gnd", "sound_speed", "range", "beam_velocity")
     variances = dict.fromkeys(("velocity_covar", "range_covar", "beam_velocity_covar"), UNKNOWN)
     unknown = {**dict.fromkeys(values, math.nan), **variances, "beam_quality": LOW_QUALITY}
-    return build_layout(MARINE_TYPE, info.strings).with_values({**_instrument_values(info), **unknown})
+    return build_layout(MARINE_TYPE, info.header_strings).with_values({**_instrument_values(info), **unknown})
 
 
 def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None:
@@ -450,18 +450,23 @@ def _write_marine_beams(rows: AnyArray, velocity: FloatArray, variance: FloatArr
 
 @kernel
 def _write_beams(
-    velocity: FloatArray, variance: FloatArray, valid: AnyArray, value: AnyArray, reported: AnyArray, quality: AnyArray
+    velocity: FloatArray,
+    variance: FloatArray,
+    has_good_beam: AnyArray,
+    velocity_out: AnyArray,
+    variance_out: AnyArray,
+    quality: AnyArray,
 ) -> None:
-    """Write `valid` (n,) if any beam (n, k) is good; velocity, variance and quality of the first four beams."""
+    """Write whether a row has a good beam (n,), and the velocity, variance and quality of the first four beams."""
     beams = velocity.shape[1]
     for i in range(velocity.shape[0]):
-        valid[i] = 0
+        has_good_beam[i] = 0
         for k in range(beams):
             if math.isfinite(velocity[i, k]):
-                valid[i] = 1
+                has_good_beam[i] = 1
         for k in range(min(beams, MESSAGE_BEAMS)):
-            value[i, k] = velocity[i, k]
-            reported[i, k] = variance[i, k]
+            velocity_out[i, k] = velocity[i, k]
+            variance_out[i, k] = variance[i, k]
             quality[i, k] = LOW_QUALITY if math.isnan(velocity[i, k]) else HIGH_QUALITY
 
 
@@ -472,8 +477,8 @@ def make_water_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         velocity, beams = series.get_column("water_velocity", 3), series.get_beam_column("water_beam_velocity")
-        info.write_stamps(rows, stamp + _water_track_delay(series), "header.stamp")
-        rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NONE, WATER)
+        info.write_stamps(rows, stamp + _compute_water_track_delay(series), "header.stamp")
+        rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NO_TRACK, WATER_TRACK)
         rows["num_good_beams"] = count_finite(beams)
         _write_marine_velocity(rows, series, "water_velocity")
         _write_marine_beams(
@@ -490,17 +495,19 @@ def _make_uuv_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageL
         f"beams.{i}.pose.header.frame_id": name or get_frame_id(sensor) for i, name in enumerate(info.beam_frames)
     }
     fixed: dict[str, ArrayLike] = {}
-    for i, pose in enumerate(info.poses):
+    for i, pose in enumerate(info.transducer_poses):
         w, x, y, z = pose.rotation
         fixed |= {f"beams.{i}.pose.pose.position": pose.position, f"beams.{i}.pose.pose.orientation": (x, y, z, w)}
-    layout = build_layout(UUV_TYPE, {**info.strings, **strings}, {"beams": len(info.poses)}).with_values(fixed)
+    layout = build_layout(
+        UUV_TYPE, {**info.header_strings, **strings}, {"beams": len(info.transducer_poses)}
+    ).with_values(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.covariance()
         rows["altitude"] = nan_to_unknown(series.get_column("altitude"))
-        for i in range(len(info.poses)):
+        for i in range(len(info.transducer_poses)):
             beam = f"beams.{i}"
             info.write_stamps(rows, stamp, f"{beam}.pose.header.stamp")
             rows[f"{beam}.range"] = nan_to_unknown(series.beam_range[:, i])
@@ -524,7 +531,7 @@ def make_twist_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
         covariance[:, (3, 4, 5), (3, 4, 5)] = UNKNOWN
         rows["twist.covariance"] = covariance.reshape(-1, 36)
 
-    return MessageLayout(TWIST_TYPE, build_layout(TWIST_TYPE, info.strings), fill)
+    return MessageLayout(TWIST_TYPE, build_layout(TWIST_TYPE, info.header_strings), fill)
 
 
 def make_state_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
@@ -537,9 +544,9 @@ def make_state_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> Messag
 
 
 def _write_ds_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
-    """Write both headers: time of validity and time of transmission."""
+    """Write the stamps of both headers: the time of validity, and the time of output."""
     info.write_stamps(rows, stamp, "header.stamp")
-    info.write_stamps(rows, stamp + series.age, "ds_header.io_time")
+    info.write_stamps(rows, stamp + series.output_delay, "ds_header.io_time")
 
 
 def make_source_uuid(sensor: MountedSensor) -> dict[str, ArrayLike]:
@@ -569,20 +576,20 @@ def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLa
         rows["velocity_mode"] = series.mode
 
     fixed = {**_instrument_values(info), **make_source_uuid(sensor), "coordinate_mode": COORDINATES_INSTRUMENT}
-    return MessageLayout(DS_TYPE, build_layout(DS_TYPE, info.strings).with_values(fixed), fill)
+    return MessageLayout(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_values(fixed), fill)
 
 
 def _compute_range_validity(series: DvlSeries) -> FloatArray:
     """Return the validity (n, k) of ranges. Without this array, ranges are valid or indeterminate."""
     if not series.has("range_validity"):
-        return np.where(np.isnan(series.beam_range), float(RANGE_INDETERMINANT), float(RANGE_VALID))
+        return np.where(np.isnan(series.beam_range), float(NO_ECHO), float(IN_RANGE))
     return nan_to_zero(series.get_beam_column("range_validity"))
 
 
 def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `ds_sensor_msgs/msg/Ranges3D`: the ends of the beams."""
     info = DvlMessageInfo(sensor, series_kind)
-    frame, count = get_frame_id(sensor), len(info.poses)
+    frame, count = get_frame_id(sensor), len(info.transducer_poses)
     strings = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -591,7 +598,7 @@ def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
         quality, validity, points = (
             _compute_quality(series.beam_range),
             _compute_range_validity(series),
-            series.beam_ends,
+            series.bottom_points,
         )
         for i in range(count):
             info.write_stamps(rows, stamp, f"ranges.{i}.range.header.stamp")
@@ -599,30 +606,31 @@ def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
             rows[f"ranges.{i}.range_quality"] = quality[:, i]
             rows[f"ranges.{i}.range_validity"] = validity[:, i]
 
-    layout = build_layout(RANGES_TYPE, {**info.strings, **strings}, {"ranges": count})
-    fixed = {**make_source_uuid(sensor), "soundspeed_correction_type": is_phased_array(info.spec)}
+    layout = build_layout(RANGES_TYPE, {**info.header_strings, **strings}, {"ranges": count})
+    fixed = {**make_source_uuid(sensor), "soundspeed_correction_type": get_transducer_type(info.spec)}
     return MessageLayout(RANGES_TYPE, layout.with_values(fixed), fill)
 
 
 def make_cloud_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
     """Return the layout of `sensor_msgs/msg/PointCloud`: equidistant points from transducer to end of each beam."""
     info = DvlMessageInfo(sensor, series_kind)
-    options, count = info.spec.message_options, len(info.poses)
-    strings = {"header.frame_id": options.pointcloud_frame} if options.pointcloud_frame else info.strings
-    shares = [j / (options.cloud_points - 1) if options.cloud_points > 1 else 1.0 for j in range(options.cloud_points)]
-    starts = [(options.pointcloud_pose @ pose).position for pose in info.poses]
-    axes = [rotate(options.pointcloud_pose.rotation, (x, y, z)) for x, y, z in info.axes.tolist()]
+    options, count = info.spec.message_options, len(info.transducer_poses)
+    strings = {"header.frame_id": options.pointcloud_frame} if options.pointcloud_frame else info.header_strings
+    points = options.cloud_points
+    fractions = [j / (points - 1) if points > 1 else 1.0 for j in range(points)]
+    transducers = [(options.pointcloud_pose @ pose).position for pose in info.transducer_poses]
+    axes = [rotate(options.pointcloud_pose.rotation, (x, y, z)) for x, y, z in info.beam_axes.tolist()]
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
-        for i, (start, axis) in enumerate(zip(starts, axes, strict=True)):
-            for j, share in enumerate(shares):
-                point = f"points.{i * len(shares) + j}"
-                for letter, origin, direction in zip("xyz", start, axis, strict=True):
-                    rows[f"{point}.{letter}"] = origin + share * series.beam_range[:, i] * direction
+        for i, (transducer, axis) in enumerate(zip(transducers, axes, strict=True)):
+            for j, fraction in enumerate(fractions):
+                point = f"points.{i * points + j}"
+                for component, origin, direction in zip("xyz", transducer, axis, strict=True):
+                    rows[f"{point}.{component}"] = origin + fraction * series.beam_range[:, i] * direction
 
-    return MessageLayout(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * len(shares)}), fill)
+    return MessageLayout(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * points}), fill)
 
 
 class GzTrack(NamedTuple):
@@ -642,40 +650,46 @@ class GzTrack(NamedTuple):
 
 
 def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
-    velocity = np.where((series.mode == WATER)[:, None], math.nan, series.get_column("velocity", 3))
+    """Return the bottom track of each row; without a velocity in rows of the water track."""
+    velocity = np.where((series.mode == WATER_TRACK)[:, None], math.nan, series.get_column("velocity", 3))
     beams = _list_beams(info, series, "beam")
     ranges = series.beam_range.tolist(), series.range_variance.tolist()
-    return GzTrack(BOTTOM, velocity.tolist(), series.covariance().tolist(), *beams, *ranges)
+    return GzTrack(BOTTOM_TRACK, velocity.tolist(), series.covariance().tolist(), *beams, *ranges)
 
 
 def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzTrack:
-    """Return a water track. A range ends in the middle of the layer; its variance is that of a uniform distribution."""
+    """Return the water track of each row.
+
+    The range of a beam is the distance to the middle of the layer. Its variance is that of a uniform distribution over
+    the layer.
+    """
     layer = info.spec.layer
     beams = _list_beams(info, series, "water_beam")
-    near, far = layer.near if layer is not None else math.nan, series.get_column("water_far")[:, None]
-    slant = np.array(info.spec.beams.slant_cosines)
+    near = layer.near if layer is not None else math.nan
+    far = series.get_column("water_far")[:, None]
+    janus_cosines = np.array(info.spec.beams.janus_cosines)
     velocity, covariance = series.get_column(name, 3).tolist(), series.covariance(name).tolist()
-    middle, variance = 0.5 * (near + far) / slant, ((far - near) / slant) ** 2 / 12.0
-    return GzTrack(WATER, velocity, covariance, *beams, middle.tolist(), variance.tolist())
+    middle, variance = 0.5 * (near + far) / janus_cosines, ((far - near) / janus_cosines) ** 2 / 12.0
+    return GzTrack(WATER_TRACK, velocity, covariance, *beams, middle.tolist(), variance.tolist())
 
 
 def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[list[Any], list[Any], list[Any]]:
     """Return lock, velocity vectors and their covariances for the beams of one track."""
-    speed, deviation = series.get_beam_column(f"{name}_velocity"), series.get_beam_column(f"{name}_deviation")
-    projection = info.axes[:, :, None] * info.axes[:, None, :]
-    covariance = series.report_variance(lambda: deviation**2, speed)[:, :, None] * projection.reshape(-1, 9)
-    return np.isfinite(speed).tolist(), (speed[:, :, None] * info.axes).tolist(), covariance.tolist()
+    speed, stddev = series.get_beam_column(f"{name}_velocity"), series.get_beam_column(f"{name}_deviation")
+    projection = info.beam_axes[:, :, None] * info.beam_axes[:, None, :]
+    covariance = series.report_variance(lambda: stddev**2, speed)[:, :, None] * projection.reshape(-1, 9)
+    return np.isfinite(speed).tolist(), (speed[:, :, None] * info.beam_axes).tolist(), covariance.tolist()
 
 
 def _list_track_selectors(info: DvlMessageInfo, series: DvlSeries) -> list[Callable[[int], GzTrack]]:
     """Return one function for each message of a row: it selects the track of the row."""
     bottom = _make_bottom_track(info, series)
-    if _tracks_both(info.spec):
+    if _has_both_tracks(info.spec):
         water = _make_water_track(info, series, "water_velocity")
         return [lambda _: bottom, lambda _: water]
     water = _make_water_track(info, series, "velocity")
     is_water_only = info.spec.bottom_mode is TrackMode.NEVER
-    return [lambda row: water if is_water_only or series.mode[row] == WATER else bottom]
+    return [lambda row: water if is_water_only or series.mode[row] == WATER_TRACK else bottom]
 
 
 def _encode_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> bytes:
@@ -696,7 +710,7 @@ def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
 def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: GzTrack, row: int) -> bytes:
     """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track. The nearest range is the target."""
     out = encode_nested(1, encode_header(stamp, get_frame_id(info.sensor), sequence))
-    out += encode_int(2, 1 + is_phased_array(info.spec))
+    out += encode_int(2, 1 + get_transducer_type(info.spec))
     ranges = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)
     locked_ranges = [(distance, variance) for distance, variance, locked in ranges if locked]
     if locked_ranges:
@@ -715,7 +729,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     info, rows = DvlMessageInfo(sensor, "reading"), list_emitted_rows(reading)
     series = DvlSeries(info, reading.arrays, reading.time.size)
     stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
-    stamps = {BOTTOM: stamp.tolist(), WATER: (stamp + _water_track_delay(series)).tolist()}
+    stamps = {BOTTOM_TRACK: stamp.tolist(), WATER_TRACK: (stamp + _compute_water_track_delay(series)).tolist()}
     selectors = _list_track_selectors(info, series)
     tracks = [(row, select(row)) for row in rows for select in selectors]
     return [
@@ -739,9 +753,9 @@ def _pad_beams(value: AnyArray, count: int) -> FloatArray:
 
 
 def _split_by_track(mode: AnyArray, velocity: FloatArray, variance: FloatArray) -> dict[str, AnyArray]:
-    """Return beam velocities (n, k) and their deviations under the names of the track that gave them."""
-    is_water, deviation = (mode == WATER)[:, None], np.sqrt(unknown_to_nan(variance))
-    columns = (("beam_velocity", velocity), ("beam_deviation", deviation))
+    """Return beam velocities (n, k) and their standard deviations by the array names of their track."""
+    is_water, stddev = (mode == WATER_TRACK)[:, None], np.sqrt(unknown_to_nan(variance))
+    columns = (("beam_velocity", velocity), ("beam_deviation", stddev))
     bottom = {name: np.where(is_water, math.nan, value) for name, value in columns}
     water = {f"water_{name}": np.where(is_water, value, math.nan) for name, value in columns}
     return {**bottom, **water}
@@ -766,13 +780,13 @@ def _extract_four_beams(rows: AnyArray, count: int, velocity: str, sound: str) -
 
 def _extract_uuv(rows: AnyArray, info: DvlMessageInfo) -> dict[str, AnyArray]:
     """Return the arrays of the UUV Simulator's message, which has no velocity mode."""
-    beams = [f"beams.{i}" for i in range(len(info.poses))]
+    beams = [f"beams.{i}" for i in range(len(info.transducer_poses))]
     velocity, variance, distance = (
         np.stack([rows[f"{beam}.{name}"] for beam in beams], axis=1)
         for name in ("velocity", "velocity_covariance", "range")
     )
-    track = WATER if info.spec.bottom_mode is TrackMode.NEVER else BOTTOM
-    mode = np.where(np.isnan(rows["velocity"][:, 0]), NONE, track).astype(np.float64)
+    track = WATER_TRACK if info.spec.bottom_mode is TrackMode.NEVER else BOTTOM_TRACK
+    mode = np.where(np.isnan(rows["velocity"][:, 0]), NO_TRACK, track).astype(np.float64)
     return {
         "velocity": rows["velocity"],
         "velocity_covariance": unknown_to_nan(rows["velocity_covariance"]).reshape(-1, 3, 3),
@@ -818,21 +832,21 @@ def extract_arrays(
     if isinstance(sensor.spec, OpaqueSensor):
         return {}
     info = DvlMessageInfo(sensor, series_kind)
-    count, dialect = len(info.poses), info.spec.dialect
+    count, dialect = len(info.transducer_poses), info.spec.dialect
     if companion == PING_SUFFIX:
-        found = _extract_all(sensor, rows, series_kind)
+        arrays = _extract_all(sensor, rows, series_kind)
     elif companion == "_water":
-        found = _extract_water(rows, count)
+        arrays = _extract_water(rows, count)
     elif companion and dialect is MessageDialect.DSROS:
-        found = _extract_range_validity(rows, count)
+        arrays = _extract_range_validity(rows, count)
     elif companion:
-        found = {}
+        arrays = {}
     elif dialect is MessageDialect.UUV:
-        found = _extract_uuv(rows, info)
+        arrays = _extract_uuv(rows, info)
     elif dialect is MessageDialect.DSROS:
-        found = _extract_four_beams(rows, count, "raw_velocity", "speed_sound")
-        found["course"] = np.radians(found["course"])
+        arrays = _extract_four_beams(rows, count, "raw_velocity", "speed_sound")
+        arrays["course"] = np.radians(arrays["course"])
     else:
-        found = _extract_four_beams(rows, count, "beam_velocity", "sound_speed")
-    kept = SERIES_ARRAYS.get(series_kind, tuple(found))
-    return {name: array for name, array in found.items() if name in kept}
+        arrays = _extract_four_beams(rows, count, "beam_velocity", "sound_speed")
+    names = SERIES_ARRAYS.get(series_kind, tuple(arrays))
+    return {name: array for name, array in arrays.items() if name in names}

@@ -9,7 +9,7 @@ from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
 from navsense.motion.driven import DrivenMotion, State
 from navsense.runner.run import MotionGiven, load_motions
-from navsense.sensors.base import get_max_latency
+from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
 from navsense.simulation.session import prepare
@@ -34,7 +34,7 @@ def live(
     Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
     """
     world = apply_fidelity(world, fidelity)
-    memory = max((get_max_latency(sensor.spec) for sensor in world.sensors), default=0.0)
+    memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
     moved: dict[str, DrivenMotion] = {}
     motions, links = load_motions(world, motion), {}
     for name, model, link, state in driven_frames(world, driven):

@@ -47,7 +47,7 @@ from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
 from navsense.sensors.doppler import description, ensemble
-from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_systematic_errors
+from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
 from navsense.sensors.doppler.cells import BottomHits, DepthCells, find_cell_velocities
 from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_platform_state, find_echoes, get_sound_speed
@@ -62,7 +62,6 @@ from navsense.sensors.doppler.specification import (
     validate_duration,
     validate_instrument,
 )
-from navsense.sensors.doppler.water import get_forward_cosines
 from navsense.sensors.range import Cone, Sound
 
 BEAM_ANGLE = math.radians(20.0)
@@ -77,7 +76,7 @@ IDEAL_ACCURACY = Accuracy()
 class AdcpState(NamedTuple):
     """State of one serial number: scales and offsets (2, 4) of the profile and of the bottom track."""
 
-    systematic: FloatArray
+    long_term_errors: FloatArray
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Adcp:
             remedy = "give pings for the bottom, or set motion_compensated to false"
             allowed = "must be at least 1 for motion compensation"
             raise SensorError("bottom_pings", 0, allowed=allowed, remedy=remedy)
-        get_forward_cosines(self.beams)
+        self.beams.check_forward()
         validate_duration(self.duration)
 
     @property
@@ -193,7 +192,7 @@ class Adcp:
     @cached_property
     def _slant_ranges(self) -> FloatArray:
         """Assumed slant ranges (m, k) m of the cells."""
-        return self.cells.distances[:, None] / get_forward_cosines(self.beams)
+        return self.cells.distances[:, None] / self.beams.forward_cosines
 
     @cached_property
     def ping_stddev(self) -> float:
@@ -226,11 +225,11 @@ class Adcp:
     @cached_property
     def _first_draw_rows(self) -> Mapping[tuple[str, str], int]:
         """First rows of the draws by channel and process."""
-        first, found = 0, {}
+        first, first_rows = 0, {}
         for process in self._processes:
-            found[process.channel, process.name] = first
+            first_rows[process.channel, process.name] = first
             first += process.per_tick
-        return found
+        return first_rows
 
     def _find_draw_row(self, channel: str, name: str) -> int:
         """Return the first row of a process's draws, -1 if it does not act."""
@@ -252,16 +251,16 @@ class Adcp:
     @cached_property
     def _geometry(self) -> ensemble.ProfilerGeometry:
         """Beams and cells."""
-        cosines, cells = get_forward_cosines(self.beams), self.cells
+        cosines, cells = self.beams.forward_cosines, self.cells
         return ensemble.ProfilerGeometry(self.beams.axes, self.beams.axis, cosines, cells.distances, float(cells.size))
 
     @cached_property
     def _schedule(self) -> ensemble.PingSchedule:
         """The schedule of the pings of an ensemble."""
-        speed, slants, interval = self.sound.speed or SOUND_SPEED, self._slant_ranges, self.ping_interval
-        reach = max(self.cells.end_distance / cosine for cosine in self.beams.slant_cosines)
-        durations = (max(2.0 * reach / speed, interval), max(2.0 * self.maximum_range / speed, interval))
-        delays = (0.5 * float(slants.min() + slants.max()) / speed, 0.5 * self.maximum_range / speed)
+        speed, slant_ranges, interval = self.sound.speed or SOUND_SPEED, self._slant_ranges, self.ping_interval
+        profile_range = max(self.cells.end_distance / cosine for cosine in self.beams.janus_cosines)
+        durations = (max(2.0 * profile_range / speed, interval), max(2.0 * self.maximum_range / speed, interval))
+        delays = (0.5 * float(slant_ranges.min() + slant_ranges.max()) / speed, 0.5 * self.maximum_range / speed)
         return ensemble.schedule_pings(int(self.pings), int(self.bottom_pings), durations, delays)
 
     @property
@@ -270,7 +269,7 @@ class Adcp:
         return self._schedule.duration + self.processing_time if self._models_travel_time else 0.0
 
     @property
-    def max_latency(self) -> float:
+    def max_age(self) -> float:
         """Time (s) from the beginning of an ensemble to the reading."""
         return self.duration
 
@@ -299,36 +298,37 @@ class Adcp:
 
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return lines on beams, cells, pings, axes and errors, at a rate (Hz) of ticks."""
-        cells, per = self.cells, rate / self.count_ticks_per_ensemble(rate)
-        motion = "taken out by the bottom's track" if self.motion_compensated else "kept in"
-        lobes = "side lobes spoil what is beyond the boundary's distance" if self.side_lobes else "no side lobes"
-        found = [
+        cells, ensemble_rate = self.cells, rate / self.count_ticks_per_ensemble(rate)
+        motion = "removed by bottom track" if self.motion_compensated else "not removed"
+        lobes = "cells beyond the distance of the bottom or surface are lost to side lobes"
+        lobes = lobes if self.side_lobes else "no side lobes"
+        lines = [
             *description.describe_beams(
                 self.beams, (self.minimum_range, self.maximum_range, 0.0), own_hull=self.own_hull
             ),
-            f"cells: {cells.count} of {cells.size:g} m, the first {cells.first_distance:g} m ahead; {lobes}",
-            f"ensembles: {per:.3g} Hz of {self.pings} pings for the profile and {self.bottom_pings} for the bottom",
-            f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, own motion {motion}",
+            f"cells: {cells.count} of {cells.size:g} m, the first at {cells.first_distance:g} m; {lobes}",
+            f"ensembles: {ensemble_rate:.3g} Hz, {self.pings} profile pings and {self.bottom_pings} bottom pings each",
+            f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, motion of the sensor {motion}",
             description.describe_sound(self.transducer, self.sound.speed),
             f"one ping, beam and cell: stddev {self.ping_stddev:g} m/s, over the bottom {self.bottom.stddev:g} m/s",
         ]
         if self.backscatter is not None:
-            loss = f"{self.backscatter.level:g} dB less 20 log r and {2.0 * self.backscatter.absorption:g} dB/m"
-            found.append(f"echo: {loss}; cells are good from {self.backscatter.threshold:g} dB on")
-        for name, one in (("profile", self.profile), ("bottom", self.bottom)):
-            if one.has_long_term_errors:
-                share = 100.0 * one.long_term_scale
-                found.append(f"{name}, long term: deviations of {share:g} % and {one.long_term_offset:g} m/s")
-        return tuple(found)
+            loss = f"{self.backscatter.level:g} dB minus 20 log10(r) and {2.0 * self.backscatter.absorption:g} dB/m"
+            lines.append(f"echo: {loss}; half of the cells at {self.backscatter.threshold:g} dB are good")
+        for name, accuracy in (("profile", self.profile), ("bottom", self.bottom)):
+            if accuracy.has_long_term_errors:
+                scale, offset = 100.0 * accuracy.long_term_scale, accuracy.long_term_offset
+                lines.append(f"{name}, long term: standard deviations of {scale:g} % and {offset:g} m/s")
+        return tuple(lines)
 
     def find_warnings(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return that motion is taken out by a bottom that too few beams look down to, where it is so."""
+        """Return a warning for motion compensation by bottom track if too few beams point down."""
         down = sum(pose.rotate(rotation_ws, (x, y, z))[2] < 0.0 for x, y, z in self.beams.axes.tolist())
         if not self.motion_compensated or down >= self.min_beams:
             return ()
         reason = (
-            f"takes motion out by a bottom that it cannot see: {down} of its beams look down, and a velocity takes "
-            f"{self.min_beams:g}; every one is NaN, but under something solid: keep the motion in, or turn it round"
+            f"needs bottom track, but only {down} beams point down and a velocity needs {self.min_beams:g}: "
+            "the velocities are NaN unless a body is above the sensor; turn motion compensation off, or turn the sensor"
         )
         return (("motion_compensated", reason),)
 
@@ -338,12 +338,12 @@ class Adcp:
 
     def init(self, draws: FloatArray) -> AdcpState:
         """Return this serial number's scales and offsets."""
-        systematic, left = np.zeros((2, 4)), draws.tolist()
+        long_term_errors, remaining = np.zeros((2, 4)), draws.tolist()
         for process in self._processes:
             if process.initial:
                 row, accuracy = (0, self.profile) if process.channel == "profile" else (1, self.bottom)
-                systematic[row], left = make_systematic_errors(accuracy, left[:4]), left[4:]
-        return AdcpState(systematic)
+                long_term_errors[row], remaining = make_long_term_errors(accuracy, remaining[:4]), remaining[4:]
+        return AdcpState(long_term_errors)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the ideal outputs, and the true values that errors depend on; NaN for ticks without an ensemble.
@@ -364,11 +364,11 @@ class Adcp:
         if self.sound.speed is not None:
             velocity = self._sample_profile(motion, environment, time, equal, heading)[0]
         rules = self._rules._replace(error_velocity_limit=math.inf, min_good_share=0.0)
-        found = self._average_ensembles(
+        means = self._average_ensembles(
             rules, inputs, velocity, inputs.true_bottom_range, inputs.true_bottom_beam_velocity
         )
         names = (*ensemble.IDEAL_OUTPUTS, ensemble.RELATIVE_VELOCITY[0])
-        arrays = {name: found[name] for name in names if name in found}
+        arrays = {name: means[name] for name in names if name in means}
         arrays |= {"time_of_validity": validity_time, "sound_speed": sound_speed}
         arrays["orientation"] = multiply_arrays(attitude, np.array(pose.conjugate(self._instrument_rotation)))
         arrays |= inputs._asdict()
@@ -389,24 +389,24 @@ class Adcp:
         """Return the first four `EnsembleInputs` of ensembles published at (n,) s; `ratio` (n,) is c0 / c."""
         n, p, (m, k) = time.size, int(self.pings), self._slant_ranges.shape
         instants = self._compute_ping_times(time, self._schedule.profile_times).reshape(-1)
-        block, reach = motion.at(instants), 2.0 * float(self._slant_ranges.max())
-        echoes = find_echoes(self.beams.single_ray_beams, motion, environment, instants, reach, self.own_hull)
-        found = find_cell_velocities(
+        motion_block, max_distance = motion.at(instants), 2.0 * float(self._slant_ranges.max())
+        echoes = find_echoes(self.beams.single_ray_beams, motion, environment, instants, max_distance, self.own_hull)
+        velocities = find_cell_velocities(
             self.beams,
             self.cells,
-            block,
+            motion_block,
             environment,
             instants,
             np.repeat(1.0 / ratio, p),
-            BottomHits(echoes.range_in_reach, echoes.incidence_cosine),
+            BottomHits(echoes.finite_range, echoes.incidence_cosine),
             side_lobes=self.side_lobes and not self._is_classic,
             as_points=self._is_classic,
         )
-        attitude, rotation = self._compute_rotations(block.rotation_wb, heading, int(self._rules.coordinates))
+        attitude, rotation = self._compute_rotations(motion_block.rotation_wb, heading, int(self._rules.coordinates))
         shape = (n, p, m, k)
         return (
-            found.along.reshape(shape),
-            found.axial.reshape(shape),
+            velocities.beam_velocity.reshape(shape),
+            velocities.axial_velocity.reshape(shape),
             attitude.reshape(n, p, 4),
             rotation.reshape(n, p, 4),
         )
@@ -417,13 +417,13 @@ class Adcp:
         """Return the last four `EnsembleInputs` of ensembles published at (n,) s."""
         n, p, k = time.size, int(self.bottom_pings), len(self.beams.beams)
         instants = self._compute_ping_times(time, self._schedule.bottom_times).reshape(-1)
-        block = motion.at(instants)
+        motion_block = motion.at(instants)
         beams = self.beams.nearest_ray_beams if self.classic else self.beams
         echoes = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
-        _, rotation = self._compute_rotations(block.rotation_wb, heading, int(self._rules.coordinates))
-        _, velocity = compute_platform_state(block, environment.heading)
+        _, rotation = self._compute_rotations(motion_block.rotation_wb, heading, int(self._rules.coordinates))
+        _, velocity = compute_platform_state(motion_block, environment.heading)
         return (
-            echoes.range_in_reach.reshape(n, p, k),
+            echoes.finite_range.reshape(n, p, k),
             echoes.beam_velocity.reshape(n, p, k),
             velocity.reshape(n, p, 3),
             rotation.reshape(n, p, 4),
@@ -438,12 +438,12 @@ class Adcp:
         bottom_velocity: FloatArray,
     ) -> dict[str, AnyArray]:
         """Return by name the means over pings with measured velocities and ranges."""
-        found = ensemble.average_profile(rules, self._geometry, inputs, velocity)
-        found |= ensemble.average_bottom(rules, self._geometry, inputs, bottom_range, bottom_velocity)
+        means = ensemble.average_profile(rules, self._geometry, inputs, velocity)
+        means |= ensemble.average_bottom(rules, self._geometry, inputs, bottom_range, bottom_velocity)
         if self.motion_compensated:
-            found[ensemble.RELATIVE_VELOCITY[0]] = found["velocity"]
-            found["velocity"] = found["velocity"] + found["bottom_velocity"][:, None]
-        return found
+            means[ensemble.RELATIVE_VELOCITY[0]] = means["velocity"]
+            means["velocity"] = means["velocity"] + means["bottom_velocity"][:, None]
+        return means
 
     def measure(
         self, state: AdcpState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
@@ -464,7 +464,7 @@ class Adcp:
             self.transducer is Transducer.PHASED_ARRAY,
             self.beams.axes,
             self.beams.axis,
-            state.systematic[1],
+            state.long_term_errors[1],
             (float(self.bottom.stddev), float(self.range_stddev)),
             (self._find_draw_row("bottom", "white"), self._find_draw_row("range", "white"), rows, draws),
             bottom_velocity,
@@ -506,7 +506,7 @@ class Adcp:
             ratio,
             self.transducer is Transducer.PHASED_ARRAY,
             self.beams.axes,
-            state.systematic[0],
+            state.long_term_errors[0],
             float(self.ping_stddev),
             factor,
             lock_probability,

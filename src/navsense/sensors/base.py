@@ -101,9 +101,9 @@ def uses_current(spec: Any) -> bool:
     return isinstance(spec, UsesCurrent) and spec.uses_current
 
 
-def get_max_latency(spec: Any) -> float:
-    """Return the largest age (s) of a reading at its instant."""
-    return float(spec.max_latency) if isinstance(spec, HasLatency) else 0.0
+def get_max_age(spec: Any) -> float:
+    """Return the largest time (s) from the time of validity of a reading to the reading."""
+    return float(spec.max_age) if isinstance(spec, HasMaxAge) else 0.0
 
 
 def list_signals(spec: Any) -> tuple[str, ...]:
@@ -296,12 +296,12 @@ class UsesCurrent(Protocol):
 
 
 @runtime_checkable
-class HasLatency(Protocol):
-    """A sensor whose readings refer to an earlier instant."""
+class HasMaxAge(Protocol):
+    """A sensor whose time of validity is before the reading, such as a sensor that waits for an echo."""
 
     @property
-    def max_latency(self) -> float:
-        """The largest age (s)."""
+    def max_age(self) -> float:
+        """The largest time (s) from the time of validity to the reading."""
         ...
 
 

@@ -59,7 +59,7 @@ from navsense.sensors.doppler import (
     long_term_filter,
     ping,
 )
-from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_systematic_errors
+from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
 from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
@@ -73,6 +73,7 @@ from navsense.sensors.doppler.echoes import (
 from navsense.sensors.doppler.long_term_filter import LongTermFilter
 from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
+    NO_TRACK,
     TRUE_SOUND,
     X_AZIMUTHS,
     DvlMessageOptions,
@@ -86,7 +87,6 @@ from navsense.sensors.doppler.water import (
     find_bottom_distance,
     find_far_boundaries,
     find_layer_velocities,
-    get_forward_cosines,
 )
 from navsense.sensors.range import Cone, Sound
 from navsense.sensors.user_arrays import apply, check_time
@@ -116,17 +116,17 @@ class DvlState(NamedTuple):
     """State of one serial number.
 
     channels: state of the noise channels.
-    systematic: (2, 4) long-term scale and offsets (m/s) over the bottom and through the water.
+    long_term_errors: (2, 4) long-term scale and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
-    last_emission: s, instant of the last published ping.
+    last_publication_time: s, instant of the last published ping.
     unlocked_until: (k,) s, end of the re-acquisition of each beam.
     filter_state: state of the long-term filter.
     """
 
     channels: NoiseState
-    systematic: FloatArray
+    long_term_errors: FloatArray
     misalignment: FloatArray
-    last_emission: float
+    last_publication_time: float
     unlocked_until: FloatArray
     filter_state: FloatArray
 
@@ -213,9 +213,9 @@ class Dvl:
         if self.layer is None and self.water_mode is not TrackMode.NEVER:
             raise SensorError("layer", None, allowed="must be given for a water track")
         if self.layer is not None:
-            reach = self.maximum_range * min(get_forward_cosines(self.beams).tolist())
-            if self.layer.far > reach:
-                allowed = f"must be at most {reach:.6g} m, the maximum range projected on the instrument's axis"
+            axis_range = self.maximum_range * min(self.beams.forward_cosines.tolist())
+            if self.layer.far > axis_range:
+                allowed = f"must be at most {axis_range:.6g} m, the maximum range projected on the instrument's axis"
                 raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed)
 
     @property
@@ -227,7 +227,7 @@ class Dvl:
     def outputs(self) -> tuple[Output, ...]:
         """The arrays of a reading."""
         k = len(self.beams.beams)
-        return tuple(Output(name, k if axes == ping.PER_BEAM else axes, unit) for name, axes, unit in ping.OUTPUTS)
+        return tuple(Output(name, k if shape == ping.PER_BEAM else shape, unit) for name, shape, unit in ping.OUTPUTS)
 
     @cached_property
     def _channels(self) -> NoiseChannels:
@@ -244,7 +244,7 @@ class Dvl:
             len(self.beams.beams),
             self.bottom,
             self.water,
-            self._dialect_rules,
+            self._solution_rule,
             has_lock=self.strength is not None,
             has_dropout=self.dropout_probability > 0.0,
             has_misalignment=self.misalignment_stddev > 0.0,
@@ -252,19 +252,19 @@ class Dvl:
 
     @cached_property
     def _draw_rows(self) -> tuple[ping.DrawRows, IntArray]:
-        """Rows in the draws of each beam and of each axis."""
+        """Rows of the draws of each beam, and of the velocity's components."""
         return ping.make_draw_rows(self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick)
 
     @cached_property
-    def _dialect_rules(self) -> int:
-        """The solution rule of the kernels: `PHYSICAL`, `UUV` or `DSROS`."""
-        classic = {MessageDialect.UUV: ping.UUV, MessageDialect.DSROS: ping.DSROS} if self.classic else {}
-        return classic.get(self.dialect, ping.PHYSICAL)
+    def _solution_rule(self) -> int:
+        """The solution rule of the kernels: `PHYSICAL_RULE`, `UUV_RULE` or `DSROS_RULE`."""
+        classic_rules = {MessageDialect.UUV: ping.UUV_RULE, MessageDialect.DSROS: ping.DSROS_RULE}
+        return classic_rules.get(self.dialect, ping.PHYSICAL_RULE) if self.classic else ping.PHYSICAL_RULE
 
     @cached_property
     def _ray_beams(self) -> Beams:
         """Beams for ray casting. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
-        if self._dialect_rules == ping.DSROS:
+        if self._solution_rule == ping.DSROS_RULE:
             return self.beams.single_ray_beams
         return self.beams.nearest_ray_beams if self.classic else self.beams
 
@@ -273,7 +273,7 @@ class Dvl:
         """The tracked water-mass layer; under the classic rules of `dsros_dvl` it extends down to the bottom."""
         if self.layer is None or self.water_mode is TrackMode.NEVER:
             return None
-        return replace(self.layer, share=1.0) if self._dialect_rules == ping.DSROS else self.layer
+        return replace(self.layer, share=1.0) if self._solution_rule == ping.DSROS_RULE else self.layer
 
     def _find_bottom_distance(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
         """Return the distance (n,) m to the bottom along the axis from ranges (n, k) m; infinite without a bottom.
@@ -281,15 +281,15 @@ class Dvl:
         The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
         bottom = find_bottom_distance(self.beams, beam_range)
-        if self._dialect_rules == ping.DSROS:
+        if self._solution_rule == ping.DSROS_RULE:
             bottom[np.isnan(find_far_boundaries(layer, bottom))] = math.inf
         return bottom
 
     @cached_property
-    def _rules(self) -> ping.PingRules:
-        """Limits of good beams and of the solution."""
+    def _limits(self) -> ping.PingLimits:
+        """Limits and choices of the solution."""
         modes = list(TrackMode)
-        return ping.PingRules(
+        return ping.PingLimits(
             float(self.minimum_range),
             float(self.maximum_range),
             float(self.min_incidence_cosine),
@@ -298,16 +298,16 @@ class Dvl:
             float(self.dropout_probability),
             float(modes.index(self.bottom_mode)),
             float(modes.index(self.water_mode)),
-            float(self._dialect_rules),
+            float(self._solution_rule),
             float(self.bottom.reported_stddev),
             float(self.water.reported_stddev),
             float(self.sound.speed or 0.0),
         )
 
     @cached_property
-    def _ideal_rules(self) -> ping.PingRules:
-        """Limits of an instrument without errors and without loss of beams."""
-        return self._rules._replace(
+    def _ideal_limits(self) -> ping.PingLimits:
+        """The same for an instrument without errors and without loss of beams."""
+        return self._limits._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
             dropout_probability=0.0,
@@ -346,8 +346,8 @@ class Dvl:
         return self.propagation and not (self.classic and self.dialect is not MessageDialect.OWN)
 
     @property
-    def max_latency(self) -> float:
-        """Longest time (s) from transmission to publication, at the lowest speed of sound."""
+    def max_age(self) -> float:
+        """Largest time (s) from transmission to publication, at the lowest speed of sound."""
         return 2.0 * self.maximum_range / MIN_SOUND_SPEED + self.processing_time if self.models_travel_time else 0.0
 
     @property
@@ -363,14 +363,15 @@ class Dvl:
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
-        modes, waits = (self.bottom_mode, self.water_mode), self.maximum_range if self.models_travel_time else None
+        modes = (self.bottom_mode, self.water_mode)
+        farthest_echo = self.maximum_range if self.models_travel_time else None
         return (
             *description.describe_beams(self._ray_beams, limits, own_hull=self.own_hull),
             description.describe_sound(self.transducer, self.sound.speed),
             *description.describe_tracks(
                 modes, (self.bottom, self.water), self._tracked_layer, self.error_velocity_limit, self.long_term
             ),
-            description.describe_times(waits, self.processing_time, rate),
+            description.describe_times(farthest_echo, self.processing_time, rate),
             *description.describe_losses(self.strength, self.dropout_probability, self.reacquisition_time),
             *description.describe_systematic_errors(
                 self.bottom, self.water, self.misalignment, self.misalignment_stddev
@@ -389,18 +390,18 @@ class Dvl:
     def init(self, draws: FloatArray) -> DvlState:
         """Return the turn-on biases, scale errors, offsets and misalignment of a serial number."""
         first = sum(process.initial for process in self._channels.processes)
-        left, systematic, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
+        remaining, long_term_errors, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
         for process in self._instrument_processes:
-            own, left = left[: process.initial], left[process.initial :]
+            process_draws, remaining = remaining[: process.initial], remaining[process.initial :]
             if process.channel == "mounting":
-                angles = [angle + self.misalignment_stddev * w for angle, w in zip(angles, own, strict=True)]
+                angles = [angle + self.misalignment_stddev * w for angle, w in zip(angles, process_draws, strict=True)]
             elif process.initial:
                 row, track = (0, self.bottom) if process.channel == "bottom" else (1, self.water)
-                systematic[row] = make_systematic_errors(track, own)
+                long_term_errors[row] = make_long_term_errors(track, process_draws)
         misalignment = np.array(pose.from_rotation_vector((angles[0], angles[1], angles[2])))
         unlocked_until = np.full(len(self.beams.beams), -math.inf)
         channels, filter_state = self._channels.init(draws[:first]), long_term_filter.make_state()
-        return DvlState(channels, systematic, misalignment, 0.0, unlocked_until, filter_state)
+        return DvlState(channels, long_term_errors, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the ideal outputs, the inputs of the errors (`EchoInputs`, `PlatformInputs`) and the signals.
@@ -409,22 +410,22 @@ class Dvl:
         """
         time, layer = ticks.time, self._tracked_layer
         sound_speed = get_sound_speed(environment, motion.at(time))
-        validity_time, transmit_time, listening_time = time, time, np.zeros(len(ticks))
+        validity_time, transmit_time, ping_duration = time, time, np.zeros(len(ticks))
         if self.models_travel_time:
             receive_time = np.maximum(time - self.processing_time, 0.0)
-            validity_time, listening_time = compute_echo_timing(
+            validity_time, travel_time = compute_echo_timing(
                 self._ray_beams, motion, environment, receive_time, self.maximum_range, sound_speed, self.own_hull
             )
             if self.bottom_mode is TrackMode.NEVER and layer is not None:
-                # The instrument listens to the end of the layer, not to a bottom farther away.
-                shorter = 2.0 * layer.far / (min(self.beams.slant_cosines) * sound_speed)
-                shorter = np.minimum(listening_time, shorter)
-                validity_time = np.clip(validity_time + listening_time - shorter, 0.0, receive_time)
-                listening_time = shorter
-            transmit_time = receive_time - listening_time
-            listening_time = listening_time + self.processing_time
-        block = motion.at(validity_time)
-        known_motion = FixedMotionBlock(block)
+                # The instrument listens to the far boundary of the layer, not to a bottom farther away.
+                layer_travel_time = 2.0 * layer.far / (min(self.beams.janus_cosines) * sound_speed)
+                layer_travel_time = np.minimum(travel_time, layer_travel_time)
+                validity_time = np.clip(validity_time + travel_time - layer_travel_time, 0.0, receive_time)
+                travel_time = layer_travel_time
+            transmit_time = receive_time - travel_time
+            ping_duration = travel_time + self.processing_time
+        motion_block = motion.at(validity_time)
+        known_motion = FixedMotionBlock(motion_block)
         echoes = find_echoes(
             self._ray_beams, known_motion, environment, validity_time, self.maximum_range, self.own_hull
         )
@@ -440,42 +441,45 @@ class Dvl:
             water_velocity, _, far_boundary = find_layer_velocities(
                 self.beams, layer, layer_motion, environment, layer_time, bottom
             )
-        attitude, velocity = compute_platform_state(block, environment.heading)
-        found = self._solve_ideal(
+        attitude, velocity = compute_platform_state(motion_block, environment.heading)
+        ideal = self._solve_ideal(
             ping.EchoInputs(
                 echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity, velocity, sound_speed
             ),
             ping.PlatformInputs(attitude, velocity, validity_time, layer_time, far_boundary, sound_speed),
-            listening_time,
+            ping_duration,
         )
-        return {**found, **evaluate_signals(self, environment, time)}
+        return {**ideal, **evaluate_signals(self, environment, time)}
 
     def _solve_ideal(
-        self, echoes: ping.EchoInputs, platform: ping.PlatformInputs, listening_time: FloatArray
+        self, echoes: ping.EchoInputs, platform: ping.PlatformInputs, ping_duration: FloatArray
     ) -> dict[str, AnyArray]:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
-        for array in (*echoes, *platform, listening_time):
+        for array in (*echoes, *platform, ping_duration):
             make_read_only(array)
-        blocks = ping.allocate_outputs(*echoes.true_beam_range.shape)
-        rules, geometry = tuple(self._ideal_rules), tuple(self._geometry)
-        ping.solve_ideal_ping(rules, geometry, tuple(echoes), tuple(platform), tuple(blocks))
-        outputs = blocks.name_outputs()
+        memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
+        limits, geometry = tuple(self._ideal_limits), tuple(self._geometry)
+        ping.solve_ideal_ping(limits, geometry, tuple(echoes), tuple(platform), tuple(memory))
+        outputs = memory.name_outputs()
         ideal = dict(zip(ping.IDEAL_OUTPUTS, ping.select_ideal_outputs(outputs), strict=True))
         ideal["time_of_validity"] = outputs.time_of_validity
-        return {**ideal, **echoes._asdict(), **platform._asdict(), "listening_time": listening_time}
+        return {**ideal, **echoes._asdict(), **platform._asdict(), "ping_duration": ping_duration}
 
     def measure(
         self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[DvlState, Measurement]:
         """Return the new state and the readings; ticks without a ping are NaN."""
         n, k = ideal["true_beam_range"].shape
-        emitted, time, last = np.ones(n, dtype=np.bool_), make_read_only(ticks.time), state.last_emission
+        emitted, time = np.ones(n, dtype=np.bool_), make_read_only(ticks.time)
+        last_publication_time = state.last_publication_time
         if self.models_travel_time:
-            last = ping.schedule_emissions(time, ideal["listening_time"], last, emitted)
+            last_publication_time = ping.mark_published_pings(
+                time, ideal["ping_duration"], last_publication_time, emitted
+            )
         unlocked_until, filter_state = state.unlocked_until.copy(), state.filter_state.copy()
-        blocks = ping.allocate_outputs(n, k)
-        channels, slow = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(blocks))
-        outputs = blocks.name_outputs()
+        memory = ping.allocate_outputs(n, k)
+        channels, biases = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(memory))
+        outputs = memory.name_outputs()
         if self.long_term is not None:
             long_term_filter.filter_pings(
                 self.long_term,
@@ -487,12 +491,17 @@ class Dvl:
                 outputs.long_term_velocity,
                 outputs.long_term_covariance,
             )
-        constant = state.channels.turn_on
-        bias = {"beam_velocity": slow[:, :k], "beam_range": slow[:, 2 * k :]}
-        turn_on = {"beam_velocity": constant[:k], "beam_range": constant[2 * k :]}
-        after = DvlState(channels, state.systematic, state.misalignment, last, unlocked_until, filter_state)
+        turn_on_biases = state.channels.turn_on
+        bias = {"beam_velocity": biases[:, :k], "beam_range": biases[:, 2 * k :]}
+        turn_on = {"beam_velocity": turn_on_biases[:k], "beam_range": turn_on_biases[2 * k :]}
+        new_state = state._replace(
+            channels=channels,
+            last_publication_time=last_publication_time,
+            unlocked_until=unlocked_until,
+            filter_state=filter_state,
+        )
         arrays = dict(zip(ping.OUTPUT_NAMES, ping.select_outputs(outputs), strict=True))
-        return after, Measurement(arrays, bias, outputs.velocity_mode > ping.NO_TRACK, emitted, turn_on)
+        return new_state, Measurement(arrays, bias, outputs.velocity_mode > NO_TRACK, emitted, turn_on)
 
     def _solve_pings(
         self,
@@ -502,30 +511,30 @@ class Dvl:
         draws: FloatArray,
         emitted: BoolArray,
         unlocked_until: FloatArray,
-        output_blocks: Fields,
+        output_memory: Fields,
     ) -> tuple[NoiseState, FloatArray]:
         """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
 
         The steps are those of `doppler.ping`: receive beams, add biases, add faults, solve.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
-        block, measured, geometry = np.empty((10, n, k)), np.empty((3 * k, n)), tuple(self._geometry)
+        received_arrays, measured, geometry = np.empty((10, n, k)), np.empty((3 * k, n)), tuple(self._geometry)
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_limits
-        rows, axis_rows = self._draw_rows
+        beam_rows, component_rows = self._draw_rows
         ping.receive_beams(
             ((bottom_stddev, *bottom), (water_stddev, *water)),
             tuple(self._receiver_parameters),
             rate,
             geometry,
-            (state.misalignment, state.systematic),
+            (state.misalignment, state.long_term_errors),
             tuple([ideal[name] for name in ping.EchoInputs._fields]),
-            tuple(rows),
+            tuple(beam_rows),
             draws,
-            block,
+            received_arrays,
             measured,
         )
-        channels, values, slow = self._channels.apply(
+        channels, values, biases = self._channels.apply(
             state.channels,
             ticks,
             draws[: self._channels.draws_per_tick],
@@ -534,18 +543,18 @@ class Dvl:
         )
         ping.add_faults(values, ideal)
         ping.solve_ping(
-            tuple(self._rules),
+            tuple(self._limits),
             geometry,
             values.T,
-            block,
+            received_arrays,
             tuple([ideal[name] for name in ping.PlatformInputs._fields]),
             ticks.time,
             emitted,
             unlocked_until,
-            (bottom_stddev if self._dialect_rules == ping.UUV else water_stddev, axis_rows, draws),
-            output_blocks,
+            (bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev, component_rows, draws),
+            output_memory,
         )
-        return channels, slow
+        return channels, biases
 
     def apply(
         self,
@@ -572,30 +581,31 @@ class Dvl:
         `doppler.beam_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
-        count, middle = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
-        own = beam_inputs.check_velocity("velocity", velocity, count)
-        ranges = beam_inputs.check_beam_range(beam_range, middle, (count, len(beams.beams)))
+        count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
+        bottom_velocity = beam_inputs.check_velocity("velocity", velocity, count)
+        ranges = beam_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
         attitude = beam_inputs.check_attitude(orientation, beams.axis, count)
-        through = own
+        vector_through_water = bottom_velocity
         if water_velocity is not None:
-            through = beam_inputs.check_velocity("water_velocity", water_velocity, count)
-        water, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
+            vector_through_water = beam_inputs.check_velocity("water_velocity", water_velocity, count)
+        water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
             far_boundary = find_far_boundaries(layer, bottom)
-            water = beam_inputs.project_velocity(beams.axes, through, np.zeros(ranges.shape))
-            water[np.isnan(far_boundary)] = math.nan
-        sound, listening_time = self.sound.speed or SOUND_SPEED, np.zeros(count)
+            water_beam_velocity = beam_inputs.project_velocity(beams.axes, vector_through_water, np.zeros(ranges.shape))
+            water_beam_velocity[np.isnan(far_boundary)] = math.nan
+        sound_speed, ping_duration = self.sound.speed or SOUND_SPEED, np.zeros(count)
         if self.models_travel_time:
-            listening_time = beam_inputs.compute_listening_times(
-                ranges, sound, self.maximum_range, self.processing_time
+            ping_duration = beam_inputs.compute_ping_durations(
+                ranges, sound_speed, self.maximum_range, self.processing_time
             )
-        cosines = np.tile([abs(cosine) for cosine in beams.slant_cosines], (count, 1))
-        along, speeds = beam_inputs.project_velocity(beams.axes, own, ranges), np.full(count, sound)
+        cosines = np.tile([abs(cosine) for cosine in beams.janus_cosines], (count, 1))
+        beam_velocity = beam_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
+        sound_speeds = np.full(count, sound_speed)
         ideal = self._solve_ideal(
-            ping.EchoInputs(ranges, cosines, along, water, own, speeds),
-            ping.PlatformInputs(attitude, own, seconds, seconds, far_boundary, speeds),
-            listening_time,
+            ping.EchoInputs(ranges, cosines, beam_velocity, water_beam_velocity, bottom_velocity, sound_speeds),
+            ping.PlatformInputs(attitude, bottom_velocity, seconds, seconds, far_boundary, sound_speeds),
+            ping_duration,
         )
         return apply(
             self,
@@ -627,8 +637,8 @@ class Dvl:
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
         """Return the ideal values without bottom echoes in the pings `rows` (n,)."""
-        lost, names = rows[:, None], ("true_beam_range", "incidence_cosine", "true_beam_velocity")
-        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in names}}
+        names = ("true_beam_range", "incidence_cosine", "true_beam_velocity")
+        return {**ideal, **{name: np.where(rows[:, None], math.nan, ideal[name]) for name in names}}
 
     def without_errors(self) -> Dvl:
         """Return the same spec without errors: no travel time, no assumed speed of sound, no loss of beams."""
@@ -655,9 +665,9 @@ class Dvl:
         noise = make_example_noise(0.02, maximum=0.9, minimum=-0.9)
         track = DopplerTrack(noise, 0.01, 100.0, 0.0, 0.01, 0.005, 6.0)
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        made = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
+        beams = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
         return cls(
-            beams=Beams(tuple(replace(beam, shape=shape) for beam in made), BeamWeighting.PATTERN, 0.5),
+            beams=Beams(tuple(replace(beam, shape=shape) for beam in beams), BeamWeighting.PATTERN, 0.5),
             minimum_range=2.3,
             maximum_range=4.8,
             bottom=track,

@@ -196,7 +196,7 @@ def test_a_pattern_wants_round_beams_that_look_ahead() -> None:
     with pytest.raises(SensorError, match="shape of a beam"):
         replace(fan, weighting=BeamWeighting.PATTERN)
     wide = make_janus_beams(THIRTY, PLUS, width=2.5, rings=4)
-    with pytest.raises(SensorError, match=r"width of a beam \(rad\): 2.5; must be narrower"):
+    with pytest.raises(SensorError, match=r"width of a beam \(rad\): 2.5; must be smaller: a ring of rays is"):
         replace(wide, weighting=BeamWeighting.PATTERN)
 
 

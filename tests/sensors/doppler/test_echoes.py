@@ -163,7 +163,7 @@ def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
     )
     beyond = hear(beams, level, ground(), reach=slant - 1e-3)
     assert np.isinf(beyond.beam_range).all()
-    assert np.isnan(beyond.range_in_reach).all()
+    assert np.isnan(beyond.finite_range).all()
     assert np.isnan(beyond.beam_velocity).all()
     assert np.isnan(hear(beams, level, Environment()).beam_range).all()
 
@@ -283,7 +283,7 @@ def test_the_water_surface_and_the_air() -> None:
         beyond = down(low, sea, reach=31.0)
         assert np.isinf(beyond.beam_range).all()
         assert all(
-            np.isnan(part).all() for part in (beyond.range_in_reach, beyond.incidence_cosine, beyond.beam_velocity)
+            np.isnan(part).all() for part in (beyond.finite_range, beyond.incidence_cosine, beyond.beam_velocity)
         )
 
 
@@ -303,10 +303,10 @@ def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
         [1.0] * 4, rel=1e-12, abs=0.0
     )
     sound = np.full(1, 1500.0)
-    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, False).listening_time[0] == pytest.approx(
+    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, False).travel_time[0] == pytest.approx(
         2.0 * far / 1500.0, rel=1e-12, abs=0.0
     )
-    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, True).listening_time[0] == pytest.approx(
+    assert compute_echo_timing(beams, still, own, AT_0, 100.0, sound, True).travel_time[0] == pytest.approx(
         2.0 / 1500.0, rel=1e-12, abs=0.0
     )
 
@@ -461,19 +461,19 @@ def test_when_an_echo_is_valid() -> None:
     slant = np.array([40.0, 40.0, 10.0, 40.0]) / math.cos(THIRTY)
     slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf itself is met
     found = compute_echo_timing(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
-    assert found.listening_time == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
+    assert found.travel_time == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
     assert found.time_of_validity[0] == 0.0
     assert found.time_of_validity[1:] == pytest.approx(
         time[1:] - (2.0 * slant[0] - slant.mean()) / sound[1:], rel=1e-13, abs=0.0
     )
     alone = compute_echo_timing(beams, over, Environment(scene=Scene((shelf,))), time, 100.0, sound, False)
     assert alone.time_of_validity[1:] == pytest.approx(time[1:] - slant[1] / sound[1:], rel=1e-13, abs=0.0)
-    assert alone.listening_time == pytest.approx(2.0 * slant[1] / sound, rel=1e-13, abs=0.0)
+    assert alone.travel_time == pytest.approx(2.0 * slant[1] / sound, rel=1e-13, abs=0.0)
     nothing = compute_echo_timing(beams, over, Environment(), time, 100.0, sound, False)
     assert nothing.time_of_validity[1:] == pytest.approx(time[1:] - 100.0 / sound[1:], rel=1e-13, abs=0.0)
-    assert nothing.listening_time == pytest.approx(200.0 / sound, rel=1e-13, abs=0.0)
+    assert nothing.travel_time == pytest.approx(200.0 / sound, rel=1e-13, abs=0.0)
     air = replace(Environment(scene=Scene((shelf, deep))), water=Water(surface=9.0))
-    assert compute_echo_timing(beams, over, air, time, 100.0, sound, False).listening_time == pytest.approx(
+    assert compute_echo_timing(beams, over, air, time, 100.0, sound, False).travel_time == pytest.approx(
         200.0 / sound, rel=1e-13, abs=0.0
     )
 

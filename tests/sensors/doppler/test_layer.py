@@ -23,7 +23,7 @@ from navsense.motion.base import MotionBlock
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.sensors.doppler import Beam, Beams, WaterMassLayer, get_forward_cosines, make_janus_beams
+from navsense.sensors.doppler import Beam, Beams, WaterMassLayer, make_janus_beams
 from navsense.sensors.doppler.echoes import find_echoes
 from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
 
@@ -74,7 +74,7 @@ def heard(
 ) -> tuple[Any, float, float]:
     """Return the velocity along each beam, and the layer's boundaries."""
     told = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
-    return told.velocity[0], float(told.near[0]), float(told.far[0])
+    return told.velocity[0], float(told.near_boundary[0]), float(told.far_boundary[0])
 
 
 @pytest.mark.requirement("GAP-1", "WTR-2")
@@ -186,12 +186,12 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
     uneven = Beams(tilted)
     mean = np.sum([beam.axis for beam in tilted], axis=0)
     mean /= math.sqrt(float(mean @ mean))
-    assert get_forward_cosines(uneven) == pytest.approx(
+    assert uneven.forward_cosines == pytest.approx(
         [float(np.dot(beam.axis, mean)) for beam in tilted], rel=1e-14, abs=0.0
     )
     slant = np.array([[30.0, 20.0, 25.0]])
     assert find_bottom_distance(uneven, slant) == pytest.approx(
-        [(slant[0] * get_forward_cosines(uneven)).min()], rel=1e-14, abs=0.0
+        [(slant[0] * uneven.forward_cosines).min()], rel=1e-14, abs=0.0
     )
 
 
@@ -283,9 +283,9 @@ def test_beams_that_cross_no_common_layer() -> None:
     with pytest.raises(
         SensorError, match=r"^angle of beam 3 to the mean of all beams: cosine -0\.\d+; must be below 90"
     ):
-        get_forward_cosines(Beams((*ahead, up, back)))
+        _ = Beams((*ahead, up, back)).forward_cosines
     six = [Beam(rotation=from_rpy(0.0, 0.0, math.pi * k)) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, 0.0, math.pi * (k + 0.5))) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, math.pi * (k + 0.5), 0.0)) for k in range(2)]
     with pytest.raises(SensorError, match=r"^angle of beam \d to the mean of all beams"):
-        get_forward_cosines(Beams(tuple(six)))
+        _ = Beams(tuple(six)).forward_cosines

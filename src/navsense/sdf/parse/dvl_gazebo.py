@@ -49,7 +49,6 @@ from navsense.sensors.doppler import (
     MessageDialect,
     Transducer,
     WaterMassLayer,
-    get_forward_cosines,
     make_gazebo_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
@@ -230,7 +229,7 @@ def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeL
         )
     bins = parse_child_number(context, water, "bins", DEFAULT_BINS, minimum=1.0)
     with map_spec_errors(at):
-        reach = limits.maximum * min(get_forward_cosines(beams).tolist())
+        reach = limits.maximum * min(beams.forward_cosines.tolist())
         if far > reach:
             reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is used"
             context.add_note("warning", "<water_mass_mode><boundaries>", reason, at.where)

@@ -66,7 +66,6 @@ from navsense.sensors.doppler import (
     DvlMessageOptions,
     MessageDialect,
     WaterMassLayer,
-    get_forward_cosines,
     make_dsros_beams,
 )
 from navsense.sensors.dvl import Dvl, TrackMode
@@ -276,7 +275,7 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
     element = plugin.find(LAYER_TAG)
-    cosine = min(get_forward_cosines(beams).tolist())
+    cosine = min(beams.forward_cosines.tolist())
     near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
     if element is None:
         return WaterMassLayer(near, far)
@@ -301,7 +300,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not given or not tracks_water:
         return None
-    cosine = min(get_forward_cosines(spec.beams).tolist())
+    cosine = min(spec.beams.forward_cosines.tolist())
     whole = int(bins) if bins == int(bins) else bins
     size = (spec.maximum_range - spec.minimum_range) * cosine / max(bins, 1.0)
     return Adcp(

@@ -28,7 +28,7 @@ from navsense.sensors.doppler.specification import (
     MessageDialect,
     Transducer,
 )
-from navsense.sensors.doppler.water import WaterMassLayer, get_forward_cosines
+from navsense.sensors.doppler.water import WaterMassLayer
 
 __all__ = [
     "IDEAL_OUTPUTS",
@@ -49,7 +49,6 @@ __all__ = [
     "MessageDialect",
     "Transducer",
     "WaterMassLayer",
-    "get_forward_cosines",
     "make_dsros_beams",
     "make_gazebo_beams",
     "make_gazebo_rotation",

@@ -8,10 +8,10 @@ The measured velocity of one ping of a track:
 w_0 and w (3,) are standard normals, drawn once per serial number. |v| is the speed relative to the bottom or water.
 `rate` is the rate of the ticks; without a reference rate it has no effect. `factor` is that of the echo strength.
 
-Data sheets specify the standard deviation of a single ping as a constant plus a part per m/s, and the long-term
-accuracy as a share of the velocity plus a constant. Some instruments average several pings into one output. Therefore
-the standard deviation scales with the square root of the rate. The longer interval between pings in deep water is not
-taken into account.
+Data sheets specify the standard deviation of a single ping as a constant plus a fraction of the speed. They specify the
+long-term accuracy as a fraction of the velocity plus a constant. Some instruments average several pings into one
+output, so the standard deviation scales with the square root of the rate. The longer interval between pings in deep
+water is not taken into account.
 
 The strength of an echo from the bottom, its effect on a beam's velocity, and the probability of lock are
 
@@ -76,7 +76,7 @@ class DopplerTrack:
     def __post_init__(self) -> None:
         """Check the fields."""
         validate_types(self, "of a track")
-        for name in (one.name for one in fields(self)):
+        for name in (entry.name for entry in fields(self)):
             value = getattr(self, name)
             if name not in ("noise", "maximum_velocity") and not 0.0 <= value < MAX_MAGNITUDE:
                 raise SensorError(f"{name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}")
@@ -100,8 +100,8 @@ class Accuracy:
     """Errors of an ADCP's velocities along beams. Raises `SensorError` for invalid values.
 
     stddev: m/s, of one ping.
-    long_term_scale: deviation of the scale among serial numbers.
-    long_term_offset: m/s, deviation of the offset of each axis among serial numbers.
+    long_term_scale: standard deviation of the scale error among serial numbers.
+    long_term_offset: m/s, standard deviation of the offset of each axis among serial numbers.
     """
 
     stddev: float = 0.0
@@ -110,8 +110,8 @@ class Accuracy:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        given = ((f"{one.name} of a profiler's velocity", getattr(self, one.name)) for one in fields(self))
-        validate_reals(*((name, value, 0.0, MAX_MAGNITUDE) for name, value in given))
+        values = ((f"{entry.name} of a profiler's velocity", getattr(self, entry.name)) for entry in fields(self))
+        validate_reals(*((name, value, 0.0, MAX_MAGNITUDE) for name, value in values))
 
     @property
     def has_long_term_errors(self) -> bool:
@@ -119,7 +119,7 @@ class Accuracy:
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
-def make_systematic_errors(spec: DopplerTrack | Accuracy, draws: Sequence[float]) -> list[float]:
+def make_long_term_errors(spec: DopplerTrack | Accuracy, draws: Sequence[float]) -> list[float]:
     """Return the scale and three offsets (m/s) of a serial number from four normal draws."""
     scale, *offsets = draws
     return [spec.long_term_scale * scale, *(spec.long_term_offset * offset for offset in offsets)]
@@ -143,8 +143,8 @@ class EchoStrength:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        given = ((f"{one.name} of the echo's strength", getattr(self, one.name)) for one in fields(self))
-        validate_reals(*((name, value, -MAX_MAGNITUDE, MAX_MAGNITUDE) for name, value in given))
+        values = ((f"{entry.name} of the echo's strength", getattr(self, entry.name)) for entry in fields(self))
+        validate_reals(*((name, value, -MAX_MAGNITUDE, MAX_MAGNITUDE) for name, value in values))
         if self.absorption < 0.0:
             raise SensorError("absorption of the echo's strength (dB/m)", self.absorption, allowed="must be at least 0")
         if not 0.0 < self.correlation < 1.0:
@@ -185,16 +185,18 @@ def compute_strength(level: float, absorption: float, distance: float, cosine: f
 @kernel
 def compute_noise_factor(strength: float, correlation: float) -> float:
     """Return the factor of a velocity's standard deviation for an echo of a strength (dB)."""
-    noisier = 1.0 + math.exp(-NEPERS_PER_DECIBEL * max(strength, MIN_STRENGTH))
+    # rho = correlation / (1 + 1 / s), so rho^-2 - 1 = ((1 + 1 / s)^2 - correlation^2) / correlation^2.
+    noise_term = 1.0 + math.exp(-NEPERS_PER_DECIBEL * max(strength, MIN_STRENGTH))
     squared = correlation * correlation
-    return math.sqrt((noisier * noisier - squared) / (1.0 - squared))
+    return math.sqrt((noise_term * noise_term - squared) / (1.0 - squared))
 
 
 @kernel
 def compute_lock_probability(strength: float, threshold: float, slope: float) -> float:
     """Return the probability of lock of a beam with an echo of a strength (dB)."""
-    over = (strength - threshold) / slope
-    if over < 0.0:
-        share = math.exp(over)
-        return share / (1.0 + share)
-    return 1.0 / (1.0 + math.exp(-over))
+    exponent = (strength - threshold) / slope
+    if exponent < 0.0:
+        # A negative exponent does not overflow here.
+        odds = math.exp(exponent)
+        return odds / (1.0 + odds)
+    return 1.0 / (1.0 + math.exp(-exponent))

@@ -43,24 +43,24 @@ def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -
 
 
 @kernel
-def _compute_listening_times(beam_range: FloatArray, sound_speed: float, reach: float, out: FloatArray) -> None:
+def _compute_ping_durations(beam_range: FloatArray, sound_speed: float, maximum_range: float, out: FloatArray) -> None:
     for n in range(beam_range.shape[0]):
-        farthest = -math.inf
+        farthest_echo = -math.inf
         for k in range(beam_range.shape[1]):
-            if farthest < beam_range[n, k] <= reach:
-                farthest = beam_range[n, k]
-        out[n] = 2.0 * (farthest if farthest >= 0.0 else reach) / sound_speed
+            if farthest_echo < beam_range[n, k] <= maximum_range:
+                farthest_echo = beam_range[n, k]
+        out[n] = 2.0 * (farthest_echo if farthest_echo >= 0.0 else maximum_range) / sound_speed
 
 
-def compute_listening_times(
-    beam_range: FloatArray, sound_speed: float, reach: float, processing_time: float
+def compute_ping_durations(
+    beam_range: FloatArray, sound_speed: float, maximum_range: float, processing_time: float
 ) -> FloatArray:
-    """Return the times (n,) s from transmission to the reading; 0 for the first row.
+    """Return the times (n,) s from transmission to publication; 0 for the first row.
 
-    A ping without an echo listens for one from `reach` (m).
+    A ping without an echo lasts as long as one with an echo from `maximum_range` (m).
     """
     out = np.empty(beam_range.shape[0])
-    _compute_listening_times(beam_range, sound_speed, reach, out)
+    _compute_ping_durations(beam_range, sound_speed, maximum_range, out)
     out += processing_time
     out[:1] = 0.0
     return out
@@ -75,32 +75,32 @@ def make_level_attitude(axis: Vector) -> Quaternion:
     return (0.5 * length, -y / length, x / length, 0.0)
 
 
-def check_velocity(name: str, given: FloatArray, count: int) -> Vectors:
+def check_velocity(name: str, velocity: FloatArray, count: int) -> Vectors:
     """Return velocities (n, 3). Raises `SensorError` for another shape or an implausible unit."""
-    rows = check_rows(name, given, (count, 3))
+    rows = check_rows(name, velocity, (count, 3))
     check_values("dvl", name, "m/s", rows)
     return rows
 
 
-def check_beam_range(given: FloatArray | None, default: float, shape: tuple[int, int]) -> FloatArray:
-    """Return ranges (n, k) m, `default` if none are given. Raises `SensorError` for negative ranges."""
-    if given is None:
+def check_beam_range(beam_range: FloatArray | None, default: float, shape: tuple[int, int]) -> FloatArray:
+    """Return ranges (n, k) m, or `default` for None. Raises `SensorError` for negative ranges."""
+    if beam_range is None:
         return np.full(shape, default)
-    rows = check_rows("beam_range", given, shape, require_finite=False)
+    rows = check_rows("beam_range", beam_range, shape, require_finite=False)
     check_minimum("beam_range", "m", rows)
     return rows
 
 
-def check_attitude(given: FloatArray | None, axis: FloatArray, count: int) -> Quaternions:
-    """Return attitudes (n, 4), level ones if none are given. Raises `SensorError` for a length other than 1."""
-    if given is None:
+def check_attitude(orientation: FloatArray | None, axis: FloatArray, count: int) -> Quaternions:
+    """Return attitudes (n, 4), level ones for None. Raises `SensorError` for a quaternion of another length than 1."""
+    if orientation is None:
         x, y, z = axis.tolist()
         return np.tile(make_level_attitude((x, y, z)), (count, 1))
-    rows = check_rows("orientation", given, (count, 4))
+    rows = check_rows("orientation", orientation, (count, 4))
     with np.errstate(over="ignore"):
         square = (rows * rows).sum(axis=1)
-    wrong = np.nonzero(~(np.abs(square - 1.0) < 2.0 * UNIT_TOLERANCE))[0]
-    if wrong.size:
-        row = int(wrong[0])
+    invalid_rows = np.nonzero(~(np.abs(square - 1.0) < 2.0 * UNIT_TOLERANCE))[0]
+    if invalid_rows.size:
+        row = int(invalid_rows[0])
         raise SensorError(f"orientation of row {row}", rows[row].tolist(), allowed="must be a unit quaternion w x y z")
     return rows

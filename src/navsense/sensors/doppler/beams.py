@@ -1,24 +1,33 @@
 """Beams of a Doppler instrument: axes, transducers, and the rays of each beam in the sensor's frame s.
 
-    u = cos a d + sin a (cos A f + sin A l)  `make_janus_beams`: angle a from `down`, d; azimuth A from f towards l
-    f = x minus its part along d, at length 1 (z for d = x, -z for d = -x),   l = -d x f        forward and left
+`make_janus_beams` places beams at the Janus angle a from the direction d (`down`) and at the azimuth A from f to l:
 
-Looking along `down`, azimuths go counter-clockwise from the sensor's x. With d = -z, as in an FLU frame, l = y and
-u = (sin a cos A, sin a sin A, -cos a); with d = z, as in an FRD frame, l = -y. WHOI's and Gazebo's beams are
+    u = cos a d + sin a (cos A f + sin A l)
+    f = the part of x perpendicular to d, as a unit vector; z for d = x, -z for d = -x          forward
+    l = -d x f                                                                                  left
 
-    u = (sin a cos A, sin a sin A, -cos a),  (-sin a cos A, -sin a sin A, cos a) where pos_z_down  `make_dsros_beams`
-    u = Ry(90 deg) Rx(rotation) Ry(tilt) x = (-cos r sin t, sin r sin t, -cos t)            `make_gazebo_beams`
+Seen along `down`, azimuths go counter-clockwise from the sensor's x. In an FLU frame, d = -z gives l = y and
+u = (sin a cos A, sin a sin A, -cos a). In an FRD frame, d = z gives l = -y. The beams of the plug-ins are:
 
-A beam's frame k has x along its axis; its `rotation` takes k to s. All rays of a beam form one echo (`BeamWeighting`).
-The pattern is Gaussian about the axis, for transmission and for reception. The data sheet's `width` W is the full width
-at half power of one way:
+    u = (sin a cos A, sin a sin A, -cos a)                                          `make_dsros_beams`
+    u = (-sin a cos A, -sin a sin A, cos a)                                         the same with `pos_z_down`
+    u = Ry(90 deg) Rx(r) Ry(t) x = (-cos r sin t, sin r sin t, -cos t)              `make_gazebo_beams`
+
+r is Gazebo's rotation and t its tilt. The frame of beam k has x along its axis. The `rotation` of the beam takes it to
+s. All rays of a beam form one echo (`BeamWeighting`).
+
+The pattern of a beam is Gaussian about its axis, in transmission and in reception. delta is the angle from the axis.
+The `width` W of a data sheet is the full width at half power, one way. The two-way pattern is
 
     exp(-delta^2 / (2 s^2)),   s = W / (4 sqrt(ln 2))
 
-Rings of a cone then stand at delta_j = s sqrt(2 t_j), t_j the roots of the Laguerre polynomial L_n^(1), with weights
-w_j / t_j, the axis having the rest: Radau's rule for a weight exp(-t), exact to delta^(4 n) for n rings and to degree 5
-around the axis, so that one ring has the pattern's mean, variance and kurtosis. Other cones have their rings at equal
-steps up to W / 2. Source: facts of `libdsros_ros_dvl` and of gz-sensors' DVL; the rule is held by quadrature.
+With this pattern, the n rings of a cone are at delta_j = s sqrt(2 t_j). t_j are the roots of the Laguerre polynomial
+L_n^(1), and w_j its quadrature weights. Ring j has the weight w_j / t_j, and the axis has the rest to 1. This is
+Radau's rule for the weight exp(-t). It is exact up to delta^(4 n) and up to degree 5 around the axis. So one ring has
+the pattern's mean, variance and kurtosis. Without a pattern the rings are at equal steps up to W / 2.
+
+Sources: documented beams of `libdsros_ros_dvl` and of gz-sensors' DVL. Tests compare the rule with numerical
+quadrature.
 """
 
 from __future__ import annotations
@@ -41,10 +50,11 @@ from navsense.sensors.range import Cone, Fan
 MIN_BEAMS, MAX_BEAMS = 3, 16
 
 MIN_DETERMINANT = 1e-12
-"""Least determinant of sum u u^T, of mean eigenvalue 1, of axes that span space: a Janus angle of 0.03 degrees."""
+"""Smallest determinant of sum u u^T of axes that span space, at a mean eigenvalue of 1. It is that of a Janus angle of
+0.03 degrees."""
 
 MIN_AXES_SUM = 1e-9
-"""Length of the sum of axes below which it is only rounding: beams that cancel have no mean."""
+"""Smallest length of the sum of axes that has a direction. Below it the axes cancel, up to rounding."""
 
 MAX_AZIMUTH = 4.0 * math.pi
 """rad: an azimuth beyond two turns is in degrees."""
@@ -52,8 +62,7 @@ MAX_AZIMUTH = 4.0 * math.pi
 _QUARTER_TURN = 0.5 * math.pi
 
 _STDDEV_PER_WIDTH = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
-"""Of a pattern, for a full width at half power of 1."""
-
+"""Standard deviation s of a pattern per full width W at half power."""
 
 ONE_RAY = Cone(0.0, 0)
 """Shape of a beam with one ray, its axis."""
@@ -62,8 +71,9 @@ ONE_RAY = Cone(0.0, 0)
 class BeamWeighting(StrEnum):
     """How the rays of a beam form one echo; the equations are in `doppler.echoes`.
 
-    `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis. `PATTERN`: the
-    same range, and the mean velocity over the beam's sensitivity. `NEAREST`: the shortest range, as in Gazebo.
+    - `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis.
+    - `NEAREST`: the range of the nearest ray, as in Gazebo, and the velocity along the axis.
+    - `PATTERN`: the range of `PLANE`, and the mean velocity over the two-way pattern of the beam.
     """
 
     PLANE = "plane"
@@ -71,10 +81,10 @@ class BeamWeighting(StrEnum):
     PATTERN = "pattern"
 
 
-def _check_finite(what: str, *numbers: float) -> None:
-    """Raise `SensorError` unless all are finite numbers."""
-    if not all(math.isfinite(number) for number in numbers):
-        raise SensorError(what, numbers[0] if len(numbers) == 1 else numbers, allowed="must be finite")
+def _check_finite(name: str, value: float) -> None:
+    """Raise `SensorError` for a value that is not finite."""
+    if not math.isfinite(value):
+        raise SensorError(name, value, allowed="must be finite")
 
 
 @dataclass(frozen=True)
@@ -120,33 +130,32 @@ def _get_shape_axis(shape: Cone | Fan) -> Vector:
 
 
 def _make_pattern_rays(cone: Cone) -> tuple[list[Vector], list[float]]:
-    """Return rays in the beam's frame, the axis first, and their weights, of sum 1, for a round beam's pattern."""
+    """Return the rays of a cone with a pattern in the beam's frame, the axis first, and their weights, of sum 1."""
     from scipy.special import roots_genlaguerre
 
-    nodes, shares = roots_genlaguerre(int(cone.rings), 1.0)
-    deviation = cone.width * _STDDEV_PER_WIDTH
+    nodes, node_weights = roots_genlaguerre(int(cone.rings), 1.0)
+    stddev = cone.width * _STDDEV_PER_WIDTH
     rays, weights = cone.make_ring(0.0, 1), []
-    for ring, (node, share) in enumerate(zip(nodes.tolist(), shares.tolist(), strict=True), 1):
-        off, count = deviation * math.sqrt(2.0 * node), 6 * ring
-        if not off < _QUARTER_TURN:
-            allowed = (
-                f"must be narrower, or of fewer rings than {cone.rings}: its pattern goes {off:.3g} rad off its axis"
-            )
-            raise SensorError("width of a beam (rad)", cone.width, allowed=allowed)
-        rays += cone.make_ring(off, count)
-        weights += [share / node / count] * count
+    for ring, (node, node_weight) in enumerate(zip(nodes.tolist(), node_weights.tolist(), strict=True), 1):
+        angle, count = stddev * math.sqrt(2.0 * node), 6 * ring
+        if not angle < _QUARTER_TURN:
+            allowed = f"must be smaller: a ring of rays is {angle:.3g} rad from the axis, and pi / 2 is the limit"
+            raise SensorError("width of a beam (rad)", cone.width, allowed=allowed, remedy="or use fewer rings")
+        rays += cone.make_ring(angle, count)
+        weights += [node_weight / node / count] * count
     return rays, [1.0 - math.fsum(weights), *weights]
 
 
 def _check_patterns(cones: Iterable[Cone]) -> None:
-    """Raise `SensorError` for a pattern that reaches a quarter turn off its axis; no root is above 4 n + 4."""
+    """Raise `SensorError` for a pattern with a ring of rays at pi / 2 or more from its axis."""
     for cone in cones:
+        # No root of the Laguerre polynomial L_n^(1) is above 4 n + 4, so most cones need no roots.
         if cone.rings and not cone.width * _STDDEV_PER_WIDTH * math.sqrt(8.0 * (cone.rings + 1)) < _QUARTER_TURN:
             _make_pattern_rays(cone)
 
 
 def _list_rays(shape: Cone | Fan) -> list[Vector]:
-    """Return the rays of a shape as plain vectors."""
+    """Return the rays of a shape in the beam's frame."""
     return [(x, y, z) for x, y, z in shape.make_rays().tolist()]
 
 
@@ -173,7 +182,7 @@ class Beams:
         if not 0.0 <= self.absorption < math.inf:
             raise SensorError("absorption (dB/m)", self.absorption, allowed="must be at least 0 and finite")
         if self.weighting is BeamWeighting.PATTERN and any(isinstance(beam.shape, Fan) for beam in self.beams):
-            raise SensorError("shape of a beam", "a fan", allowed="must be a cone where rays are weighted by a pattern")
+            raise SensorError("shape of a beam", "a fan", allowed="must be a cone for the weighting `pattern`")
         if self.weighting is BeamWeighting.PATTERN:
             _check_patterns({beam.shape for beam in self.beams if isinstance(beam.shape, Cone)})
         if not spans_space([beam.axis for beam in self.beams]):
@@ -194,40 +203,44 @@ class Beams:
 
     @cached_property
     def axes(self) -> Vectors:
-        """Unit vectors (k, 3), one a beam, in the sensor's frame."""
+        """Unit vector (k, 3) along each beam in the sensor's frame."""
         return np.array([beam.axis for beam in self.beams])
 
     @cached_property
     def axis_rays(self) -> FloatArray:
-        """Unit vectors (k, 1, 3) of one ray a beam, along its axis."""
+        """The same as rays (k, 1, 3): one ray per beam, along its axis."""
         return np.ascontiguousarray(self.axes[:, None, :])
 
     @cached_property
     def axis(self) -> FloatArray:
-        """Unit vector (3,) along the instrument: the mean of its beams' axes; z where these cancel."""
+        """Axis (3,) of the instrument: the unit vector along the mean of the beams' axes; z if these cancel."""
         x, y, z = (math.fsum(column) for column in zip(*self.axes.tolist(), strict=True))
         length = math.hypot(x, y, z)
         return np.array((x / length, y / length, z / length)) if length > MIN_AXES_SUM else np.array((0.0, 0.0, 1.0))
 
     @cached_property
-    def slant_cosines(self) -> tuple[float, ...]:
-        """Cosine of each beam's angle to the instrument's axis."""
+    def janus_cosines(self) -> tuple[float, ...]:
+        """Cosine of each beam's Janus angle, its angle to the instrument's axis."""
         x, y, z = self.axis.tolist()
         return tuple(u * x + v * y + w * z for u, v, w in self.axes.tolist())
 
     @cached_property
-    def mean_slant_ratio(self) -> float:
-        """Mean distance along the beams per distance along the instrument's axis."""
-        return sum(1.0 / one for one in self.slant_cosines) / len(self.slant_cosines)
+    def mean_inverse_janus_cosine(self) -> float:
+        """Mean of 1 / `janus_cosines`: distance along the beams per distance along the instrument's axis."""
+        return sum(1.0 / cosine for cosine in self.janus_cosines) / len(self.janus_cosines)
 
     @cached_property
     def forward_cosines(self) -> FloatArray:
-        """The same (k,). Raises `SensorError` for a beam that points backwards."""
-        for k, cosine in enumerate(self.slant_cosines):
+        """The Janus cosines (k,) of beams that all point forward. Raises `SensorError` as `check_forward`."""
+        self.check_forward()
+        return np.array(self.janus_cosines)
+
+    def check_forward(self) -> None:
+        """Raise `SensorError` for a beam that does not point forward along the instrument's axis."""
+        for k, cosine in enumerate(self.janus_cosines):
             if not cosine > 0.0:
                 allowed = "must be below 90 degrees for a layer of water ahead of all beams"
                 raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
-        return np.array(self.slant_cosines)
 
     @cached_property
     def positions(self) -> Vectors:
@@ -236,30 +249,30 @@ class Beams:
 
     @property
     def rays(self) -> FloatArray:
-        """Unit vectors (k, m, 3) in the sensor's frame; a beam with fewer rays than another repeats its first."""
+        """Unit vectors (k, m, 3) of the rays in the sensor's frame; a beam with fewer rays repeats its first ray."""
         return self._rays_and_weights[0]
 
     @property
     def weights(self) -> FloatArray:
-        """Shares (k, m) of the rays in a beam's pattern; their sum is 1, and repeated rays have 0."""
+        """Weights (k, m) of the rays of each beam; their sum is 1, and repeated rays have 0."""
         return self._rays_and_weights[1]
 
     @cached_property
     def ray_cosines(self) -> FloatArray:
         """Cosines (k, m) of the angles between the rays and the axes of their beams."""
-        found: FloatArray = (self.rays * self.axis_rays).sum(axis=2)
-        return np.minimum(found, 1.0)
+        cosines: FloatArray = (self.rays * self.axis_rays).sum(axis=2)
+        return np.minimum(cosines, 1.0)
 
     @cached_property
     def _rays_and_weights(self) -> tuple[FloatArray, FloatArray]:
         """Rays and weights."""
-        found = [self._make_rays(beam) for beam in self.beams]
-        most = max(len(rays) for rays, _ in found)
-        rays, weights = np.empty((len(found), most, 3)), np.zeros((len(found), most))
-        for k, (own, shares) in enumerate(found):
-            rays[k] = own[0]
-            rays[k, : len(own)] = own
-            weights[k, : len(own)] = shares
+        beams = [self._make_rays(beam) for beam in self.beams]
+        max_count = max(len(beam_rays) for beam_rays, _ in beams)
+        rays, weights = np.empty((len(beams), max_count, 3)), np.zeros((len(beams), max_count))
+        for k, (beam_rays, beam_weights) in enumerate(beams):
+            rays[k] = beam_rays[0]
+            rays[k, : len(beam_rays)] = beam_rays
+            weights[k, : len(beam_rays)] = beam_weights
         return rays, weights
 
     def _make_rays(self, beam: Beam) -> tuple[list[Vector], list[float]]:
@@ -269,15 +282,15 @@ class Beams:
             and isinstance(beam.shape, Cone)
             and beam.shape.rings * beam.shape.width
         ):
-            own, shares = _make_pattern_rays(beam.shape)
+            rays, weights = _make_pattern_rays(beam.shape)
         else:
-            own = _list_rays(beam.shape)
-            shares = [1.0 / len(own)] * len(own)
-        return [rotate(beam.unit_rotation, ray) for ray in own], shares
+            rays = _list_rays(beam.shape)
+            weights = [1.0 / len(rays)] * len(rays)
+        return [rotate(beam.unit_rotation, ray) for ray in rays], weights
 
 
 def spans_space(axes: Sequence[Vector]) -> bool:
-    """Return whether unit vectors span space."""
+    """Return True if unit vectors span space."""
     xx, xy, xz, yy, yz, zz = (math.fsum(u[i] * u[j] for u in axes) for i in range(3) for j in range(i, 3))
     determinant = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
     return determinant > MIN_DETERMINANT * (len(axes) / 3.0) ** 3
@@ -288,7 +301,7 @@ def _find_rotation(down: Vector) -> Quaternion:
     length = math.hypot(*down)
     if not (len(down) == 3 and 0.0 < length < math.inf):
         raise SensorError("down", down, allowed="must be 3 finite numbers, not all 0")
-    x, y, z = (part / length for part in down)
+    x, y, z = (component / length for component in down)
     roll = math.atan2(y, -z) if y or z else 0.0
     return multiply(from_rpy(roll, 0.0, 0.0), from_rpy(0.0, math.atan2(-x, math.hypot(y, z)), 0.0))
 
@@ -301,29 +314,38 @@ def _make_cone(width: float, rings: int) -> Cone:
 def make_janus_beams(
     angle: float, azimuths: Sequence[float], *, width: float = 0.0, rings: int = 1, down: Vector = (0.0, 0.0, -1.0)
 ) -> Beams:
-    """Return beams at one `angle` (rad) from `down` and at azimuths (rad) from x, counter-clockwise along `down`.
+    """Return cones at one angle from `down`, with azimuths counter-clockwise from x as seen along `down`.
 
-    Each is a cone of full `width` (rad). Raises `SensorError`.
+    angle: Janus angle, rad.
+    azimuths: rad, one per beam.
+    width: full width of a beam, rad; 0 for a single ray.
+    rings: rings of rays of a beam.
+    down: direction in the sensor's frame, of any length.
+
+    Raises `SensorError` for invalid values.
     """
     if not 0.0 < angle < _QUARTER_TURN:
         raise SensorError("angle of the beams (rad)", angle, allowed="must be above 0 and below pi / 2 (90 degrees)")
-    shape, facing = _make_cone(width, rings), _find_rotation(down)
-    made = []
+    shape, rotation = _make_cone(width, rings), _find_rotation(down)
+    beams = []
     for azimuth in azimuths:
         _check_finite("azimuth of a beam (rad)", azimuth)
         if abs(azimuth) > MAX_AZIMUTH:
             allowed = "must be from -4 pi to 4 pi"
             raise SensorError("azimuth of a beam (rad)", azimuth, allowed=allowed, remedy="give radians")
-        made.append(Beam(shape, multiply(facing, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
-    return Beams(tuple(made))
+        beams.append(Beam(shape, multiply(rotation, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
+    return Beams(tuple(beams))
 
 
 def make_dsros_beams(
     angle: float, azimuths: Sequence[float], *, pos_z_down: bool, width: float = 0.0, rings: int = 1
 ) -> Beams:
-    """Return beams as `dsros_dvl` places them by angle and azimuths (rad): away from the azimuth if z is down.
+    """Return beams as `dsros_dvl` places them. With `pos_z_down` a beam points away from its azimuth.
 
-    Raises `SensorError`.
+    angle, azimuths, width, rings: see `make_janus_beams`.
+    pos_z_down: True if the beams point along z of the sensor, False if they point along -z.
+
+    Raises `SensorError` for invalid values.
     """
     if pos_z_down:
         return make_janus_beams(angle, [math.pi - a for a in azimuths], width=width, rings=rings, down=(0.0, 0.0, 1.0))
@@ -331,25 +353,32 @@ def make_dsros_beams(
 
 
 def make_gazebo_rotation(rotation: float, tilt: float) -> Quaternion:
-    """Return the rotation of a beam as Gazebo's `dvl` defines it by rotation and tilt (rad): rotation 0 points aft.
+    """Return the rotation of a beam as Gazebo's `dvl` defines it.
 
-    Raises `SensorError`.
+    rotation: rad, about the vertical; a tilted beam with rotation 0 points aft.
+    tilt: rad, from straight down.
+
+    Raises `SensorError` for invalid values.
     """
     _check_finite("rotation of a beam (rad)", rotation)
     if not abs(tilt) < _QUARTER_TURN:
         raise SensorError("tilt of a beam (rad)", tilt, allowed="must be above -pi / 2 and below pi / 2 (90 degrees)")
-    own = multiply(from_rpy(rotation, 0.0, 0.0), from_rpy(0.0, tilt, 0.0))
-    return multiply(from_rpy(0.0, _QUARTER_TURN, 0.0), own)
+    rotation_and_tilt = multiply(from_rpy(rotation, 0.0, 0.0), from_rpy(0.0, tilt, 0.0))
+    return multiply(from_rpy(0.0, _QUARTER_TURN, 0.0), rotation_and_tilt)
 
 
 def make_gazebo_beams(
     rotations: Sequence[float], tilts: Sequence[float], apertures: Sequence[float], *, rings: int | Sequence[int] = 1
 ) -> Beams:
-    """Return beams of full aperture (rad) at rotations and tilts (rad), see `make_gazebo_rotation`.
+    """Return beams as Gazebo's `dvl` places them, see `make_gazebo_rotation`.
 
-    `rings` is the number of rings of rays, of all beams or one by one. Raises `SensorError`.
+    rotations, tilts: rad, one per beam.
+    apertures: full width of each beam, rad.
+    rings: rings of rays, for all beams or one number per beam.
+
+    Raises `SensorError` for invalid values.
     """
-    each = [rings] * len(apertures) if isinstance(rings, int) else rings
-    cones = [_make_cone(aperture, count) for aperture, count in zip(apertures, each, strict=True)]
-    turns = [make_gazebo_rotation(rotation, tilt) for rotation, tilt in zip(rotations, tilts, strict=True)]
-    return Beams(tuple(Beam(cone, turn) for cone, turn in zip(cones, turns, strict=True)))
+    ring_counts = [rings] * len(apertures) if isinstance(rings, int) else rings
+    cones = [_make_cone(aperture, count) for aperture, count in zip(apertures, ring_counts, strict=True)]
+    orientations = [make_gazebo_rotation(rotation, tilt) for rotation, tilt in zip(rotations, tilts, strict=True)]
+    return Beams(tuple(Beam(cone, orientation) for cone, orientation in zip(cones, orientations, strict=True)))

@@ -3,30 +3,31 @@
 Distances l are along the instrument's axis, from the transducers; cell m of `count`, m = 0, 1, ...:
 
     l_m = first + m size,   first = blanking + (size + transmit_length + lag) / 2
-    s_mk = l_m / cos_k c / c0                                   slant range of a cell, cos_k = u_k . a
+    s_mk = (l_m / cos_k) (c / c0)                               slant range of a cell, cos_k = u_k . a
 
-A cell is a gate in time. If the speed of sound c is above the assumed c0, the cell is farther out. Its echo comes from
-around the cell, weighted by the pulse over the gate: with x = l - l_m,
+The instrument selects a cell by time. If the speed of sound c is above the assumed c0, the cell is farther away. The
+echo of a cell comes from around it. With x = l - l_m, its weight is the convolution of the pulse with the time gate:
 
     w(x) = min(1, (h - |x|) / min(size, transmit_length)),   |x| < h = (size + transmit_length) / 2
 
-This is a triangle with a half-width of one cell if the pulse is as long as the cell: neighbours overlap. It is a box
-for a short pulse. `samples` samples represent a cell, x_i = h (2 i + 1 - samples) / samples, and
+If the pulse is as long as the cell, this is a triangle with a half-width of one cell, so adjacent cells overlap. For a
+short pulse it is a box. A cell has `samples` samples at x_i = h (2 i + 1 - samples) / samples. Its velocity
 
     b_mk = u_k . (v_k - sum_i w_i current(x_k + s_i u_k) / sum_i w_i)
 
-is positive if the sensor moves through the water along the beam. Symmetric weights keep a linear shear.
+is positive if the sensor moves through the water along the beam. The weights are symmetric, so a linear shear has no
+error.
 
-Side lobes of the beams go straight to the bottom. With D = min_k r_k cos i_k, the distance of the plane that the beams
-hit (i_k the angle of incidence), every cell that reaches beyond D along its beam is invalid:
+The side lobes of a beam receive the echo of the bottom on the shortest path. r_k is the range of beam k, i_k its angle
+of incidence, and D = min_k r_k cos i_k the distance of the plane that the beams hit. A cell is invalid if
 
-    s_mk + h / cos_k > D,                  on a level bottom from l = D cos angle on, D (1 - cos angle) short of it
+    s_mk + h / cos_k > D
 
-Below the surface, for beams that look up, D is the depth. Without side lobes a cell is valid until it reaches the hit
-of its own beam.
+On a level bottom these are the cells from l = D cos(Janus angle) on. For beams that point up, D is the depth. Without
+side lobes a cell is valid up to the hit of its beam.
 
-Sources: R. L. Gordon, Acoustic Doppler Current Profiler, Principles of Operation: A Practical Primer (RD Instruments
-951-6069-00, 1996), for weights, first cell and side lobes; the first cell's rule is that of real ensembles.
+Source: R. L. Gordon, Acoustic Doppler Current Profiler, Principles of Operation: A Practical Primer (RD Instruments
+951-6069-00, 1996), for weights, first cell and side lobes. Real ensembles have the same distance of the first cell.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ from navsense.sensors.doppler.specification import validate_counts, validate_rea
 from navsense.sensors.doppler.water import (
     MAX_SAMPLES,
     CellVelocities,
-    compute_rise,
-    get_forward_cosines,
+    compute_height_and_slope,
     sample_water_velocity,
 )
 
@@ -131,12 +131,12 @@ class BottomHits(NamedTuple):
 
 @kernel
 def _find_bottom_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -> float:
-    """Return the distance (m) of the bottom from the ranges (k,) of one ping; infinite without a bottom."""
-    shortest = math.inf
+    """Return the distance D (m) of the bottom from the ranges (k,) m of one ping; infinite without a bottom."""
+    bottom_distance = math.inf
     for k in range(beam_range.shape[0]):
         if beam_range[k] == beam_range[k]:
-            shortest = min(shortest, beam_range[k] * incidence_cosine[k])
-    return shortest
+            bottom_distance = min(bottom_distance, beam_range[k] * incidence_cosine[k])
+    return bottom_distance
 
 
 @kernel
@@ -145,12 +145,12 @@ def _write_slant_ranges(
     rotation: Quaternions,
     beam_geometry: Fields,
     cells: FloatArray,
-    half: float,
+    half_extent: float,
     offsets: FloatArray,
-    stretch: FloatArray,
+    range_scale: FloatArray,
     bottom_hits: Fields,
     side_lobes: bool,
-    surface: float,
+    water_surface: float,
     out: FloatArray,
 ) -> None:
     """Write slant ranges (q, m, k, s) m of the samples of cells; the first is NaN for an invalid cell.
@@ -160,31 +160,33 @@ def _write_slant_ranges(
     transducers, axes, cosines = beam_geometry
     bottom = BottomHits(*bottom_hits)
     for q in range(out.shape[0]):
-        nearest = math.inf
+        bottom_distance = math.inf
         if side_lobes:
-            nearest = _find_bottom_distance(bottom.beam_range[q], bottom.incidence_cosine[q])
+            bottom_distance = _find_bottom_distance(bottom.beam_range[q], bottom.incidence_cosine[q])
         for k in range(out.shape[2]):
-            height, rise = compute_rise(position[q], rotation[q], transducers[k], axes[k])
-            along = stretch[q] / cosines[k]
-            limit = nearest
+            height, vertical_slope = compute_height_and_slope(position[q], rotation[q], transducers[k], axes[k])
+            range_factor = range_scale[q] / cosines[k]
+            max_distance = bottom_distance
             if bottom.beam_range[q, k] == bottom.beam_range[q, k]:
-                limit = min(limit, bottom.beam_range[q, k])
-            if rise > 0.0:
-                limit = min(limit, (surface - height) if side_lobes else (surface - height) / rise)
+                max_distance = min(max_distance, bottom.beam_range[q, k])
+            if vertical_slope > 0.0:
+                max_distance = min(
+                    max_distance, (water_surface - height) if side_lobes else (water_surface - height) / vertical_slope
+                )
             for m in range(out.shape[1]):
                 out[q, m, k, 0] = math.nan
-                if height <= surface and (cells[m] + half) * along <= limit:
+                if height <= water_surface and (cells[m] + half_extent) * range_factor <= max_distance:
                     for s in range(out.shape[3]):
-                        out[q, m, k, s] = (cells[m] + offsets[s]) * along
+                        out[q, m, k, s] = (cells[m] + offsets[s]) * range_factor
 
 
 def find_cell_velocities(
     beams: Beams,
     cells: DepthCells,
-    block: MotionBlock,
+    motion_block: MotionBlock,
     environment: Environment,
     time: Times,
-    stretch: FloatArray,
+    range_scale: FloatArray,
     bottom: BottomHits,
     *,
     side_lobes: bool,
@@ -192,18 +194,28 @@ def find_cell_velocities(
 ) -> CellVelocities:
     """Return the velocity through each cell along the beams of pings at instants (q,) s.
 
-    `block` is the sensor's motion at these instants, `stretch` (q,) is c / c0. With `as_points` cells have no extent.
+    motion_block: the sensor's motion at these instants.
+    range_scale: (q,), c / c0.
+    as_points: True for cells without extent.
+
     Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
     current has no value there.
     """
-    half, (offsets, weights) = cells.half_extent, cells.weighted_samples
+    half_extent, (offsets, weights) = cells.half_extent, cells.weighted_samples
     if as_points:
-        half, offsets, weights = 0.0, np.zeros(1), np.ones(1)
-    geometry, surface = (beams.positions, beams.axes, get_forward_cosines(beams)), get_surface_height(environment)
+        half_extent, offsets, weights = 0.0, np.zeros(1), np.ones(1)
+    geometry, water_surface = (beams.positions, beams.axes, beams.forward_cosines), get_surface_height(environment)
 
-    def write_slant_ranges(part: slice, slant_range: FloatArray) -> None:
-        moving = (block.position_w[part], block.rotation_wb[part], geometry, cells.distances, half, offsets)
-        hits = (bottom.beam_range[part], bottom.incidence_cosine[part])
-        _write_slant_ranges(*moving, stretch[part], hits, side_lobes, surface, slant_range)
+    def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
+        pose_arrays = (
+            motion_block.position_w[pings],
+            motion_block.rotation_wb[pings],
+            geometry,
+            cells.distances,
+            half_extent,
+            offsets,
+        )
+        hits = (bottom.beam_range[pings], bottom.incidence_cosine[pings])
+        _write_slant_ranges(*pose_arrays, range_scale[pings], hits, side_lobes, water_surface, slant_range)
 
-    return sample_water_velocity(beams, block, environment, time, int(cells.count), weights, write_slant_ranges)
+    return sample_water_velocity(beams, motion_block, environment, time, int(cells.count), weights, write_slant_ranges)

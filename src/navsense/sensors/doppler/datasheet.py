@@ -2,7 +2,7 @@
 
 | value | field |
 |---|---|
-| beam angle, width | four beams in an X about -z: cones of one ring, of full width at half power, with its pattern |
+| beam angle, width | four beams in an X about -z: cones of one ring with the pattern of this full width at half power |
 | beam range | `minimum_range`, `maximum_range` |
 | beam altitude, without a range | range = altitude / cos(beam angle), for level ground |
 | bottom_track and water_track noise_rms | `stddev` of one beam and one ping, see `catalogue.part_noise` |
@@ -11,9 +11,9 @@
 | layer, least_layer | the water-mass layer, which acts if the water is tracked |
 | maximum_velocity | of the track; no usable echo above it |
 
-Without a printed angle the beams are at that of `Dvl()`. Azimuths belong to the mounting, not to the part. The same
-holds for `output_rate`: the rate is that of the mounted sensor. A part without a standard deviation of single pings is
-an error unless the caller gives one: its covariance would be 0, infinite weight in a filter.
+A part without a beam angle has that of `Dvl()`. A part has no azimuths: they depend on the mounting. It has no rate
+either: the mounted sensor has one, and `output_rate` is not used. A part without a standard deviation of single pings
+is an error unless the caller gives one. Its covariance would be 0, which is an infinite weight in a filter.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ from navsense.sensors.doppler.water import WaterMassLayer
 def _make_track(part: Part, channel: str, *, temperature: bool) -> DopplerTrack:
     """Return the errors of one track."""
     (noise,) = make_noise(part, channel, temperature=temperature)
-    figures = part.entries[channel]
-    given = {key: to_stddev(figures[key]) for key in ("long_term_scale", "long_term_offset") if key in figures}
-    if "maximum_velocity" in figures:
-        given["maximum_velocity"] = figures["maximum_velocity"].values[0]
-    return DopplerTrack(noise, **given)
+    entries = part.entries[channel]
+    fields = {key: to_stddev(entries[key]) for key in ("long_term_scale", "long_term_offset") if key in entries}
+    if "maximum_velocity" in entries:
+        fields["maximum_velocity"] = entries["maximum_velocity"].values[0]
+    return DopplerTrack(noise, **fields)
 
 
 def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -> DopplerTrack:
-    """Return the bottom-track errors. Raises `MissingDeviationError` if part and caller give no deviation (m/s)."""
+    """Return the errors of bottom track. `stddev` (m/s) replaces the standard deviation of the part.
+
+    Raises `MissingDeviationError` if there is none.
+    """
     track = _make_track(part, "bottom_track", temperature=temperature)
     if stddev is not None:
         return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
@@ -53,40 +56,46 @@ def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -
     return track
 
 
-def _make_beams(figures: Mapping[str, DatasheetEntry], azimuths: Sequence[float], angle: float) -> dict[str, Any]:
-    """Return the beams and their limits; `angle` (rad) applies if none is printed."""
-    tilt = figures["angle"].values[0] if "angle" in figures else angle
-    width = figures["width"].values[0] if "width" in figures else 0.0
-    found: dict[str, Any] = {
-        "beams": replace(make_janus_beams(tilt, azimuths, width=width), weighting=BeamWeighting.PATTERN),
+def _make_beams(
+    entries: Mapping[str, DatasheetEntry], azimuths: Sequence[float], default_angle: float
+) -> dict[str, Any]:
+    """Return the beams and the limits of their ranges; `default_angle` (rad) applies to a part without an angle."""
+    angle = entries["angle"].values[0] if "angle" in entries else default_angle
+    width = entries["width"].values[0] if "width" in entries else 0.0
+    fields: dict[str, Any] = {
+        "beams": replace(make_janus_beams(angle, azimuths, width=width), weighting=BeamWeighting.PATTERN),
     }
-    slant = 1.0 if "range" in figures else math.cos(tilt)
-    ends = figures.get("range", figures.get("altitude"))
-    if ends is not None:
-        found["minimum_range"], found["maximum_range"] = (end / slant for end in ends.values)
-    return found
+    if "range" in entries:
+        fields["minimum_range"], fields["maximum_range"] = entries["range"].values
+    elif "altitude" in entries:
+        fields["minimum_range"], fields["maximum_range"] = (a / math.cos(angle) for a in entries["altitude"].values)
+    return fields
 
 
 def make_fields(
-    part: Part, azimuths: Sequence[float], angle: float, *, temperature: bool, stddev: float | None
+    part: Part, azimuths: Sequence[float], default_angle: float, *, temperature: bool, stddev: float | None
 ) -> dict[str, Any]:
-    """Return the fields that a part gives; beams at azimuths (rad), and `angle` (rad) if none is printed.
+    """Return the fields of a `Dvl` that a part determines.
 
-    `stddev` (m/s) replaces the deviation of a ping over the bottom. Raises `SensorError` for a part of another kind,
-    and for one without a deviation.
+    azimuths: rad, of the beams.
+    default_angle: rad, Janus angle for a part without one.
+    temperature: True enables the temperature coefficients.
+    stddev: m/s, replaces the standard deviation of a beam's bottom-track velocity in one ping.
+
+    Raises `SensorError` for a part of another sensor type, and for one without a standard deviation.
     """
     bottom = _make_bottom_track(part, stddev, temperature=temperature)
-    found = {"bottom": bottom, **_make_beams(part.entries.get("beam", {}), azimuths, angle)}
-    given = () if stddev is None else ("bottom_track.noise_rms",)
-    found["missing_values"] = tuple(name for name in part.missing_values if name not in given)
+    fields = {"bottom": bottom, **_make_beams(part.entries.get("beam", {}), azimuths, default_angle)}
+    supplied = () if stddev is None else ("bottom_track.noise_rms",)
+    fields["missing_values"] = tuple(name for name in part.missing_values if name not in supplied)
     limit = part.entries["bottom_track"].get("error_velocity_limit")
     if limit is not None:
-        found["error_velocity_limit"] = limit.values[0]
-    through = part.entries.get("water_track", {})
-    if through:
-        found["water"] = _make_track(part, "water_track", temperature=temperature)
-    if "layer" in through:
-        least = through["least_layer"].values[0] if "least_layer" in through else 0.0
-        near, far = through["layer"].values
-        found["layer"] = WaterMassLayer(near, far, least)
-    return found
+        fields["error_velocity_limit"] = limit.values[0]
+    water_track = part.entries.get("water_track", {})
+    if water_track:
+        fields["water"] = _make_track(part, "water_track", temperature=temperature)
+    if "layer" in water_track:
+        minimum_size = water_track["least_layer"].values[0] if "least_layer" in water_track else 0.0
+        near, far = water_track["layer"].values
+        fields["layer"] = WaterMassLayer(near, far, minimum_size)
+    return fields

@@ -24,20 +24,21 @@ mean of q is 0, because the rays are symmetric about the axis. So the mean is m 
 longer than the maximum range are used up to `MAX_RANGE_RATIO` times the nearest ray, so that the maximum range does not
 cut a footprint. The range of `nearest` is too short, by about 2 % for a 4 degree beam at 30 degrees.
 
-The nearest ray is closer to the vertical than the axis. Therefore `nearest` projects the velocity on the axis. The
+The nearest ray is closer to the vertical than the axis is. Therefore `nearest` projects the velocity on the axis. The
 velocity along the ray itself would be smaller by half the beam's width over tan(beam angle): 6 % for a 4 degree beam at
 30 degrees. The mean velocity over a pattern is too small by the terrain and absorption bias (Taudien and Bilen, IEEE J.
 Oceanic Eng. 43 (2018) 764, doi 10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
 
     cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
 
-A path that leaves the water gives no echo, and the water surface gives none. Rays are straight.
+A path that leaves the water gives no echo, and the water's surface gives none. Rays are straight.
 
 All beams transmit at the same time. The last echo is complete at t, and c is the speed of sound:
 
-    listening_time = 2 max(r) / c,   time_of_validity = t - 2 max(r) / c + mean(r) / c
+    travel_time = 2 max(r) / c,   time_of_validity = t - 2 max(r) / c + mean(r) / c
 
-r are the ranges along the axes at t of the beams with an echo.
+r are the ranges along the axes at t of the beams with an echo. The travel time is two-way: to the farthest hit and
+back.
 """
 
 from __future__ import annotations
@@ -84,16 +85,16 @@ class Echoes(NamedTuple):
     """(n, k) m/s, positive if the sensor approaches the bottom."""
 
     @property
-    def range_in_reach(self) -> FloatArray:
-        """Ranges (n, k) m up to the maximum range, NaN for others."""
+    def finite_range(self) -> FloatArray:
+        """Ranges (n, k) m up to the maximum range; NaN beyond it and without a bottom."""
         return np.where(np.isinf(self.beam_range), math.nan, self.beam_range)
 
 
 class EchoTiming(NamedTuple):
-    """Times (n,) s at which the echoes of n pings left the bottom, and listening times (n,) s."""
+    """Times (n,) s at which the echoes left the bottom, and two-way travel times (n,) s of the last echoes."""
 
     time_of_validity: Times
-    listening_time: FloatArray
+    travel_time: FloatArray
 
 
 class FixedMotionBlock(NamedTuple):
@@ -141,17 +142,17 @@ def _make_rays(
     rotation: Quaternions,
     transducers: Vectors,
     rays: FloatArray,
-    reach: float,
+    max_distance: float,
     origin: Vectors,
     direction: Vectors,
-    unit: Vectors,
-    limit: FloatArray,
+    unit_direction: Vectors,
+    max_distances: FloatArray,
     row: IntArray,
 ) -> int:
-    """Write the rays in the world, from ping `first` on, of transducers (k, 3) m and rays (k, m, 3) of the sensor.
+    """Write the rays of pings in the world, from ping `first` on. Return the index of the first invalid ray, or -1.
 
-    `unit` receives the unit directions, `limit` the `reach` (m), `row` the ping of each ray. Returns the index of the
-    first invalid ray, or -1.
+    `transducers` (k, 3) m and `rays` (k, m, 3) are those of the sensor. `max_distances` receives the maximum
+    distance (m) of each ray, and `row` the number of its ping.
     """
     count = rays.shape[0] * rays.shape[1]
     for n in range(origin.shape[0] // count):
@@ -162,20 +163,27 @@ def _make_rays(
             for m in range(rays.shape[1]):
                 i, j, h = rotate(q[0], q[1], q[2], q[3], rays[k, m, 0], rays[k, m, 1], rays[k, m, 2])
                 length = math.sqrt(i * i + j * j + h * h)
-                at: int = n * count + k * rays.shape[1] + m
-                origin[at, 0], origin[at, 1], origin[at, 2] = a, b, c
-                direction[at, 0], direction[at, 1], direction[at, 2] = i, j, h
+                ray: int = n * count + k * rays.shape[1] + m
+                origin[ray, 0], origin[ray, 1], origin[ray, 2] = a, b, c
+                direction[ray, 0], direction[ray, 1], direction[ray, 2] = i, j, h
                 if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
-                    return at
-                unit[at, 0], unit[at, 1], unit[at, 2] = i / length, j / length, h / length
-                limit[at], row[at] = reach, n
+                    return ray
+                unit_direction[ray, 0], unit_direction[ray, 1], unit_direction[ray, 2] = (
+                    i / length,
+                    j / length,
+                    h / length,
+                )
+                max_distances[ray], row[ray] = max_distance, n
     return -1
 
 
 @kernel
-def _stays_in_water(height: float, fall: float, distance: float, surface: float) -> bool:
-    """Return True if the path to a hit at `distance` (m) stays below the surface; `fall` is the descent per metre."""
-    return distance < math.inf and height <= surface and height - fall * distance <= surface
+def _stays_in_water(height: float, vertical_slope: float, distance: float, water_surface: float) -> bool:
+    """Return True if the path to a hit at `distance` (m) stays below the water's surface.
+
+    The path starts at `height` (m). `vertical_slope` is its change of height per metre, positive up.
+    """
+    return distance < math.inf and height <= water_surface and height + vertical_slope * distance <= water_surface
 
 
 @kernel
@@ -190,49 +198,68 @@ def compute_transducer_velocity(
 
 @kernel
 def _measure_nearest(
-    first: int, sensor_motion: Fields, beam_rays: Fields, reach: float, surface: float, ray_hits: Fields, fields: Fields
+    first: int,
+    sensor_motion: Fields,
+    beam_rays: Fields,
+    maximum_range: float,
+    water_surface: float,
+    ray_hits: Fields,
+    echo_arrays: Fields,
 ) -> None:
     """Write the echoes of the nearest ray of each beam, from ping `first` on."""
     motion, beams, hits, echoes = (
         SensorMotion(*sensor_motion),
         BeamRays(*beam_rays),
         BeamHits(*ray_hits),
-        Echoes(*fields),
+        Echoes(*echo_arrays),
     )
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + hits.range.shape[0] // (rays * count)):
         q = motion.rotation[n]
         w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
-            best, at, start = math.inf, -1, ((n - first) * count + k) * rays
-            for m in range(start, start + rays):
+            nearest_distance, nearest_ray, first_ray = math.inf, -1, ((n - first) * count + k) * rays
+            for m in range(first_ray, first_ray + rays):
                 distance = hits.range[m]
-                if distance < best and _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
-                    best, at = distance, m
-            if at < 0 or best > reach:
-                echoes.beam_range[n, k] = math.nan if at < 0 else math.inf
+                if distance < nearest_distance and _stays_in_water(
+                    hits.origin[m, 2], hits.direction[m, 2], distance, water_surface
+                ):
+                    nearest_distance, nearest_ray = distance, m
+            if nearest_ray < 0 or nearest_distance > maximum_range:
+                echoes.beam_range[n, k] = math.nan if nearest_ray < 0 else math.inf
                 echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
                 continue
-            d, f, v = hits.direction[at], hits.normal[at], hits.velocity[at]
+            d, f, v = hits.direction[nearest_ray], hits.normal[nearest_ray], hits.velocity[nearest_ray]
             a, b, c = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
             )
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            echoes.beam_range[n, k] = best
+            echoes.beam_range[n, k] = nearest_distance
             echoes.incidence_cosine[n, k] = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
             echoes.beam_velocity[n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
 
 
 @kernel
 def _is_counted(
-    weight: float, cosine: float, distance: float, limit: float, height: float, descent: float, surface: float
+    weight: float,
+    cosine: float,
+    distance: float,
+    max_distance: float,
+    height: float,
+    vertical_slope: float,
+    water_surface: float,
 ) -> bool:
-    """Return True if a ray belongs to the footprint: weighted, forward, with a hit within `limit` (m).
+    """Return True if a ray counts for the footprint.
 
-    The ray starts at a height (m) and descends by `descent` per metre. The arguments are scalars, because Numba passes
-    a tuple of arrays slowly.
+    It must have a weight, point forward, hit within `max_distance` (m), and stay in the water (`_stays_in_water`). The
+    arguments are scalars, because Numba passes a tuple of arrays slowly.
     """
-    return weight > 0.0 and cosine > 0.0 and distance <= limit and _stays_in_water(height, descent, distance, surface)
+    return (
+        weight > 0.0
+        and cosine > 0.0
+        and distance <= max_distance
+        and _stays_in_water(height, vertical_slope, distance, water_surface)
+    )
 
 
 @kernel
@@ -242,25 +269,25 @@ def _fit_axis_range(
     origin: Vectors,
     direction: Vectors,
     distance: FloatArray,
-    reach: float,
-    surface: float,
+    maximum_range: float,
+    water_surface: float,
 ) -> tuple[float, float]:
     """Return the range (m) along a beam's axis of the plane through its hits, and the largest ray length (m).
 
     The arrays (m,) and (m, 3) are those of the rays of the beam. The range is NaN without a hit.
     """
-    limit, total, inverse = math.inf, 0.0, 0.0
+    max_distance, weight_sum, inverse_range_sum = math.inf, 0.0, 0.0
     for m in range(weights.shape[0]):
-        if _is_counted(weights[m], cosines[m], distance[m], limit, origin[m, 2], -direction[m, 2], surface):
-            limit = distance[m]
-    limit = max(reach, MAX_RANGE_RATIO * limit)
+        if _is_counted(weights[m], cosines[m], distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface):
+            max_distance = distance[m]
+    max_distance = max(maximum_range, MAX_RANGE_RATIO * max_distance)
     for m in range(weights.shape[0]):
-        if _is_counted(weights[m], cosines[m], distance[m], limit, origin[m, 2], -direction[m, 2], surface):
+        if _is_counted(weights[m], cosines[m], distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface):
             if distance[m] == 0.0:
-                return 0.0, limit
-            total += weights[m]
-            inverse += weights[m] / (distance[m] * cosines[m])
-    return (total / inverse if total > 0.0 else math.nan), limit
+                return 0.0, max_distance
+            weight_sum += weights[m]
+            inverse_range_sum += weights[m] / (distance[m] * cosines[m])
+    return (weight_sum / inverse_range_sum if weight_sum > 0.0 else math.nan), max_distance
 
 
 @kernel
@@ -270,17 +297,17 @@ def _measure_footprint(
     beam_rays: Fields,
     is_pattern: bool,
     absorption: float,
-    reach: float,
-    surface: float,
+    maximum_range: float,
+    water_surface: float,
     ray_hits: Fields,
-    fields: Fields,
+    echo_arrays: Fields,
 ) -> None:
     """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
     motion, beams, hits, echoes = (
         SensorMotion(*sensor_motion),
         BeamRays(*beam_rays),
         BeamHits(*ray_hits),
-        Echoes(*fields),
+        Echoes(*echo_arrays),
     )
     origin, direction, distance, normal, body_velocity = hits
     axes, (count, rays) = beams.axes, beams.weights.shape
@@ -288,42 +315,52 @@ def _measure_footprint(
         q = motion.rotation[n]
         w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
-            weights, cosines, start = beams.weights[k], beams.cosines[k], ((n - first) * count + k) * rays
-            end = start + rays
-            axis_range, limit = _fit_axis_range(
-                weights, cosines, origin[start:end], direction[start:end], distance[start:end], reach, surface
+            weights, cosines, first_ray = beams.weights[k], beams.cosines[k], ((n - first) * count + k) * rays
+            last_ray = first_ray + rays
+            axis_range, max_distance = _fit_axis_range(
+                weights,
+                cosines,
+                origin[first_ray:last_ray],
+                direction[first_ray:last_ray],
+                distance[first_ray:last_ray],
+                maximum_range,
+                water_surface,
             )
-            echoes.beam_range[n, k] = axis_range if axis_range <= reach else axis_range * math.inf
+            echoes.beam_range[n, k] = axis_range if axis_range <= maximum_range else axis_range * math.inf
             echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
-            if not axis_range <= reach:
+            if not axis_range <= maximum_range:
                 continue
             a, b, c = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
             )
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            nearest, total, slant, along = math.inf, 0.0, 0.0, 0.0
-            for m in range(start, end):
+            nearest, weight_sum, incidence_sum, velocity_sum = math.inf, 0.0, 0.0, 0.0
+            for m in range(first_ray, last_ray):
                 nearest = min(nearest, distance[m])
-            for m in range(start, end):
-                weight, cosine = weights[m - start], cosines[m - start]
-                if not _is_counted(weight, cosine, distance[m], limit, origin[m, 2], -direction[m, 2], surface):
+            for m in range(first_ray, last_ray):
+                weight, cosine = weights[m - first_ray], cosines[m - first_ray]
+                if not _is_counted(
+                    weight, cosine, distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface
+                ):
                     continue
                 d, f, v = direction[m], normal[m], body_velocity[m]
                 if is_pattern:
                     cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
                     # Relative to the nearest ray, so that the weights of a distant bottom do not underflow.
                     weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (distance[m] - nearest))
-                    slant += weight * cosine
-                    along += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
+                    incidence_sum += weight * cosine
+                    velocity_sum += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
                 else:
-                    slant -= weight * (i * f[0] + j * f[1] + h * f[2])
-                    along += weight * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
-                total += weight
+                    incidence_sum -= weight * (i * f[0] + j * f[1] + h * f[2])
+                    velocity_sum += weight * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
+                weight_sum += weight
             if is_pattern:
-                share = 1.0 / total if total > 0.0 else math.nan
-                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = share * slant, share * along
+                inverse_weight_sum = 1.0 / weight_sum if weight_sum > 0.0 else math.nan
+                echoes.incidence_cosine[n, k] = inverse_weight_sum * incidence_sum
+                echoes.beam_velocity[n, k] = inverse_weight_sum * velocity_sum
             else:
-                echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = slant / total, along / total
+                echoes.incidence_cosine[n, k] = incidence_sum / weight_sum
+                echoes.beam_velocity[n, k] = velocity_sum / weight_sum
 
 
 @kernel
@@ -331,30 +368,30 @@ def _compute_timing(
     first: int,
     beams: int,
     ray_hits: Fields,
-    surface: float,
+    water_surface: float,
     time: Times,
     sound_speed: FloatArray,
-    reach: float,
-    fields: Fields,
+    maximum_range: float,
+    timing_arrays: Fields,
 ) -> None:
-    """Write the times of validity and the listening times (s) from ping `first` on. Times before 0 are set to 0."""
-    hits, timing = BeamHits(*ray_hits), EchoTiming(*fields)
+    """Write the times of validity and the travel times (s) from ping `first` on. Times before 0 are set to 0."""
+    hits, timing = BeamHits(*ray_hits), EchoTiming(*timing_arrays)
     for n in range(first, first + hits.range.shape[0] // beams):
-        count, total, farthest = 0, 0.0, 0.0
+        count, range_sum, max_distance = 0, 0.0, 0.0
         for m in range((n - first) * beams, (n - first + 1) * beams):
             distance = hits.range[m]
-            if _stays_in_water(hits.origin[m, 2], -hits.direction[m, 2], distance, surface):
-                count, total, farthest = count + 1, total + distance, max(farthest, distance)
+            if _stays_in_water(hits.origin[m, 2], hits.direction[m, 2], distance, water_surface):
+                count, range_sum, max_distance = count + 1, range_sum + distance, max(max_distance, distance)
         if count == 0:
-            count, total, farthest = 1, reach, reach
-        listening_time = 2.0 * farthest / sound_speed[n]
-        timing.listening_time[n] = listening_time
-        timing.time_of_validity[n] = max(time[n] - listening_time + total / count / sound_speed[n], 0.0)
+            count, range_sum, max_distance = 1, maximum_range, maximum_range
+        travel_time = 2.0 * max_distance / sound_speed[n]
+        timing.travel_time[n] = travel_time
+        timing.time_of_validity[n] = max(time[n] - travel_time + range_sum / count / sound_speed[n], 0.0)
 
 
 def _cast_rays(
     block: MotionBlock,
-    part: slice,
+    pings: slice,
     time: Times,
     transducers: Vectors,
     rays: FloatArray,
@@ -363,24 +400,34 @@ def _cast_rays(
     own_hull: bool,
 ) -> Fields:
     """Return the `BeamHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
-    instants = time[part]
+    instants = time[pings]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
-    origin, direction, unit = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
-    limit, row, reach = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
-    bad = _make_rays(
-        part.start, block.position_w, block.rotation_wb, transducers, rays, reach, origin, direction, unit, limit, row
+    origin, direction, unit_direction = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
+    distance, rows, max_distance = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
+    invalid_ray = _make_rays(
+        pings.start,
+        block.position_w,
+        block.rotation_wb,
+        transducers,
+        rays,
+        max_distance,
+        origin,
+        direction,
+        unit_direction,
+        distance,
+        rows,
     )
-    if bad >= 0:
-        raise ray_error(origin, direction, reach, bad)
+    if invalid_ray >= 0:
+        raise ray_error(origin, direction, max_distance, invalid_ray)
     excluded = (environment.hull,) if environment.hull and not own_hull else ()
-    hits = environment.scene.cast_unchecked(origin, unit, limit, row, instants, excluded)
-    return origin, direction, limit, hits.normal_w, hits.velocity_w
+    hits = environment.scene.cast_unchecked(origin, unit_direction, distance, rows, instants, excluded)
+    return origin, direction, distance, hits.normal_w, hits.velocity_w
 
 
-def _split_pings(count: int, width: int) -> list[slice]:
-    """Return parts of `count` pings of `width` rays each, of at most `_BATCH_SIZE` rays or of one ping."""
-    rows = max(_BATCH_SIZE // width, 1)
-    return [slice(first, first + rows) for first in range(0, count, rows)]
+def _split_pings(ping_count: int, rays_per_ping: int) -> list[slice]:
+    """Return the slices of pings that are cast together: at most `_BATCH_SIZE` rays, or one ping."""
+    count = max(_BATCH_SIZE // rays_per_ping, 1)
+    return [slice(first, first + count) for first in range(0, ping_count, count)]
 
 
 def get_surface_height(environment: Environment) -> float:
@@ -397,22 +444,22 @@ def find_echoes(
 
     Raises `FieldError` if a body has no position there.
     """
-    block, surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
+    block, water_surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
     rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
     sensor_motion = (block.rotation_wb, block.velocity_w, block.angular_velocity_b)
-    arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
+    echo_arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
     is_nearest = beams.weighting is BeamWeighting.NEAREST
     is_pattern = beams.weighting is BeamWeighting.PATTERN
-    for part in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
-        hits = _cast_rays(block, part, time, beams.positions, rays, environment, math.inf, own_hull)
+    for pings in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
+        hits = _cast_rays(block, pings, time, beams.positions, rays, environment, math.inf, own_hull)
         if is_nearest or (rays.shape[1] == 1 and not is_pattern):
-            _measure_nearest(part.start, sensor_motion, beam_rays, reach, surface, hits, arrays)
+            _measure_nearest(pings.start, sensor_motion, beam_rays, reach, water_surface, hits, echo_arrays)
         else:
             absorption = NEPERS_PER_DECIBEL * beams.absorption
             _measure_footprint(
-                part.start, sensor_motion, beam_rays, is_pattern, absorption, reach, surface, hits, arrays
+                pings.start, sensor_motion, beam_rays, is_pattern, absorption, reach, water_surface, hits, echo_arrays
             )
-    return Echoes(*arrays)
+    return Echoes(*echo_arrays)
 
 
 def compute_echo_timing(
@@ -430,11 +477,11 @@ def compute_echo_timing(
     is neglected. A ping without an echo listens up to `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true
     one. Raises `FieldError` if a body has no position there.
     """
-    block, surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
+    block, water_surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
     timing, reach = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
-    for part in _split_pings(time.shape[0], axes.shape[0]):
-        hits = _cast_rays(block, part, time, beams.positions, axes, environment, reach, own_hull)
-        _compute_timing(part.start, axes.shape[0], hits, surface, time, sound_speed, reach, tuple(timing))
+    for pings in _split_pings(time.shape[0], axes.shape[0]):
+        hits = _cast_rays(block, pings, time, beams.positions, axes, environment, reach, own_hull)
+        _compute_timing(pings.start, axes.shape[0], hits, water_surface, time, sound_speed, reach, tuple(timing))
     return timing
 
 

@@ -1,28 +1,32 @@
 """Ensembles of an ADCP: the schedule of their pings, the errors of each ping, and the means over the good pings.
 
-An ensemble has pings for the bottom and pings for the profile, in turn. Each listens for as long as sound needs to go
-`maximum_range` or to the end of the profile and back, or for the ping interval if that is longer. An ensemble is
-published after its last ping, at the first tick of a multiple of the number of ticks that it needs. Slot s of n is one
-for the bottom if
+An ensemble has `bottom_pings` pings for the bottom and `pings` for the profile, in alternation. Ping s of n is one for
+the bottom if
 
     s bottom_pings mod n < bottom_pings,   n = bottom_pings + pings
 
-A ping for the profile is valid when the sound is in its middle cell, one for the bottom when it is half way to the
-maximum range. Each ping p, with its own attitude, has in cell m and beam k:
+A ping lasts for the two-way travel time from `maximum_range` or from the end of the profile, or for the ping interval
+if that is longer. An ensemble takes a whole number of ticks. It is published at each multiple of this number.
 
-    b = (1 + scale) (u.v + (c0 / c - 1) d) + u.offset + sigma factor w  d as in `ping`, factor as in `beam_errors`
+The time of validity of a ping for the profile is when the sound is in the middle cell. That of a ping for the bottom is
+when the sound is half way to the maximum range. Beam k of a ping measures in cell m, with d of `ping`, and factor, s
+and P(lock) of `beam_errors`:
+
+    b = (1 + scale) (u.v + (c0 / c - 1) d) + u.offset + sigma factor w
     S = level - 20 log10 r - 2 absorption r                                  dB above the noise, r in m along the beam
-    echo = 10 log10(1 + 10^(S / 10)),   rho = correlation s / (1 + s)
+    echo = 10 log10(1 + 10^(S / 10)),   rho = correlation s / (1 + s),   s = 10^(S / 10)
 
-Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell whose correlation is too low is
-lost, by the logistic law of the bottom's lock. The others are mapped to common heights if bin mapping is on:
+Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell is lost with the probability
+1 - P(lock). With bin mapping, cell m of the result has the velocity of each beam at the cell number
 
-    x_mk = ((first + m size) cos_k / up_k - first) / size,   up_k = vertical part of u_k by the ping's own tilt
+    x_mk = ((first + m size) cos_k / up_k - first) / size
 
-Cell x_mk of the beam is as high as cell m of a level instrument; its velocity is that of the nearest cell, or linear
-between two. A ping is solved for a velocity with equal weights, rejected if its error velocity is too large, rotated by
-its own attitude, and averaged. The share of solved pings is the share of good ones. `SOME_BEAMS` to `ALL_BEAMS` are
-counted as RD Instruments count them.
+up_k is the vertical component of u_k at the attitude of the ping. At x_mk a beam is as high as cell m of a level
+instrument. The velocity there is that of the nearest cell, or linear between two cells.
+
+The velocity of a ping is solved with equal weights of the beams. It is rejected if its error velocity is too large. The
+other velocities are rotated by the attitude of their ping and averaged. `percent_good` is the fraction of the pings
+that are averaged. RD Instruments define the outcomes `SOME_BEAMS` to `ALL_BEAMS`.
 
 Sources: K. L. Deines, Backscatter Estimation Using Broadband Acoustic Doppler Current Profilers, Proc. IEEE Sixth
 Working Conf. on Current Measurement (1999) 249, for the echo; Gordon (`cells`).
@@ -55,10 +59,10 @@ SOME_BEAMS, REJECTED, UNSOLVED, ALL_BEAMS, OUTCOME_COUNT = range(5)
 """Outcomes of a ping: solved with some beams, rejected by the error velocity, too few beams, solved with all beams."""
 
 _CELL_TOLERANCE: Final = 1e-9
-"""Of a cell: a position so near to a cell does not use its neighbour."""
+"""Tolerance of a cell number: a number this close to a whole one does not use the next cell."""
 
-_MIN_RISE: Final = 1e-6
-"""Vertical part of a beam below which it has no mapped height."""
+_MIN_VERTICAL_SLOPE: Final = 1e-6
+"""Smallest vertical component of a beam's axis for which bin mapping is possible."""
 
 OUTPUTS = (
     ("velocity", "m3", "m/s"),
@@ -128,7 +132,7 @@ class EnsembleInputs(NamedTuple):
     """(n, p, m, k) m/s through the water; NaN for an invalid cell."""
 
     true_axial_velocity: FloatArray
-    """(n, p, m, k) m/s, the part of it from the instrument's axis."""
+    """(n, p, m, k) m/s, the contribution of the velocity along the instrument's axis, see `doppler.water`."""
 
     attitude: Quaternions
     """(n, p, 4), sensor's frame to east, north, up."""
@@ -150,7 +154,14 @@ class EnsembleInputs(NamedTuple):
 
 
 class EnsembleRules(NamedTuple):
-    """Choices and limits of the means: two choices, a number of beams, m/s, a share of the pings, m, m."""
+    """Choices and limits of the means.
+
+    coordinates, bin_mapping: numbers of `CoordinateSystem` and `BinMapping`.
+    min_beams: fewest beams for a solution.
+    error_velocity_limit: m/s.
+    min_good_share: smallest fraction of good pings.
+    minimum_range, maximum_range: m.
+    """
 
     coordinates: float
     bin_mapping: float
@@ -162,7 +173,7 @@ class EnsembleRules(NamedTuple):
 
 
 class ProfilerGeometry(NamedTuple):
-    """Axes (k, 3) of the beams, their mean (3,), cosines (k,) to it; distances (m,) m and size (m) of the cells."""
+    """Axes (k, 3) of the beams, instrument's axis (3,), Janus cosines (k,); distances (m,) m and size (m) of cells."""
 
     axes: Vectors
     axis: FloatArray
@@ -172,7 +183,12 @@ class ProfilerGeometry(NamedTuple):
 
 
 class EnsembleDraws(NamedTuple):
-    """First rows of the draws of two processes, -1 if one does not act; column (n,) of each ensemble; draws."""
+    """Draws of the two processes of a measurement.
+
+    noise_row, second_row: first rows of the processes in `draws`; -1 for a process that does not act.
+    columns: (n,), of each ensemble in `draws`.
+    draws: one column per tick.
+    """
 
     noise_row: int
     second_row: int
@@ -216,41 +232,42 @@ def schedule_pings(
 
     `durations` (s) are those of a ping for the profile and of one for the bottom, `delays` (s) their times of validity.
     """
-    found: tuple[list[float], list[float]] = ([], [])
-    total, passed = pings + bottom_pings, 0.0
-    for s in range(total):
-        kind = 1 if s * bottom_pings % total < bottom_pings else 0
-        found[kind].append(passed + delays[kind])
-        passed += durations[kind]
-    profile, bottom = found
-    return PingSchedule(passed, np.array(profile), np.array(bottom), math.fsum(profile) / len(profile))
+    times: tuple[list[float], list[float]] = ([], [])
+    ping_count, elapsed = pings + bottom_pings, 0.0
+    for s in range(ping_count):
+        ping_type = 1 if s * bottom_pings % ping_count < bottom_pings else 0
+        times[ping_type].append(elapsed + delays[ping_type])
+        elapsed += durations[ping_type]
+    profile, bottom = times
+    return PingSchedule(elapsed, np.array(profile), np.array(bottom), math.fsum(profile) / len(profile))
 
 
 @kernel
 def compute_rotations(
     rotation_ws: Quaternions,
     heading: FloatArray,
-    reference: FloatArray,
+    instrument_rotation: FloatArray,
     coordinates: int,
     attitude: Quaternions,
     output_rotation: Quaternions,
 ) -> None:
     """Write rotations (q, 4) from the sensor's frame to east, north, up and to the axes of the velocities.
 
-    `heading` (4,) is the rotation from the world to east, north, up, `reference` (4,) from sensor to instrument.
+    `heading` (4,) is the rotation from the world to east, north, up, `instrument_rotation` (4,) that from the sensor to
+    the instrument.
     """
-    h, r = heading, reference
+    world, instrument = heading, instrument_rotation
     for q in range(rotation_ws.shape[0]):
         s = rotation_ws[q]
-        w, x, y, z = multiply(h[0], h[1], h[2], h[3], s[0], s[1], s[2], s[3])
+        w, x, y, z = multiply(world[0], world[1], world[2], world[3], s[0], s[1], s[2], s[3])
         attitude[q, 0], attitude[q, 1], attitude[q, 2], attitude[q, 3] = w, x, y, z
         a, b, c, d = w, x, y, z
         if coordinates == SHIP:
-            e, f, g, i = multiply(w, x, y, z, r[0], -r[1], -r[2], -r[3])
+            e, f, g, i = multiply(w, x, y, z, instrument[0], -instrument[1], -instrument[2], -instrument[3])
             half = 0.5 * math.atan2(2.0 * (e * i + f * g), 1.0 - 2.0 * (g * g + i * i))
             a, b, c, d = multiply(math.cos(half), 0.0, 0.0, -math.sin(half), w, x, y, z)
         elif coordinates != EARTH:
-            a, b, c, d = r[0], r[1], r[2], r[3]
+            a, b, c, d = instrument[0], instrument[1], instrument[2], instrument[3]
         output_rotation[q, 0], output_rotation[q, 1], output_rotation[q, 2], output_rotation[q, 3] = a, b, c, d
 
 
@@ -258,28 +275,30 @@ def compute_rotations(
 def compute_echo_effects(
     strength: tuple[float, float, float, float, float],
     slant_range: FloatArray,
-    stretch: FloatArray,
+    range_scale: FloatArray,
     factor: FloatArray,
     lock_probability: FloatArray,
     echo: FloatArray,
     correlation: FloatArray,
 ) -> None:
-    """Write the factors of deviations of cells (n, m, k), their probabilities of lock, echoes (dB) and correlations.
+    """Write the noise factors, lock probabilities, echoes (dB) and correlations of cells (n, m, k).
 
-    `strength` has the numbers of an `EchoStrength`, `slant_range` (m, k) m is the assumed one, `stretch` (n,) c / c0.
+    strength: the numbers of an `EchoStrength`.
+    slant_range: (m, k) m, at the assumed speed of sound.
+    range_scale: (n,), c / c0.
     """
-    level, absorption, highest, threshold, slope = strength
+    level, absorption, max_correlation, threshold, slope = strength
     for n in range(factor.shape[0]):
         for m in range(factor.shape[1]):
             for k in range(factor.shape[2]):
-                r = slant_range[m, k] * stretch[n]
-                decibels = level - 20.0 * math.log10(r) - 2.0 * absorption * r
-                factor[n, m, k] = compute_noise_factor(decibels, highest)
-                lock_probability[n, m, k] = compute_lock_probability(decibels, threshold, slope)
-                echo[n, m, k] = max(decibels, 0.0) + 10.0 * math.log10(
-                    1.0 + math.exp(-NEPERS_PER_DECIBEL * abs(decibels))
+                r = slant_range[m, k] * range_scale[n]
+                strength_db = level - 20.0 * math.log10(r) - 2.0 * absorption * r
+                factor[n, m, k] = compute_noise_factor(strength_db, max_correlation)
+                lock_probability[n, m, k] = compute_lock_probability(strength_db, threshold, slope)
+                echo[n, m, k] = max(strength_db, 0.0) + 10.0 * math.log10(
+                    1.0 + math.exp(-NEPERS_PER_DECIBEL * abs(strength_db))
                 )
-                correlation[n, m, k] = highest / (1.0 + math.exp(-NEPERS_PER_DECIBEL * decibels))
+                correlation[n, m, k] = max_correlation / (1.0 + math.exp(-NEPERS_PER_DECIBEL * strength_db))
 
 
 @kernel
@@ -289,7 +308,7 @@ def add_cell_errors(
     sound_ratio: FloatArray,
     is_phased_array: bool,
     axes: Vectors,
-    systematic: FloatArray,
+    long_term_errors: FloatArray,
     stddev: float,
     factor: FloatArray,
     lock_probability: FloatArray,
@@ -298,23 +317,25 @@ def add_cell_errors(
 ) -> None:
     """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a lost cell.
 
-    `sound_ratio` (n,) is c0 / c, `systematic` (4,) a scale and three offsets. `factor` and `lock_probability` are
+    `sound_ratio` (n,) is c0 / c, `long_term_errors` (4,) a scale and three offsets. `factor` and `lock_probability` are
     (n, m, k). The processes of the draws are noise and lock.
     """
-    scale, offset, random = systematic[0], systematic[1:], EnsembleDraws(*ensemble_draws)
+    scale, offset, process_draws = long_term_errors[0], long_term_errors[1:], EnsembleDraws(*ensemble_draws)
     for n in range(out.shape[0]):
         for p in range(out.shape[1]):
             for m in range(out.shape[2]):
                 for k in range(out.shape[3]):
-                    row, column = (p * out.shape[2] + m) * out.shape[3] + k, random.columns[n]
+                    row, column = (p * out.shape[2] + m) * out.shape[3] + k, process_draws.columns[n]
                     measured = true_velocity[n, p, m, k]
                     measured += (sound_ratio[n] - 1.0) * (axial_velocity[n, p, m, k] if is_phased_array else measured)
                     u = axes[k]
                     measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
-                    if random.noise_row >= 0:
-                        measured += stddev * factor[n, m, k] * random.draws[random.noise_row + row, column]
-                    if random.second_row >= 0:
-                        draw = random.draws[random.second_row + row, column]
+                    if process_draws.noise_row >= 0:
+                        measured += (
+                            stddev * factor[n, m, k] * process_draws.draws[process_draws.noise_row + row, column]
+                        )
+                    if process_draws.second_row >= 0:
+                        draw = process_draws.draws[process_draws.second_row + row, column]
                         if not draw < lock_probability[n, m, k]:
                             measured = math.nan
                     out[n, p, m, k] = measured
@@ -329,23 +350,26 @@ def _interpolate_cell(profile: FloatArray, k: int, x: float, mapping: float) -> 
     low = math.floor(x)
     if low < 0 or low + 1 >= profile.shape[0]:
         return math.nan
-    between: float = profile[low, k] + (x - low) * (profile[low + 1, k] - profile[low, k])
-    return between
+    value: float = profile[low, k] + (x - low) * (profile[low + 1, k] - profile[low, k])
+    return value
 
 
 @kernel
 def _compute_slant_factors(
     attitude: FloatArray, geometry: ProfilerGeometry, is_mapped: bool, factors: FloatArray
 ) -> None:
-    """Write the factors (k,) of slant ranges at which beams are as high as those of a level instrument, or NaN."""
+    """Write the factors (k,) of slant ranges at which the beams are as high as those of a level instrument.
+
+    NaN for a beam without a vertical component. 1 without bin mapping.
+    """
     w, x, y, z = attitude[0], attitude[1], attitude[2], attitude[3]
     axes, axis = geometry.axes, geometry.axis
-    up = math.copysign(1.0, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2])
+    direction = math.copysign(1.0, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2])
     for k in range(axes.shape[0]):
-        rise = up * rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])[2]
+        vertical_slope = direction * rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])[2]
         factors[k] = 1.0
         if is_mapped:
-            factors[k] = geometry.cosines[k] / rise if rise > _MIN_RISE else math.nan
+            factors[k] = geometry.cosines[k] / vertical_slope if vertical_slope > _MIN_VERTICAL_SLOPE else math.nan
 
 
 @kernel
@@ -358,7 +382,7 @@ def _solve_beams(
     solution: FloatArray,
     covariance: FloatArray,
 ) -> tuple[int, float]:
-    """Solve for a velocity from the valid beams (k,); return the outcome and the error velocity (m/s)."""
+    """Solve for a velocity from the finite beam velocities (k,); return the outcome and the error velocity (m/s)."""
     count = 0
     for k in range(velocity.shape[0]):
         good[k] = velocity[k] == velocity[k]
@@ -373,7 +397,7 @@ def _solve_beams(
 
 @kernel
 def _divide_sums(rules: EnsembleRules, outputs: ProfileOutputs, n: int, m: int, pings: int) -> None:
-    """Turn the sums of cell m of ensemble n into means; NaN if too few pings are good."""
+    """Replace the sums of cell m of ensemble n by means; NaN if too few pings are good."""
     for k in range(outputs.beam_velocity.shape[2]):
         count = outputs.beam_percent_good[n, m, k]
         is_known = count > 0.0 and count / pings >= rules.min_good_share
@@ -396,16 +420,16 @@ def compute_profile(
     velocity: FloatArray,
     attitude: FloatArray,
     output_rotation: FloatArray,
-    fields: Fields,
+    output_arrays: Fields,
 ) -> None:
     """Write the `ProfileOutputs` of measured velocities (n, p, m, k) m/s of pings."""
     rules, geometry, outputs = (
         EnsembleRules(*ensemble_rules),
         ProfilerGeometry(*profiler_geometry),
-        ProfileOutputs(*fields),
+        ProfileOutputs(*output_arrays),
     )
     axes, distances, (pings, beams) = geometry.axes, geometry.distances, (velocity.shape[1], velocity.shape[3])
-    cell, equal, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
+    cell_velocity, equal_weights, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
     good, factors = np.empty(beams, np.bool_), np.empty((pings, beams))
     is_mapped = rules.bin_mapping != UNMAPPED and rules.coordinates != BEAM
     outputs.velocity[:], outputs.error_velocity[:], outputs.percent_good[:] = 0.0, 0.0, 0.0
@@ -417,14 +441,16 @@ def compute_profile(
             errors = 0
             for p in range(pings):
                 for k in range(beams):
-                    cell[k] = velocity[n, p, m, k]
-                    if cell[k] == cell[k]:
-                        outputs.beam_velocity[n, m, k] += cell[k]
+                    cell_velocity[k] = velocity[n, p, m, k]
+                    if cell_velocity[k] == cell_velocity[k]:
+                        outputs.beam_velocity[n, m, k] += cell_velocity[k]
                         outputs.beam_percent_good[n, m, k] += 1.0
                     if is_mapped:
                         x = (distances[m] * factors[p, k] - distances[0]) / geometry.cell_size
-                        cell[k] = _interpolate_cell(velocity[n, p], k, x, rules.bin_mapping) if x == x else math.nan
-                outcome, error = _solve_beams(rules, axes, cell, equal, good, solution, covariance)
+                        cell_velocity[k] = (
+                            _interpolate_cell(velocity[n, p], k, x, rules.bin_mapping) if x == x else math.nan
+                        )
+                outcome, error = _solve_beams(rules, axes, cell_velocity, equal_weights, good, solution, covariance)
                 outputs.solutions[n, m, outcome] += 1.0
                 if outcome in (SOME_BEAMS, ALL_BEAMS):
                     q = output_rotation[n, p]
@@ -451,7 +477,7 @@ def add_bottom_errors(
     is_phased_array: bool,
     axes: Vectors,
     axis: FloatArray,
-    systematic: FloatArray,
+    long_term_errors: FloatArray,
     stddevs: tuple[float, float],
     ensemble_draws: Fields,
     out: FloatArray,
@@ -459,25 +485,27 @@ def add_bottom_errors(
 ) -> None:
     """Write the measured velocities and ranges (n, b, k) of pings for the bottom.
 
-    `systematic` (4,) is a scale and three offsets. `stddevs` and the processes of the draws are those of velocity (m/s)
-    and range (m).
+    `long_term_errors` (4,) is a scale and three offsets. `stddevs` and the processes of the draws are those of velocity
+    (m/s) and range (m).
     """
-    scale, offset, random = systematic[0], systematic[1:], EnsembleDraws(*ensemble_draws)
+    scale, offset, process_draws = long_term_errors[0], long_term_errors[1:], EnsembleDraws(*ensemble_draws)
     for n in range(out.shape[0]):
         for p in range(out.shape[1]):
             v = sensor_velocity[n, p]
-            forward = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]
+            axial_speed = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]
             for k in range(out.shape[2]):
-                u, row, column = axes[k], p * out.shape[2] + k, random.columns[n]
+                u, row, column = axes[k], p * out.shape[2] + k, process_draws.columns[n]
                 measured = true_velocity[n, p, k]
-                slant = u[0] * axis[0] + u[1] * axis[1] + u[2] * axis[2]
-                measured = measured + (sound_ratio[n] - 1.0) * (slant * forward if is_phased_array else measured)
+                janus_cosine = u[0] * axis[0] + u[1] * axis[1] + u[2] * axis[2]
+                measured = measured + (sound_ratio[n] - 1.0) * (
+                    janus_cosine * axial_speed if is_phased_array else measured
+                )
                 measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
                 distance = true_range[n, p, k] * sound_ratio[n]
-                if random.noise_row >= 0:
-                    measured += stddevs[0] * random.draws[random.noise_row + row, column]
-                if random.second_row >= 0:
-                    distance += stddevs[1] * random.draws[random.second_row + row, column]
+                if process_draws.noise_row >= 0:
+                    measured += stddevs[0] * process_draws.draws[process_draws.noise_row + row, column]
+                if process_draws.second_row >= 0:
+                    distance += stddevs[1] * process_draws.draws[process_draws.second_row + row, column]
                 out[n, p, k], out_range[n, p, k] = measured, distance
 
 
@@ -489,25 +517,25 @@ def compute_bottom(
     bottom_range: FloatArray,
     velocity: FloatArray,
     output_rotation: FloatArray,
-    fields: Fields,
+    output_arrays: Fields,
 ) -> None:
     """Write the `BottomOutputs` of true and measured ranges (m) and measured velocities (m/s) of pings (n, b, k)."""
-    rules, outputs, (pings, beams) = EnsembleRules(*ensemble_rules), BottomOutputs(*fields), velocity.shape[1:]
-    beam, equal, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
-    good, lowest, highest = np.empty(beams, np.bool_), rules.minimum_range, rules.maximum_range
+    rules, outputs, (pings, beams) = EnsembleRules(*ensemble_rules), BottomOutputs(*output_arrays), velocity.shape[1:]
+    beam_velocity, equal_weights, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
+    good, minimum, maximum = np.empty(beams, np.bool_), rules.minimum_range, rules.maximum_range
     outputs.bottom_velocity[:], outputs.bottom_solutions[:], outputs.bottom_beam_velocity[:] = 0.0, 0.0, 0.0
     outputs.bottom_range[:], outputs.bottom_percent_good[:] = 0.0, 0.0
     for n in range(velocity.shape[0]):
         count = 0
         for p in range(pings):
             for k in range(beams):
-                is_valid = lowest <= true_range[n, p, k] <= highest and lowest <= bottom_range[n, p, k] <= highest
-                beam[k] = velocity[n, p, k] if is_valid else math.nan
-                if is_valid:
+                is_good = minimum <= true_range[n, p, k] <= maximum and minimum <= bottom_range[n, p, k] <= maximum
+                beam_velocity[k] = velocity[n, p, k] if is_good else math.nan
+                if is_good:
                     outputs.bottom_beam_velocity[n, k] += velocity[n, p, k]
                     outputs.bottom_range[n, k] += bottom_range[n, p, k]
                     outputs.bottom_percent_good[n, k] += 1.0
-            outcome = _solve_beams(rules, axes, beam, equal, good, solution, covariance)[0]
+            outcome = _solve_beams(rules, axes, beam_velocity, equal_weights, good, solution, covariance)[0]
             outputs.bottom_solutions[n, outcome] += 1.0
             if outcome in (SOME_BEAMS, ALL_BEAMS):
                 q = output_rotation[n, p]

@@ -4,7 +4,7 @@
     z = v + b + n                a ping: n has the reported covariance R
     b = l v + o                  l constant of `scale`, o constant of `stddev` on each axis
 
-b is the error of the mean of many pings, the long-term accuracy of a data sheet: a share of the velocity plus a
+b is the error of the mean of many pings, the long-term accuracy of a data sheet: a fraction of the velocity plus a
 constant. b cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an unknown initial
 velocity, this filter equals a plain filter for u = v + b, which is the same random walk. The covariance of b is added
 to its result:
@@ -47,7 +47,7 @@ class LongTermFilter:
 
     acceleration_density: m/s^2 per root hertz, of the motion.
     stddev: m/s, long-term error of each axis.
-    scale: long-term error as a share of the velocity.
+    scale: long-term error as a fraction of the velocity.
     """
 
     acceleration_density: float
@@ -71,13 +71,13 @@ class LongTermFilter:
 
 
 def make_state() -> FloatArray:
-    """Return the state (27,) before the first ping: both filters, and the number of the filter that was used last."""
+    """Return the state (27,) before the first ping: both filters, and the number of the filter of the last ping."""
     return np.append(np.full(FILTER_COUNT * STATE_SIZE, math.nan), 0.0)
 
 
 @kernel
 def _initialize(state: FloatArray, velocity: FloatArray, covariance: FloatArray) -> None:
-    """Set a filter to its first ping."""
+    """Start a filter with its first ping."""
     for i in range(3):
         state[1 + i] = velocity[i]
         for j in range(3):
@@ -85,10 +85,10 @@ def _initialize(state: FloatArray, velocity: FloatArray, covariance: FloatArray)
 
 
 @kernel
-def _update_state(state: FloatArray, growth: float, z: FloatArray, r: FloatArray) -> None:
-    """Update a filter with a ping z (3,) of covariance r (3, 3), after the variance `growth` of the random walk."""
+def _update_state(state: FloatArray, added_variance: float, z: FloatArray, r: FloatArray) -> None:
+    """Add the random walk's variance to a filter, and update it with a ping z (3,) of covariance r (3, 3)."""
     for i in range(3):
-        state[4 + 4 * i] += growth
+        state[4 + 4 * i] += added_variance
     xx, xy, xz, yy, yz, zz = invert_symmetric(
         state[4] + r[0, 0],
         state[5] + r[0, 1],
@@ -127,50 +127,54 @@ def _filter_pings(
     scale: float,
     state: FloatArray,
     time: Times,
-    mode: FloatArray,
+    velocity_mode: FloatArray,
     velocity: Vectors,
     covariance: FloatArray,
     out: Vectors,
-    spread: FloatArray,
+    out_covariance: FloatArray,
 ) -> None:
-    """Write the long-term velocity (n, 3) and its covariance (n, 3, 3); `mode` (n,) is NaN without a ping."""
-    last = FILTER_COUNT * STATE_SIZE
+    """Write the long-term velocity (n, 3) and its covariance (n, 3, 3); `velocity_mode` (n,) is NaN without a ping."""
+    last_filter = FILTER_COUNT * STATE_SIZE
     for n in range(time.shape[0]):
-        if not mode[n] >= 0.0:
+        if not velocity_mode[n] >= 0.0:
             continue
-        if mode[n] > 0.0:
-            state[last] = mode[n]
-            first = (int(mode[n]) - 1) * STATE_SIZE
+        if velocity_mode[n] > 0.0:
+            state[last_filter] = velocity_mode[n]
+            first = (int(velocity_mode[n]) - 1) * STATE_SIZE
             process_ping(state[first : first + STATE_SIZE], time[n], velocity[n], covariance[n], density)
-        if state[last] > 0.0:
-            first = (int(state[last]) - 1) * STATE_SIZE
-            own = state[first : first + STATE_SIZE]
-            added = stddev * stddev + density * density * (time[n] - own[0])
+        if state[last_filter] > 0.0:
+            first = (int(state[last_filter]) - 1) * STATE_SIZE
+            filter_state = state[first : first + STATE_SIZE]
+            added = stddev * stddev + density * density * (time[n] - filter_state[0])
             for i in range(3):
-                out[n, i] = own[1 + i]
+                out[n, i] = filter_state[1 + i]
                 for j in range(3):
-                    spread[n, i, j] = own[4 + 3 * i + j] + scale * scale * own[1 + i] * own[1 + j]
-                spread[n, i, i] += added
+                    out_covariance[n, i, j] = (
+                        filter_state[4 + 3 * i + j] + scale * scale * filter_state[1 + i] * filter_state[1 + j]
+                    )
+                out_covariance[n, i, i] += added
 
 
 def filter_pings(
     spec: LongTermFilter,
     state: FloatArray,
     time: Times,
-    mode: FloatArray,
+    velocity_mode: FloatArray,
     velocity: Vectors,
     covariance: FloatArray,
     out: Vectors,
-    spread: FloatArray | None = None,
+    out_covariance: FloatArray | None = None,
 ) -> FloatArray:
     """Write the long-term velocity (n, 3) m/s, update the `state`, and return the covariance (n, 3, 3).
 
-    `mode` (n,) is 1 for a bottom-track ping, 2 for a water-track ping, 0 for a failed one, and NaN without a ping. Rows
-    of `out` without a ping, and before the first one, are not written. `spread` receives the covariance; it must be
-    NaN.
+    velocity_mode: (n,), 1 for a bottom-track ping, 2 for a water-track ping, 0 for a failed one, NaN without a ping.
+    out: receives the velocity. Rows without a ping, and rows before the first ping, are not written.
+    out_covariance: receives the covariance. It must be filled with NaN.
     """
-    if spread is None:
-        spread = np.full((time.shape[0], 3, 3), math.nan)
+    if out_covariance is None:
+        out_covariance = np.full((time.shape[0], 3, 3), math.nan)
     density, stddev = float(spec.acceleration_density), float(spec.stddev)
-    _filter_pings(density, stddev, float(spec.scale), state, time, mode, velocity, covariance, out, spread)
-    return spread
+    _filter_pings(
+        density, stddev, float(spec.scale), state, time, velocity_mode, velocity, covariance, out, out_covariance
+    )
+    return out_covariance

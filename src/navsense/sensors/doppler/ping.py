@@ -83,18 +83,21 @@ from navsense.sensors.doppler.solution import (
     compute_error_velocity,
     solve_velocity,
 )
+from navsense.sensors.doppler.specification import (
+    BOTTOM_TRACK,
+    IN_RANGE,
+    NO_ECHO,
+    NO_TRACK,
+    TOO_HIGH,
+    TOO_LOW,
+    WATER_TRACK,
+)
 
 NEVER, ALWAYS, BEST, FALLBACK = range(4)
-"""Track modes, in the order of `TrackMode`."""
+"""Values of `bottom_mode` and `water_mode`, in the order of `TrackMode`."""
 
-PHYSICAL, UUV, DSROS = range(3)
-"""Solution rules: the physical model, or those of a classic plug-in."""
-
-NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = 0.0, 1.0, 2.0, 3.0
-"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them. `NO_ECHO` includes loss of lock and dropout."""
-
-NO_TRACK, BOTTOM_TRACK, WATER_TRACK = 0.0, 1.0, 2.0
-"""Values of `velocity_mode`."""
+PHYSICAL_RULE, UUV_RULE, DSROS_RULE = range(3)
+"""Solution limits: the physical model, or the limits of a classic plug-in."""
 
 ROUNDING: Final = 1e-9
 """s: tolerance for times that are a whole number of ticks apart."""
@@ -216,14 +219,14 @@ class ReceiverParameters(NamedTuple):
     is_phased_array: bool
 
 
-class PingRules(NamedTuple):
-    """Limits of a good beam and of a solution.
+class PingLimits(NamedTuple):
+    """Limits of a good beam and of a solution, and the choices of the solution.
 
     minimum_range, maximum_range: m.
     error_velocity_limit: m/s.
     reacquisition_time: s.
     bottom_mode, water_mode: `NEVER`, `ALWAYS`, `BEST` or `FALLBACK`.
-    dialect: the solution rule, `PHYSICAL`, `UUV` or `DSROS`.
+    solution_rule: `PHYSICAL_RULE`, `UUV_RULE` or `DSROS_RULE`.
     bottom_reported_stddev, water_reported_stddev, assumed_sound_speed: m/s; 0 for the true value.
     """
 
@@ -235,26 +238,30 @@ class PingRules(NamedTuple):
     dropout_probability: float
     bottom_mode: float
     water_mode: float
-    dialect: float
+    solution_rule: float
     bottom_reported_stddev: float
     water_reported_stddev: float
     assumed_sound_speed: float
 
 
 class BeamGeometry(NamedTuple):
-    """Axes (k, 3) and positions (k, 3) m of the beams, their mean axis (3,), and the rotation (4,) to output axes."""
+    """Axes (k, 3) and positions (k, 3) m of the beams, the instrument's axis (3,), and the rotation (4,) of outputs."""
 
-    axes: Vectors
+    beam_axes: Vectors
     positions: Vectors
-    axis: FloatArray
+    instrument_axis: FloatArray
     output_rotation: FloatArray
 
 
-class SerialErrors(NamedTuple):
-    """Errors of one serial number: misalignment (4,); systematic (2, 4): scale error, three offsets (m/s)."""
+class LongTermErrors(NamedTuple):
+    """Constant errors of one serial number.
+
+    misalignment: (4,) rotation from true to measured velocities.
+    long_term: (2, 4) scale error and three offsets (m/s), over the bottom and through the water.
+    """
 
     misalignment: FloatArray
-    systematic: FloatArray
+    long_term: FloatArray
 
 
 class DrawRows(NamedTuple):
@@ -266,8 +273,13 @@ class DrawRows(NamedTuple):
     dropout: IntArray
 
 
-class AxisNoise(NamedTuple):
-    """Noise that a classic plug-in adds to solved velocities: stddev (m/s), rows of the draws of x, y, z, draws."""
+class ComponentNoise(NamedTuple):
+    """Noise that a classic plug-in adds to solved velocities.
+
+    stddev: m/s.
+    rows: (3,) rows in `draws` of the components x, y, z; -1 without this noise.
+    draws: standard normals, one column per tick.
+    """
 
     stddev: float
     rows: IntArray
@@ -275,7 +287,10 @@ class AxisNoise(NamedTuple):
 
 
 class ReceivedBeams(NamedTuple):
-    """Measurements of n pings of k beams and the draws of lock, (n, k) each: m, m/s, probabilities and uniforms."""
+    """Measurements of n pings of k beams, and the draws that decide their lock and dropout, (n, k) each.
+
+    Ranges are in m, velocities and deviations (standard deviations) in m/s. The draws are uniform in [0, 1).
+    """
 
     true_beam_range: FloatArray
     incidence_cosine: FloatArray
@@ -290,7 +305,7 @@ class ReceivedBeams(NamedTuple):
 
 
 class BeamOutputs(NamedTuple):
-    """Outputs of n pings per beam, (n, k) each; the second block of `OutputBlocks`."""
+    """Outputs of n pings per beam, (n, k) each: the array `per_beam` of `OutputMemory`."""
 
     beam_range: FloatArray
     beam_velocity: FloatArray
@@ -317,7 +332,7 @@ class SolutionOutputs(NamedTuple):
 
 
 class PingOutputs(NamedTuple):
-    """Arrays of n pings by their names in a reading, in the order of `OutputBlocks`."""
+    """Arrays of n pings by their names in a reading, in the order of `OutputMemory`."""
 
     altitude: FloatArray
     course: FloatArray
@@ -344,7 +359,7 @@ class PingOutputs(NamedTuple):
     long_term_covariance: FloatArray
 
 
-class OutputBlocks(NamedTuple):
+class OutputMemory(NamedTuple):
     """Memory of `PingOutputs`: scalars (10, n), per beam (7, n, k), vectors (3, n, 3), covariances (3, n, 3, 3)."""
 
     scalars: FloatArray
@@ -357,43 +372,54 @@ class OutputBlocks(NamedTuple):
         return PingOutputs(*self.scalars, *self.per_beam, *self.vectors, *self.covariances)
 
 
-def allocate_outputs(pings: int, beams: int) -> OutputBlocks:
+def allocate_outputs(pings: int, beams: int) -> OutputMemory:
     """Return memory for the outputs of pings."""
-    return OutputBlocks(
+    return OutputMemory(
         np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3))
     )
 
 
 @kernel
-def _name_received(block: FloatArray) -> ReceivedBeams:
-    """Return the measurements in a block (10, n, k)."""
+def _name_arrays(received_arrays: FloatArray) -> ReceivedBeams:
+    """Return the measurements in an array (10, n, k)."""
     return ReceivedBeams(
-        block[0], block[1], block[2], block[3], block[4], block[5], block[6], block[7], block[8], block[9]
+        received_arrays[0],
+        received_arrays[1],
+        received_arrays[2],
+        received_arrays[3],
+        received_arrays[4],
+        received_arrays[5],
+        received_arrays[6],
+        received_arrays[7],
+        received_arrays[8],
+        received_arrays[9],
     )
 
 
 @kernel
-def schedule_emissions(time: FloatArray, listening_time: FloatArray, last: float, emitted: BoolArray) -> float:
-    """Write which ticks (n,) s publish a ping; return the time (s) of the last one.
+def mark_published_pings(
+    time: FloatArray, ping_duration: FloatArray, last_publication_time: float, emitted: BoolArray
+) -> float:
+    """Write which ticks (n,) s publish a ping; return the time (s) of the last published one.
 
-    A tick publishes a ping if its transmission, `listening_time` (n,) s earlier, is not before the last publication.
+    A tick publishes a ping if its transmission, `ping_duration` (n,) s earlier, is not before the previous publication.
     The rate therefore falls with depth.
     """
     for n in range(time.shape[0]):
-        emitted[n] = time[n] - listening_time[n] >= last - ROUNDING
+        emitted[n] = time[n] - ping_duration[n] >= last_publication_time - ROUNDING
         if emitted[n]:
-            last = time[n]
-    return last
+            last_publication_time = time[n]
+    return last_publication_time
 
 
 @kernel
-def compute_steering_ratio(slant: float, ratio: float) -> float:
-    """Return cos j' / cos j of a phased array's beam: `slant` is cos j, `ratio` is c0 / c.
+def compute_steering_ratio(janus_cosine: float, sound_ratio: float) -> float:
+    """Return cos j' / cos j of a phased array's beam: `janus_cosine` is cos j, `sound_ratio` is c0 / c.
 
     NaN if the beam cannot be steered.
     """
-    sine = (1.0 - slant * slant) / (ratio * ratio)
-    return math.sqrt(1.0 - sine) / slant if sine < 1.0 else math.nan
+    squared_sine = (1.0 - janus_cosine * janus_cosine) / (sound_ratio * sound_ratio)
+    return math.sqrt(1.0 - squared_sine) / janus_cosine if squared_sine < 1.0 else math.nan
 
 
 @kernel
@@ -403,7 +429,7 @@ def _receive_track(
     rate: float,
     geometry: BeamGeometry,
     misalignment: FloatArray,
-    systematic: FloatArray,
+    long_term_error: FloatArray,
     sensor_velocity: Vectors,
     sound_ratio: FloatArray,
     noise: tuple[FloatArray, IntArray, FloatArray],
@@ -414,23 +440,28 @@ def _receive_track(
 ) -> None:
     """Write measured beam velocities (k, n) m/s of a track and their standard deviations (n, k) m/s, see the module.
 
-    `noise` has the factors (n, k) of the standard deviations, the rows (k,) of the normal draws, and the draws. The
-    true velocity vector is solved from `true_velocity` (n, k). With fewer than three beams, `sensor_velocity` (n, 3) is
-    used. `is_too_fast` (n,) marks pings above the maximum velocity of the track.
+    `noise` has the factors (n, k) of the standard deviations, the rows (k,) of the normal draws, and the draws.
+    `true_velocity` (n, k) determines the velocity vector. `sensor_velocity` (n, 3) replaces it with fewer than three
+    beams. `is_too_fast` (n,) marks pings above the maximum velocity of the track.
     """
     factor, rows, draws = noise
-    axes, axis, count = geometry.axes, geometry.axis, geometry.axes.shape[0]
+    axes, axis, count = geometry.beam_axes, geometry.instrument_axis, geometry.beam_axes.shape[0]
     is_misaligned = misalignment[1] != 0.0 or misalignment[2] != 0.0 or misalignment[3] != 0.0
-    scale, offset = systematic[0], systematic[1:]
-    good, equal, solved, covariance = np.empty(count, np.bool_), np.zeros(count), np.empty(3), np.empty((3, 3))
+    scale, offset = long_term_error[0], long_term_error[1:]
+    has_echo, equal_weights, true_vector, covariance = (
+        np.empty(count, np.bool_),
+        np.zeros(count),
+        np.empty(3),
+        np.empty((3, 3)),
+    )
     for n in range(true_velocity.shape[0]):
         for k in range(count):
-            good[k] = true_velocity[n, k] == true_velocity[n, k]
-        if solve_velocity(axes, true_velocity[n], equal, good, solved, covariance) < MIN_BEAMS:
-            solved[:] = sensor_velocity[n]
-        x, y, z = solved[0], solved[1], solved[2]
+            has_echo[k] = true_velocity[n, k] == true_velocity[n, k]
+        if solve_velocity(axes, true_velocity[n], equal_weights, has_echo, true_vector, covariance) < MIN_BEAMS:
+            true_vector[:] = sensor_velocity[n]
+        x, y, z = true_vector[0], true_vector[1], true_vector[2]
         speed = math.sqrt(x * x + y * y + z * z)
-        forward = axis[0] * x + axis[1] * y + axis[2] * z
+        axial_speed = axis[0] * x + axis[1] * y + axis[2] * z
         dx, dy, dz = 0.0, 0.0, 0.0
         if is_misaligned:
             rx, ry, rz = rotate(misalignment[0], misalignment[1], misalignment[2], misalignment[3], x, y, z)
@@ -440,11 +471,14 @@ def _receive_track(
             stddev[n, k] = compute_stddev(
                 track.stddev, track.per_speed, speed, rate, track.reference_rate, factor[n, k]
             )
-            scaled, ratio = true_velocity[n, k], sound_ratio[n]
+            steered, ratio = true_velocity[n, k], sound_ratio[n]
             if is_phased_array:
-                slant = ux * axis[0] + uy * axis[1] + uz * axis[2]
-                scaled, ratio = slant * forward, sound_ratio[n] * compute_steering_ratio(slant, sound_ratio[n])
-            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled
+                janus_cosine = ux * axis[0] + uy * axis[1] + uz * axis[2]
+                steered, ratio = (
+                    janus_cosine * axial_speed,
+                    sound_ratio[n] * compute_steering_ratio(janus_cosine, sound_ratio[n]),
+                )
+            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * steered
             measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
             if rows[k] >= 0:
                 measured += stddev[n, k] * draws[rows[k], n]
@@ -478,18 +512,18 @@ def receive_beams(
     receiver_parameters: Fields,
     rate: float,
     beam_geometry: Fields,
-    serial_errors: Fields,
+    long_term_errors: Fields,
     echo_inputs: Fields,
     draw_rows: Fields,
     draws: FloatArray,
-    block: FloatArray,
+    received_arrays: FloatArray,
     measured: FloatArray,
 ) -> None:
     """Write the measurements of n pings of k beams without their biases.
 
     `measured` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s), and
-    ranges (m). `block` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
-    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `SerialErrors`, `EchoInputs` and
+    ranges (m). `received_arrays` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
+    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `LongTermErrors`, `EchoInputs` and
     `DrawRows`. `rate` (Hz) is that of the ticks.
     """
     bottom, water, receiver = (
@@ -497,20 +531,20 @@ def receive_beams(
         TrackParameters(*tracks[1]),
         ReceiverParameters(*receiver_parameters),
     )
-    geometry, serial, rows = BeamGeometry(*beam_geometry), SerialErrors(*serial_errors), DrawRows(*draw_rows)
-    echo, received = EchoInputs(*echo_inputs), _name_received(block)
+    geometry, errors, rows = BeamGeometry(*beam_geometry), LongTermErrors(*long_term_errors), DrawRows(*draw_rows)
+    echo, received = EchoInputs(*echo_inputs), _name_arrays(received_arrays)
     pings, beams = echo.true_beam_range.shape
-    block[0], block[1], block[7] = echo.true_beam_range, echo.incidence_cosine, 1.0
+    received_arrays[0], received_arrays[1], received_arrays[7] = echo.true_beam_range, echo.incidence_cosine, 1.0
     ratio, factor, is_too_fast = np.ones(pings), np.ones((pings, beams)), np.empty(pings, np.bool_)
     if receiver.assumed_sound_speed > 0.0:
         for n in range(pings):
             ratio[n] = receiver.assumed_sound_speed / echo.sound_speed[n]
     if receiver.has_strength:
         _compute_echo_effects(receiver, received, factor)
-    phased, turned = receiver.is_phased_array, serial.misalignment
+    is_phased_array, misalignment = receiver.is_phased_array, errors.misalignment
     noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_deviation, is_too_fast)
     _receive_track(
-        bottom, phased, rate, geometry, turned, serial.systematic[0], echo.sensor_velocity, ratio, noise,
+        bottom, is_phased_array, rate, geometry, misalignment, errors.long_term[0], echo.sensor_velocity, ratio, noise,
         echo.true_beam_velocity, *out,
     )  # fmt: skip
     for n in range(pings):
@@ -520,44 +554,48 @@ def receive_beams(
     noise = (factor, rows.water_noise, draws)
     out = (measured[beams : 2 * beams], received.water_beam_deviation, is_too_fast)
     _receive_track(
-        water, phased, rate, geometry, turned, serial.systematic[1], echo.sensor_velocity, ratio, noise,
+        water, is_phased_array, rate, geometry, misalignment, errors.long_term[1], echo.sensor_velocity, ratio, noise,
         echo.true_water_beam_velocity, *out,
     )  # fmt: skip
     _select_draws(rows.lock, draws, 0.0, received.lock_draw)
     _select_draws(rows.dropout, draws, 1.0, received.dropout_draw)
-    axes, axis = geometry.axes, geometry.axis
+    beam_axes, instrument_axis = geometry.beam_axes, geometry.instrument_axis
     for n in range(pings):
         for k in range(beams):
             if is_too_fast[n]:
                 measured[beams + k, n] = math.nan
-            slant = axes[k, 0] * axis[0] + axes[k, 1] * axis[1] + axes[k, 2] * axis[2]
+            janus_cosine = (
+                beam_axes[k, 0] * instrument_axis[0]
+                + beam_axes[k, 1] * instrument_axis[1]
+                + beam_axes[k, 2] * instrument_axis[2]
+            )
             distance = echo.true_beam_range[n, k] if echo.true_beam_range[n, k] < math.inf else math.nan
             measured[2 * beams + k, n] = (
-                distance * ratio[n] / (compute_steering_ratio(slant, ratio[n]) if phased else 1.0)
+                distance * ratio[n] / (compute_steering_ratio(janus_cosine, ratio[n]) if is_phased_array else 1.0)
             )
 
 
 @kernel
-def _classify_range(rules: PingRules, received: ReceivedBeams, n: int, k: int) -> float:
+def _classify_range(limits: PingLimits, received: ReceivedBeams, n: int, k: int) -> float:
     """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
     true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-    if not (received.dropout_draw[n, k] >= rules.dropout_probability and true == true):
+    if not (received.dropout_draw[n, k] >= limits.dropout_probability and true == true):
         return NO_ECHO
-    if true < rules.minimum_range or true > rules.maximum_range:
-        return TOO_LOW if true < rules.minimum_range else TOO_HIGH
+    if true < limits.minimum_range or true > limits.maximum_range:
+        return TOO_LOW if true < limits.minimum_range else TOO_HIGH
     if not (
-        received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        received.incidence_cosine[n, k] >= limits.min_incidence_cosine
         and received.lock_draw[n, k] < received.lock_probability[n, k]
     ):
         return NO_ECHO
-    if measured < rules.minimum_range or measured > rules.maximum_range:
-        return TOO_LOW if measured < rules.minimum_range else TOO_HIGH
+    if measured < limits.minimum_range or measured > limits.maximum_range:
+        return TOO_LOW if measured < limits.minimum_range else TOO_HIGH
     return NO_ECHO
 
 
 @kernel
 def _select_good_beams(
-    rules: PingRules,
+    limits: PingLimits,
     received: ReceivedBeams,
     n: int,
     time: float,
@@ -569,37 +607,37 @@ def _select_good_beams(
 
     `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
     """
-    count, is_uuv = 0, rules.dialect == UUV
-    lowest, highest = rules.minimum_range, rules.maximum_range
+    count, is_uuv = 0, limits.solution_rule == UUV_RULE
+    minimum, maximum = limits.minimum_range, limits.maximum_range
     for k in range(good.shape[1]):
         true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-        is_good = lowest <= true <= highest and received.incidence_cosine[n, k] >= rules.min_incidence_cosine
+        is_good = minimum <= true <= maximum and received.incidence_cosine[n, k] >= limits.min_incidence_cosine
         if is_uuv:
-            measured = min(max(measured if is_good else (lowest if true < lowest else highest), lowest), highest)
+            measured = min(max(measured if is_good else (minimum if true < minimum else maximum), minimum), maximum)
         else:
-            is_good = is_good and lowest <= measured <= highest
-        is_kept = received.dropout_draw[n, k] >= rules.dropout_probability
-        is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and is_kept
+            is_good = is_good and minimum <= measured <= maximum
+        has_no_dropout = received.dropout_draw[n, k] >= limits.dropout_probability
+        is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and has_no_dropout
         if not is_good:
-            unlocked_until[k] = time + rules.reacquisition_time
-        is_good = is_good and (time >= unlocked_until[k] - ROUNDING or rules.reacquisition_time == 0.0)
+            unlocked_until[k] = time + limits.reacquisition_time
+        is_good = is_good and (time >= unlocked_until[k] - ROUNDING or limits.reacquisition_time == 0.0)
         water_velocity = received.water_beam_velocity[n, k]
-        good[0, k], good[1, k] = is_good, is_kept and water_velocity == water_velocity
+        good[0, k], good[1, k] = is_good, has_no_dropout and water_velocity == water_velocity
         outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
         outputs.beam_velocity[n, k] = received.beam_velocity[n, k] if is_good else math.nan
         outputs.beam_deviation[n, k] = received.beam_deviation[n, k] if is_good else math.nan
         outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
-        if rules.water_mode != NEVER and good[1, k]:
+        if limits.water_mode != NEVER and good[1, k]:
             outputs.water_beam_velocity[n, k] = water_velocity
             outputs.water_beam_deviation[n, k] = received.water_beam_deviation[n, k]
-        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(rules, received, n, k)
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(limits, received, n, k)
         count += 1 if is_good else 0
     return count
 
 
 @kernel
 def _solve_track(
-    rules: PingRules,
+    limits: PingLimits,
     axes: Vectors,
     velocity: FloatArray,
     stddev: FloatArray,
@@ -608,10 +646,10 @@ def _solve_track(
     covariance: FloatArray,
 ) -> bool:
     """Write a velocity (3,) and its covariance (3, 3). Return True if there is a solution and it is not rejected."""
-    used = solve_velocity(axes, velocity, stddev, good, out, covariance)
-    if used < MIN_BEAMS or (rules.dialect == DSROS and used < axes.shape[0]):
+    beam_count = solve_velocity(axes, velocity, stddev, good, out, covariance)
+    if beam_count < MIN_BEAMS or (limits.solution_rule == DSROS_RULE and beam_count < axes.shape[0]):
         return False
-    limit = rules.error_velocity_limit
+    limit = limits.error_velocity_limit
     return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
 
 
@@ -631,9 +669,9 @@ def _rotate_solution(
 
 
 @kernel
-def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
+def _is_water_better(limits: PingLimits, covariance: FloatArray) -> bool:
     """Return True if the mode is `BEST` and the water track has the smaller variance."""
-    if rules.bottom_mode != BEST or rules.water_mode == FALLBACK:
+    if limits.bottom_mode != BEST or limits.water_mode == FALLBACK:
         return False
     bottom, water = covariance[0], covariance[1]
     is_better: bool = water[0, 0] + water[1, 1] + water[2, 2] < bottom[0, 0] + bottom[1, 1] + bottom[2, 2]
@@ -642,29 +680,29 @@ def _is_water_better(rules: PingRules, covariance: FloatArray) -> bool:
 
 @kernel
 def _compute_altitude(
-    rules: PingRules, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
+    limits: PingLimits, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
 ) -> float:
     """Return the altitude (m) from ranges (k,) m by the solution rule; NaN without an altitude."""
-    if rules.dialect == PHYSICAL:
-        return compute_altitude(geometry.axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
-    total, count, lowest, highest = 0.0, 0, 0, 0
+    if limits.solution_rule == PHYSICAL_RULE:
+        return compute_altitude(geometry.beam_axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
+    range_sum, count, at_minimum, at_maximum = 0.0, 0, 0, 0
     for k in range(good.shape[0]):
-        if rules.dialect == UUV or good[k]:
-            total += beam_range[k]
+        if limits.solution_rule == UUV_RULE or good[k]:
+            range_sum += beam_range[k]
             count += 1
-            lowest += 1 if beam_range[k] == rules.minimum_range else 0
-            highest += 1 if beam_range[k] == rules.maximum_range else 0
-    if count == 0 or (rules.dialect == UUV and max(lowest, highest) == count):
+            at_minimum += 1 if beam_range[k] == limits.minimum_range else 0
+            at_maximum += 1 if beam_range[k] == limits.maximum_range else 0
+    if count == 0 or (limits.solution_rule == UUV_RULE and max(at_minimum, at_maximum) == count):
         return math.nan
-    return total / count * (1.0 if rules.dialect == UUV else CLASSIC_COSINE)
+    return range_sum / count * (1.0 if limits.solution_rule == UUV_RULE else CLASSIC_COSINE)
 
 
 @kernel
 def _compute_course(
-    rules: PingRules, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
+    limits: PingLimits, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
 ) -> tuple[float, float]:
     """Return course (rad) and speed (m/s) of a velocity given in output axes (3,) and in the sensor's frame (3,)."""
-    if rules.dialect == DSROS:
+    if limits.solution_rule == DSROS_RULE:
         course = math.atan2(output_velocity[0], output_velocity[1])
         speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
         return course if course >= 0.0 else course + 2.0 * math.pi, speed
@@ -675,7 +713,7 @@ def _compute_course(
 
 @kernel
 def _solve_all(
-    rules: PingRules,
+    limits: PingLimits,
     geometry: BeamGeometry,
     received: ReceivedBeams,
     attitude: Quaternions,
@@ -686,37 +724,37 @@ def _solve_all(
     outputs: SolutionOutputs,
 ) -> None:
     """Write the outputs of the published pings, except times and the speed of sound."""
-    axes, rotation = geometry.axes, geometry.output_rotation
-    good = np.empty((2, axes.shape[0]), dtype=np.bool_)
+    beam_axes, rotation = geometry.beam_axes, geometry.output_rotation
+    good = np.empty((2, beam_axes.shape[0]), dtype=np.bool_)
     solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
     for n in range(time.shape[0]):
         if not emitted[n]:
             continue
-        outputs.num_good_beams[n] = _select_good_beams(rules, received, n, time[n], unlocked_until, good, beams)
-        outputs.altitude[n] = _compute_altitude(rules, attitude[n], geometry, good[0], beams.beam_range[n])
+        outputs.num_good_beams[n] = _select_good_beams(limits, received, n, time[n], unlocked_until, good, beams)
+        outputs.altitude[n] = _compute_altitude(limits, attitude[n], geometry, good[0], beams.beam_range[n])
         velocity, stddev = received.beam_velocity[n], received.beam_deviation[n]
         water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_deviation[n]
-        has_bottom = rules.bottom_mode != NEVER and _solve_track(
-            rules, axes, velocity, stddev, good[0], solved[0], covariance[0]
+        has_bottom_track = limits.bottom_mode != NEVER and _solve_track(
+            limits, beam_axes, velocity, stddev, good[0], solved[0], covariance[0]
         )
-        has_water = rules.water_mode != NEVER and _solve_track(
-            rules, axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
+        has_water_track = limits.water_mode != NEVER and _solve_track(
+            limits, beam_axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
         )
-        uses_water = has_water and (not has_bottom or _is_water_better(rules, covariance))
-        outputs.velocity_mode[n] = WATER_TRACK if uses_water else (BOTTOM_TRACK if has_bottom else NO_TRACK)
-        if has_water and (uses_water or rules.water_mode == ALWAYS):
+        uses_water = has_water_track and (not has_bottom_track or _is_water_better(limits, covariance))
+        outputs.velocity_mode[n] = WATER_TRACK if uses_water else (BOTTOM_TRACK if has_bottom_track else NO_TRACK)
+        if has_water_track and (uses_water or limits.water_mode == ALWAYS):
             _rotate_solution(
                 rotation, solved[1], covariance[1], outputs.water_velocity[n], outputs.water_velocity_covariance[n]
             )
         if uses_water:
             outputs.velocity[n] = outputs.water_velocity[n]
             outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
-            outputs.error_velocity[n] = compute_error_velocity(axes, water_velocity, good[1])
+            outputs.error_velocity[n] = compute_error_velocity(beam_axes, water_velocity, good[1])
             outputs.num_good_beams[n] = good[1].sum()
-        elif has_bottom:
+        elif has_bottom_track:
             _rotate_solution(rotation, solved[0], covariance[0], outputs.velocity[n], outputs.velocity_covariance[n])
-            outputs.error_velocity[n] = compute_error_velocity(axes, velocity, good[0])
-            outputs.course[n], outputs.speed[n] = _compute_course(rules, outputs.velocity[n], solved[0], attitude[n])
+            outputs.error_velocity[n] = compute_error_velocity(beam_axes, velocity, good[0])
+            outputs.course[n], outputs.speed[n] = _compute_course(limits, outputs.velocity[n], solved[0], attitude[n])
 
 
 @kernel
@@ -739,20 +777,20 @@ def _write_uuv_velocity(
 
 
 @kernel
-def _add_axis_noise(
+def _add_component_noise(
     rotation: FloatArray,
     attitude: Quaternions,
     emitted: BoolArray,
-    noise: AxisNoise,
+    component_noise: ComponentNoise,
     water_only: bool,
     outputs: SolutionOutputs,
 ) -> None:
-    """Add noise to each axis of the solved velocities: of all (UUV Simulator), or of the water track (dsros_dvl)."""
+    """Add noise to each component of all solved velocities (UUV Simulator) or of the water track's (dsros_dvl)."""
     velocity = outputs.water_velocity if water_only else outputs.velocity
-    variance = noise.stddev * noise.stddev
+    variance = component_noise.stddev * component_noise.stddev
     for n in range(velocity.shape[0]):
         for i in range(3):
-            velocity[n, i] += noise.stddev * noise.draws[noise.rows[i], n]
+            velocity[n, i] += component_noise.stddev * component_noise.draws[component_noise.rows[i], n]
             if water_only and velocity[n, i] == velocity[n, i]:
                 for j in range(3):
                     outputs.water_velocity_covariance[n, i, j] = variance if i == j else 0.0
@@ -767,26 +805,30 @@ def _add_axis_noise(
 
 @kernel
 def solve_ping(
-    ping_rules: Fields,
+    ping_limits: Fields,
     beam_geometry: Fields,
     measured: FloatArray,
-    block: FloatArray,
+    received_arrays: FloatArray,
     platform_inputs: Fields,
     time: Times,
     emitted: BoolArray,
     unlocked_until: FloatArray,
-    axis_noise: Fields,
-    output_blocks: Fields,
+    component_noise: Fields,
+    output_memory: Fields,
 ) -> None:
     """Write the outputs of the published pings at times (n,) s; other rows are NaN.
 
-    `measured` (3 k, n) and `block` (10, n, k) are those of `receive_beams`, the former with biases and faults.
-    `unlocked_until` (k,) s is updated. The tuples are those of `PingRules`, `BeamGeometry`, `PlatformInputs`,
-    `AxisNoise` and `OutputBlocks`.
+    `measured` (3 k, n) and `received_arrays` (10, n, k) are those of `receive_beams`. `measured` has biases and faults
+    too. `unlocked_until` (k,) s is updated. The tuples are those of `PingLimits`, `BeamGeometry`, `PlatformInputs`,
+    `ComponentNoise` and `OutputMemory`.
     """
-    rules, geometry, noise = PingRules(*ping_rules), BeamGeometry(*beam_geometry), AxisNoise(*axis_noise)
-    platform, received = PlatformInputs(*platform_inputs), _name_received(block)
-    scalars, per_beam, vectors, covariances = output_blocks
+    limits, geometry, noise_fields = (
+        PingLimits(*ping_limits),
+        BeamGeometry(*beam_geometry),
+        ComponentNoise(*component_noise),
+    )
+    platform, received = PlatformInputs(*platform_inputs), _name_arrays(received_arrays)
+    scalars, per_beam, vectors, covariances = output_memory
     beam_outputs = BeamOutputs(
         per_beam[0], per_beam[1], per_beam[2], per_beam[3], per_beam[4], per_beam[5], per_beam[6]
     )  # fmt: skip
@@ -796,21 +838,23 @@ def solve_ping(
     )  # fmt: skip
     time_of_validity, sound_speed, water_time, water_far = scalars[6], scalars[7], scalars[8], scalars[9]
     scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
-    beams = geometry.axes.shape[0]
+    beams = geometry.beam_axes.shape[0]
     for n in range(time.shape[0]):
         for k in range(beams):
             received.beam_velocity[n, k], received.water_beam_velocity[n, k] = measured[k, n], measured[beams + k, n]
             received.beam_range[n, k] = measured[2 * beams + k, n]
-            if rules.bottom_reported_stddev > 0.0:
-                received.beam_deviation[n, k] = rules.bottom_reported_stddev
-            if rules.water_reported_stddev > 0.0:
-                received.water_beam_deviation[n, k] = rules.water_reported_stddev
-    _solve_all(rules, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
+            if limits.bottom_reported_stddev > 0.0:
+                received.beam_deviation[n, k] = limits.bottom_reported_stddev
+            if limits.water_reported_stddev > 0.0:
+                received.water_beam_deviation[n, k] = limits.water_reported_stddev
+    _solve_all(limits, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
     rotation = geometry.output_rotation
-    if rules.dialect == UUV:
-        _write_uuv_velocity(rotation, platform, emitted, rules.bottom_reported_stddev, outputs)
-    if noise.rows[0] >= 0:
-        _add_axis_noise(rotation, platform.attitude, emitted, noise, rules.dialect == DSROS, outputs)
+    if limits.solution_rule == UUV_RULE:
+        _write_uuv_velocity(rotation, platform, emitted, limits.bottom_reported_stddev, outputs)
+    if noise_fields.rows[0] >= 0:
+        _add_component_noise(
+            rotation, platform.attitude, emitted, noise_fields, limits.solution_rule == DSROS_RULE, outputs
+        )
     for n in range(time.shape[0]):
         if emitted[n]:
             uses_water = outputs.velocity_mode[n] == WATER_TRACK
@@ -818,13 +862,13 @@ def solve_ping(
             time_of_validity[n] = layer_time if uses_water else bottom_time
             if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
                 water_time[n], water_far[n] = layer_time, platform.layer_far_boundary[n]
-        assumed = rules.assumed_sound_speed
+        assumed = limits.assumed_sound_speed
         sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
 
 
 @kernel
 def solve_ideal_ping(
-    rules: Fields, geometry: Fields, echo_inputs: Fields, platform_inputs: Fields, output_blocks: Fields
+    limits: Fields, geometry: Fields, echo_inputs: Fields, platform_inputs: Fields, output_memory: Fields
 ) -> None:
     """Write the outputs of n pings without errors: pings with perfect measurements.
 
@@ -832,9 +876,14 @@ def solve_ideal_ping(
     """
     echo, platform = EchoInputs(*echo_inputs), PlatformInputs(*platform_inputs)
     pings, beams = echo.true_beam_range.shape
-    block, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
-    block[0], block[1], block[5], block[6] = echo.true_beam_range, echo.incidence_cosine, 0.0, 0.0
-    block[7], block[8], block[9] = 1.0, 0.0, 1.0
+    received_arrays, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
+    received_arrays[0], received_arrays[1], received_arrays[5], received_arrays[6] = (
+        echo.true_beam_range,
+        echo.incidence_cosine,
+        0.0,
+        0.0,
+    )
+    received_arrays[7], received_arrays[8], received_arrays[9] = 1.0, 0.0, 1.0
     for n in range(pings):
         for k in range(beams):
             measured[k, n], measured[beams + k, n] = echo.true_beam_velocity[n, k], echo.true_water_beam_velocity[n, k]
@@ -846,7 +895,16 @@ def solve_ideal_ping(
         np.full(beams, -math.inf),
     )
     solve_ping(
-        rules, geometry, measured, block, platform_inputs, time, emitted, unlocked_until, no_noise, output_blocks
+        limits,
+        geometry,
+        measured,
+        received_arrays,
+        platform_inputs,
+        time,
+        emitted,
+        unlocked_until,
+        no_noise,
+        output_memory,
     )
 
 
@@ -854,37 +912,42 @@ def list_processes(
     beams: int,
     bottom: DopplerTrack,
     water: DopplerTrack,
-    dialect: int,
+    solution_rule: int,
     *,
     has_lock: bool,
     has_dropout: bool,
     has_misalignment: bool,
 ) -> tuple[RandomProcess, ...]:
     """Return the random processes other than those of the noise channels, in the order of their draws."""
-    once = (
+    serial_processes = (
         ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
         ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
         ("mounting", "misalignment", 3, has_misalignment),
     )
-    found = [RandomProcess(channel, name, initial=count, per_tick=0) for channel, name, count, acts in once if acts]
-    if dialect != PHYSICAL:
-        found += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
-    for channel, track, axis_noise in (("bottom", bottom, UUV), ("water", water, DSROS)):
-        if track.is_white and dialect != axis_noise:
-            found += [RandomProcess(f"{channel}_{k}", "white") for k in range(beams)]
+    processes = [
+        RandomProcess(channel, name, initial=count, per_tick=0)
+        for channel, name, count, acts in serial_processes
+        if acts
+    ]
+    if solution_rule != PHYSICAL_RULE:
+        processes += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
+    # The UUV Simulator adds noise to the bottom-track velocity and dsros_dvl to the water-track velocity, not to beams.
+    for channel, track, component_noise_rule in (("bottom", bottom, UUV_RULE), ("water", water, DSROS_RULE)):
+        if track.is_white and solution_rule != component_noise_rule:
+            processes += [RandomProcess(f"{channel}_{k}", "white") for k in range(beams)]
     for name, acts in (("lock", has_lock), ("dropout", has_dropout)):
         if acts:
-            found += [RandomProcess(f"beam_{k}", name, kind="uniform") for k in range(beams)]
-    return tuple(found)
+            processes += [RandomProcess(f"beam_{k}", name, kind="uniform") for k in range(beams)]
+    return tuple(processes)
 
 
 def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
     """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes."""
-    names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
+    row_names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
 
     def find_rows(channel: str, name: str) -> IntArray:
-        found = [first + i for i, one in enumerate(names) if one == (channel, name)]
-        return np.array(found or [-1] * beams, dtype=np.int64)
+        rows = [first + i for i, row_name in enumerate(row_names) if row_name == (channel, name)]
+        return np.array(rows or [-1] * beams, dtype=np.int64)
 
     rows = DrawRows(
         find_rows("bottom", "white"),

@@ -6,7 +6,7 @@ of n_k:
     v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, equal weights if any sigma_k is 0
     cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 if w_k = 1 / sigma_k^2
 
-over the valid beams. There must be three or more, not in one plane. For four beams at 30 degrees from the axis the
+over the good beams. There must be three or more, not in one plane. For four beams at 30 degrees from the axis the
 covariance is sigma^2 diag(2, 2, 1/3).
 
 The error velocity measures how much the beams disagree. r_k are the residuals of the solution with equal weights. C is
@@ -35,39 +35,39 @@ from navsense.core.rotation import rotate
 from navsense.core.typing import BoolArray, FloatArray, Vectors
 from navsense.sensors.doppler.beams import MIN_DETERMINANT
 
-_MIN_SPREAD = 1e-12
-"""Smallest determinant of the horizontal spread of the hits, of trace 1: hits on a line to a millionth."""
+_MIN_SCATTER = 1e-12
+"""Smallest determinant of the horizontal scatter matrix of the hits, at trace 1. Below it the hits are on a line."""
 
-_MIN_SHARE = 1e-6
-"""Smallest share of all residuals for a residual with a significant sign."""
-
-
-@kernel
-def _find_smallest(deviation: FloatArray, valid: BoolArray) -> float:
-    """Return the smallest standard deviation of the valid beams."""
-    least = math.inf
-    for k in range(deviation.shape[0]):
-        if valid[k] and deviation[k] < least:
-            least = deviation[k]
-    return least
+_MIN_FRACTION = 1e-6
+"""Smallest fraction of the root sum of squares for a residual with a significant sign."""
 
 
 @kernel
-def _compute_weight(least: float, deviation: float) -> float:
+def _find_min_stddev(stddev: FloatArray, good: BoolArray) -> float:
+    """Return the smallest standard deviation of the good beams."""
+    min_stddev = math.inf
+    for k in range(stddev.shape[0]):
+        if good[k] and stddev[k] < min_stddev:
+            min_stddev = stddev[k]
+    return min_stddev
+
+
+@kernel
+def _compute_weight(min_stddev: float, stddev: float) -> float:
     """Return a beam's weight: 1 for the smallest standard deviation."""
-    ratio = least / deviation
+    ratio = min_stddev / stddev
     return ratio * ratio
 
 
 @kernel
 def _compute_gram(
-    axes: Vectors, deviation: FloatArray, valid: BoolArray, least: float
+    axes: Vectors, stddev: FloatArray, good: BoolArray, min_stddev: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the upper triangle of sum w u u^T over the valid beams; w = 1 if `least` is 0."""
+    """Return the upper triangle of G of the good beams; w = (min_stddev / stddev)^2, or 1 if `min_stddev` is 0."""
     xx, xy, xz, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
-            w = _compute_weight(least, deviation[k]) if least > 0.0 else 1.0
+        if good[k]:
+            w = _compute_weight(min_stddev, stddev[k]) if min_stddev > 0.0 else 1.0
             x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
             xx += w * x * x
             xy += w * x * y
@@ -101,13 +101,13 @@ def invert_symmetric(
 
 
 @kernel
-def _count_valid(axes: Vectors, valid: BoolArray) -> int:
-    """Return the number of valid beams; 0 if they do not span space."""
+def _count_good(axes: Vectors, good: BoolArray) -> int:
+    """Return the number of good beams; 0 if they do not span space."""
     count = 0
-    for k in range(valid.shape[0]):
-        if valid[k]:
+    for k in range(good.shape[0]):
+        if good[k]:
             count += 1
-    xx, xy, xz, yy, yz, zz = _compute_gram(axes, axes[0], valid, 0.0)
+    xx, xy, xz, yy, yz, zz = _compute_gram(axes, axes[0], good, 0.0)
     mean = count / 3.0
     if count < 3 or not _compute_determinant(xx, xy, xz, yy, yz, zz) > MIN_DETERMINANT * mean * mean * mean:
         count = 0
@@ -116,17 +116,17 @@ def _count_valid(axes: Vectors, valid: BoolArray) -> int:
 
 @kernel
 def _fit(
-    axes: Vectors, velocity: FloatArray, deviation: FloatArray, valid: BoolArray, least: float
+    axes: Vectors, velocity: FloatArray, stddev: FloatArray, good: BoolArray, min_stddev: float
 ) -> tuple[float, float, float, float, float, float, float, float, float]:
-    """Return the velocity and the upper triangle of G^-1; w = 1 for the smallest deviation or if `least` is 0."""
+    """Return the velocity and the upper triangle of G^-1, with the weights of `_compute_gram`."""
     bx, by, bz = 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
-            seen = (_compute_weight(least, deviation[k]) if least > 0.0 else 1.0) * velocity[k]
-            bx += seen * axes[k, 0]
-            by += seen * axes[k, 1]
-            bz += seen * axes[k, 2]
-    gxx, gxy, gxz, gyy, gyz, gzz = _compute_gram(axes, deviation, valid, least)
+        if good[k]:
+            weighted = (_compute_weight(min_stddev, stddev[k]) if min_stddev > 0.0 else 1.0) * velocity[k]
+            bx += weighted * axes[k, 0]
+            by += weighted * axes[k, 1]
+            bz += weighted * axes[k, 2]
+    gxx, gxy, gxz, gyy, gyz, gzz = _compute_gram(axes, stddev, good, min_stddev)
     xx, xy, xz, yy, yz, zz = invert_symmetric(gxx, gxy, gxz, gyy, gyz, gzz)
     return (
         xx * bx + xy * by + xz * bz,
@@ -145,27 +145,27 @@ def _fit(
 def solve_velocity(
     axes: Vectors,
     velocity: FloatArray,
-    deviation: FloatArray,
-    valid: BoolArray,
+    stddev: FloatArray,
+    good: BoolArray,
     out: FloatArray,
     covariance: FloatArray,
 ) -> int:
-    """Write the velocity (3,) m/s and its covariance (3, 3) from one ping's valid beams (k,); return their number.
+    """Write the velocity (3,) m/s and its covariance (3, 3) from one ping's good beams (k,); return their number.
 
-    `deviation` (k,) m/s is finite. If fewer than three are valid, or they do not span space, all is NaN and the number
+    `stddev` (k,) m/s is finite. If fewer than three are good, or they do not span space, all is NaN and the number
     is 0.
     """
-    count = _count_valid(axes, valid)
+    count = _count_good(axes, good)
     if count == 0:
         out[:] = math.nan
         covariance[:] = math.nan
         return 0
-    least = _find_smallest(deviation, valid)
-    out[0], out[1], out[2], xx, xy, xz, yy, yz, zz = _fit(axes, velocity, deviation, valid, least)
+    min_stddev = _find_min_stddev(stddev, good)
+    out[0], out[1], out[2], xx, xy, xz, yy, yz, zz = _fit(axes, velocity, stddev, good, min_stddev)
     covariance[:] = 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
-            w = (_compute_weight(least, deviation[k]) if least > 0.0 else 1.0) * deviation[k]
+        if good[k]:
+            w = (_compute_weight(min_stddev, stddev[k]) if min_stddev > 0.0 else 1.0) * stddev[k]
             x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
             gx, gy, gz = w * (xx * x + xy * y + xz * z), w * (xy * x + yy * y + yz * z), w * (xz * x + yz * y + zz * z)
             covariance[0, 0] += gx * gx
@@ -179,33 +179,33 @@ def solve_velocity(
 
 
 @kernel
-def compute_error_velocity(axes: Vectors, velocity: FloatArray, valid: BoolArray) -> float:
-    """Return the error velocity (m/s) of one ping's valid beams (k,); NaN for fewer than four or no solution."""
-    count = _count_valid(axes, valid)
+def compute_error_velocity(axes: Vectors, velocity: FloatArray, good: BoolArray) -> float:
+    """Return the error velocity (m/s) of one ping's good beams (k,); NaN for fewer than four or no solution."""
+    count = _count_good(axes, good)
     if count < 4:
         return math.nan
-    vx, vy, vz, xx, xy, xz, yy, yz, zz = _fit(axes, velocity, velocity, valid, 0.0)
+    vx, vy, vz, xx, xy, xz, yy, yz, zz = _fit(axes, velocity, velocity, good, 0.0)
     ax, ay, az, squares = 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
+        if good[k]:
             x, y, z = axes[k, 0], axes[k, 1], axes[k, 2]
             ax, ay, az = ax + x, ay + y, az + z
             r = velocity[k] - (x * vx + y * vy + z * vz)
             squares += r * r
     sign, size = 0.0, math.sqrt(squares)
     for k in range(axes.shape[0]):
-        if valid[k] and sign == 0.0:
+        if good[k] and sign == 0.0:
             r = velocity[k] - (axes[k, 0] * vx + axes[k, 1] * vy + axes[k, 2] * vz)
-            if abs(r) > _MIN_SHARE * size:
+            if abs(r) > _MIN_FRACTION * size:
                 sign = math.copysign(1.0, r)
-    along = ax * ax + ay * ay + az * az
-    across = (xx + yy + zz) / 3.0
-    if along > _MIN_SHARE:
-        own = (
+    axis_sum_squared = ax * ax + ay * ay + az * az
+    variance = (xx + yy + zz) / 3.0
+    if axis_sum_squared > _MIN_FRACTION:
+        axial_variance = (
             ax * (xx * ax + xy * ay + xz * az) + ay * (xy * ax + yy * ay + yz * az) + az * (xz * ax + yz * ay + zz * az)
         )
-        across = 0.5 * (xx + yy + zz - own / along)
-    return sign * size * math.sqrt(across / (count - 3))
+        variance = 0.5 * (xx + yy + zz - axial_variance / axis_sum_squared)
+    return sign * size * math.sqrt(variance / (count - 3))
 
 
 @kernel
@@ -224,7 +224,7 @@ def compute_altitude(
     axes: Vectors,
     positions: Vectors,
     beam_range: FloatArray,
-    valid: BoolArray,
+    good: BoolArray,
     w: float,
     x: float,
     y: float,
@@ -232,11 +232,11 @@ def compute_altitude(
 ) -> float:
     """Return the altitude (m) from ranges `beam_range` (k,) m, negative below the plane through the hits.
 
-    w x y z is rotation_ws. NaN for fewer than three valid beams, and over a vertical plane.
+    w x y z is rotation_ws. NaN for fewer than three good beams, and over a vertical plane.
     """
     count, mx, my, mz = 0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
+        if good[k]:
             px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
             count, mx, my, mz = count + 1, mx + px, my + py, mz + pz
     if count < 3:
@@ -244,7 +244,7 @@ def compute_altitude(
     mx, my, mz = mx / count, my / count, mz / count
     xx, xy, yy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
-        if valid[k]:
+        if good[k]:
             px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
             px, py, pz = px - mx, py - my, pz - mz
             xx += px * px
@@ -252,10 +252,10 @@ def compute_altitude(
             yy += py * py
             xz += px * pz
             yz += py * pz
-    spread = xx * yy - xy * xy
-    if not spread > _MIN_SPREAD * (xx + yy) * (xx + yy):
+    scatter = xx * yy - xy * xy
+    if not scatter > _MIN_SCATTER * (xx + yy) * (xx + yy):
         return math.nan
-    a, b = (xz * yy - yz * xy) / spread, (yz * xx - xz * xy) / spread
+    a, b = (xz * yy - yz * xy) / scatter, (yz * xx - xz * xy) / scatter
     return a * mx + b * my - mz
 
 
@@ -268,9 +268,9 @@ def compute_course_and_speed(
     w x y z is rotation_ws, `heading` (rad) that of the world's x axis from east, counter-clockwise. The course is 0
     without speed.
     """
-    own_x, own_y, _ = rotate(w, x, y, z, vx, vy, vz)
+    world_x, world_y, _ = rotate(w, x, y, z, vx, vy, vz)
     c, s = math.cos(heading), math.sin(heading)
-    east, north = c * own_x - s * own_y, s * own_x + c * own_y
+    east, north = c * world_x - s * world_y, s * world_x + c * world_y
     speed = math.sqrt(east * east + north * north)
     course = 0.0
     if speed != speed:

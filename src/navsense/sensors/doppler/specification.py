@@ -43,6 +43,13 @@ INSTRUMENT_LIMITS = (
 """Limits of the fields that both instruments have."""
 
 
+NO_TRACK, BOTTOM_TRACK, WATER_TRACK = range(3)
+"""Values of `velocity_mode`: the track of the velocity. Gazebo's `TargetType` has the last two."""
+
+NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = range(4)
+"""Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them. `NO_ECHO` includes loss of lock and dropout."""
+
+
 class Transducer(StrEnum):
     """How the beams are formed: by pistons, or by the phases of an array."""
 

@@ -3,10 +3,11 @@
 The transducer of beam k is at x_k and moves with v_k. Its axis is u_k, and a is the instrument's axis, the mean of the
 axes. Cell m of ping q is sampled at the slant ranges s_i with the weights w_i:
 
-    along = u_k . (v_k - sum_i w_i current(x_k + s_i u_k)),   axial = (u_k . a) a . (v_k - sum_i w_i current(...))
+    beam_velocity = u_k . (v_k - sum_i w_i current(x_k + s_i u_k))
+    axial_velocity = (u_k . a) a . (v_k - sum_i w_i current(x_k + s_i u_k))
 
-`axial` is the contribution of the velocity component along the instrument's axis. Velocities are positive if the sensor
-moves through the water along the beam. A water-mass layer is one cell.
+`axial_velocity` is the contribution of the velocity component along the instrument's axis. Velocities are positive if
+the sensor moves through the water along the beam. A water-mass layer is one cell.
 
 Layer boundaries are distances l along the instrument's axis from the transducer. b is the smallest distance of the
 bottom among all beams:
@@ -61,7 +62,7 @@ class WaterMassLayer:
     near, far: boundaries along the instrument's axis, m.
     minimum_size: smallest layer that gives a velocity, m.
     samples: number of samples of the current along each beam.
-    share: share of the distance to the bottom without side-lobe interference.
+    share: fraction of the distance to the bottom without side-lobe interference.
     """
 
     near: float
@@ -90,7 +91,7 @@ class WaterMassLayer:
 
     @cached_property
     def boundaries(self) -> LayerBoundaries:
-        """Boundaries, smallest size and share, for kernels."""
+        """The numbers that kernels use."""
         return LayerBoundaries(float(self.near), float(self.far), float(self.minimum_size), float(self.share))
 
     @cached_property
@@ -104,35 +105,27 @@ class WaterMassLayer:
 
 
 class LayerBoundaries(NamedTuple):
-    """Numbers of a `WaterMassLayer`: m along the instrument's axis, and a share."""
+    """The numbers of a `WaterMassLayer`; `near`, `far` and `minimum_size` in m along the instrument's axis."""
 
     near: float
     far: float
     minimum_size: float
-    share: float
+    bottom_fraction: float
 
 
 class LayerVelocities(NamedTuple):
     """Velocities (n, k) m/s along the beams through a layer, and its boundaries (n,) m; NaN without a layer."""
 
     velocity: FloatArray
-    near: FloatArray
-    far: FloatArray
+    near_boundary: FloatArray
+    far_boundary: FloatArray
 
 
 class CellVelocities(NamedTuple):
-    """Velocities (q, m, k) m/s through cells along the beams, and their axial parts; NaN for an invalid cell."""
+    """Velocities (q, m, k) m/s through cells, see the module; NaN for an invalid cell."""
 
-    along: FloatArray
-    axial: FloatArray
-
-
-def get_forward_cosines(beams: Beams) -> FloatArray:
-    """Return the cosine (k,) of each beam's angle to the instrument's axis.
-
-    Raises `SensorError` for a beam that points backwards.
-    """
-    return beams.forward_cosines
+    beam_velocity: FloatArray
+    axial_velocity: FloatArray
 
 
 @kernel
@@ -151,16 +144,16 @@ def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
     `beam_range` (n, k) m is NaN without an echo. Raises `SensorError` for a beam that points backwards.
     """
     out = np.empty(beam_range.shape[0])
-    _find_bottom_distance(get_forward_cosines(beams), beam_range, out)
+    _find_bottom_distance(beams.forward_cosines, beam_range, out)
     return out
 
 
 @kernel
 def _find_far_boundary(layer: LayerBoundaries, bottom: float) -> float:
     """Return the far boundary (m) of a layer above a bottom (m); NaN if the remaining layer is too thin."""
-    end = min(layer.far, layer.share * bottom)
-    size = end - layer.near
-    return end if size > 0.0 and size >= layer.minimum_size else math.nan
+    far_boundary = min(layer.far, layer.bottom_fraction * bottom)
+    size = far_boundary - layer.near
+    return far_boundary if size > 0.0 and size >= layer.minimum_size else math.nan
 
 
 @kernel
@@ -172,9 +165,9 @@ def _find_far_boundaries(boundaries: Fields, bottom: FloatArray, out: FloatArray
 
 def find_far_boundaries(layer: WaterMassLayer, bottom: FloatArray) -> FloatArray:
     """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin."""
-    far = np.empty(bottom.shape[0])
-    _find_far_boundaries(tuple(layer.boundaries), bottom, far)
-    return far
+    far_boundary = np.empty(bottom.shape[0])
+    _find_far_boundaries(tuple(layer.boundaries), bottom, far_boundary)
+    return far_boundary
 
 
 @kernel
@@ -182,16 +175,16 @@ def _compute_middle_times(
     boundaries: Fields,
     bottom: FloatArray,
     transmit_time: Times,
-    mean_slant_ratio: float,
+    mean_inverse_janus_cosine: float,
     sound_speed: FloatArray,
     fallback: Times,
     out: Times,
 ) -> None:
     layer = LayerBoundaries(*boundaries)
     for n in range(out.shape[0]):
-        far = _find_far_boundary(layer, bottom[n])
-        middle = transmit_time[n] + 0.5 * (layer.near + far) * mean_slant_ratio / sound_speed[n]
-        out[n] = max(middle, 0.0) if far == far else fallback[n]
+        far_boundary = _find_far_boundary(layer, bottom[n])
+        middle = transmit_time[n] + 0.5 * (layer.near + far_boundary) * mean_inverse_janus_cosine / sound_speed[n]
+        out[n] = max(middle, 0.0) if far_boundary == far_boundary else fallback[n]
 
 
 def compute_middle_times(
@@ -208,19 +201,19 @@ def compute_middle_times(
     """
     out = np.empty(bottom.shape)
     _compute_middle_times(
-        tuple(layer.boundaries), bottom, transmit_time, beams.mean_slant_ratio, sound_speed, fallback, out
+        tuple(layer.boundaries), bottom, transmit_time, beams.mean_inverse_janus_cosine, sound_speed, fallback, out
     )
     return out
 
 
 @kernel
-def compute_rise(
+def compute_height_and_slope(
     position: FloatArray, rotation: FloatArray, transducer: FloatArray, axis: FloatArray
 ) -> tuple[float, float]:
-    """Return the height (m) of a transducer in the world, and the ascent of its beam per metre."""
+    """Return the height (m) of a transducer in the world, and the change of height along its beam per metre."""
     w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
-    up = rotate(w, x, y, z, transducer[0], transducer[1], transducer[2])[2]
-    return position[2] + up, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2]
+    offset = rotate(w, x, y, z, transducer[0], transducer[1], transducer[2])[2]
+    return position[2] + offset, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2]
 
 
 @kernel
@@ -262,22 +255,22 @@ def _compute_velocities(
     weights: FloatArray,
     slant_range: FloatArray,
     current: Vectors,
-    along: FloatArray,
-    axial: FloatArray,
+    beam_velocity: FloatArray,
+    axial_velocity: FloatArray,
 ) -> None:
     """Write velocities (q, m, k) m/s through a current (count, 3) m/s at the samples, or through still water."""
     count, motion = 0, SensorMotion(*sensor_motion)
-    for q in range(along.shape[0]):
+    for q in range(beam_velocity.shape[0]):
         rotation = motion.rotation[q]
         w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
         f, g, e = rotate(w, x, y, z, axis[0], axis[1], axis[2])
-        for k in range(along.shape[2]):
+        for k in range(beam_velocity.shape[2]):
             p, r, t = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[q], motion.angular_velocity[q], transducers[k]
             )
             i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
-            for m in range(along.shape[1]):
-                along[q, m, k], axial[q, m, k] = math.nan, math.nan
+            for m in range(beam_velocity.shape[1]):
+                beam_velocity[q, m, k], axial_velocity[q, m, k] = math.nan, math.nan
                 if slant_range[q, m, k, 0] != slant_range[q, m, k, 0]:
                     continue
                 a, b, c = p, r, t
@@ -287,13 +280,13 @@ def _compute_velocities(
                         b -= weights[s] * current[count, 1]
                         c -= weights[s] * current[count, 2]
                         count += 1
-                along[q, m, k] = i * a + j * b + h * c
-                axial[q, m, k] = (i * f + j * g + h * e) * (f * a + g * b + e * c)
+                beam_velocity[q, m, k] = i * a + j * b + h * c
+                axial_velocity[q, m, k] = (i * f + j * g + h * e) * (f * a + g * b + e * c)
 
 
 def sample_water_velocity(
     beams: Beams,
-    block: MotionBlock,
+    motion_block: MotionBlock,
     environment: Environment,
     time: Times,
     cells: int,
@@ -302,37 +295,48 @@ def sample_water_velocity(
 ) -> CellVelocities:
     """Return the velocity through each cell along the beams of pings at instants (q,) s.
 
-    block: the sensor's motion at these instants.
+    motion_block: the sensor's motion at these instants.
     weights: (s,), of the samples of a cell.
 
     Without a current the water is still. Raises `FieldError` if the current has no value there.
     """
     shape = (time.shape[0], cells, len(beams.beams))
-    found = CellVelocities(np.empty(shape), np.empty(shape))
-    rows = max(_BATCH_SIZE // (shape[1] * shape[2] * weights.size), 1)
-    for first in range(0, shape[0], rows):
-        part = slice(first, first + rows)
-        slant_range = np.empty((*found.along[part].shape, weights.size))
-        write_slant_ranges(part, slant_range)
-        sample, instant, rotation = np.empty((slant_range.size, 3)), np.empty(slant_range.size), block.rotation_wb[part]
+    velocities = CellVelocities(np.empty(shape), np.empty(shape))
+    batch_pings = max(_BATCH_SIZE // (shape[1] * shape[2] * weights.size), 1)
+    for first in range(0, shape[0], batch_pings):
+        pings = slice(first, first + batch_pings)
+        slant_range = np.empty((*velocities.beam_velocity[pings].shape, weights.size))
+        write_slant_ranges(pings, slant_range)
+        sample, instant, rotation = (
+            np.empty((slant_range.size, 3)),
+            np.empty(slant_range.size),
+            motion_block.rotation_wb[pings],
+        )
         count = _make_positions(
-            block.position_w[part], rotation, time[part], beams.positions, beams.axes, slant_range, sample, instant
+            motion_block.position_w[pings],
+            rotation,
+            time[pings],
+            beams.positions,
+            beams.axes,
+            slant_range,
+            sample,
+            instant,
         )
         current = _NO_CURRENT
         if environment.current is not None and count:
             current = environment.current.at(sample[:count], instant[:count])
         _compute_velocities(
-            (rotation, block.velocity_w[part], block.angular_velocity_b[part]),
+            (rotation, motion_block.velocity_w[pings], motion_block.angular_velocity_b[pings]),
             beams.positions,
             beams.axes,
             beams.axis,
             weights,
             slant_range,
             current,
-            found.along[part],
-            found.axial[part],
+            velocities.beam_velocity[pings],
+            velocities.axial_velocity[pings],
         )
-    return found
+    return velocities
 
 
 @kernel
@@ -344,7 +348,7 @@ def _write_slant_ranges(
     transducers: Vectors,
     axes: Vectors,
     cosines: FloatArray,
-    surface: float,
+    water_surface: float,
     near: FloatArray,
     far: FloatArray,
     out: FloatArray,
@@ -355,10 +359,14 @@ def _write_slant_ranges(
         far[n] = _find_far_boundary(layer, bottom[n])
         near[n] = layer.near if far[n] == far[n] else math.nan
         for k in range(out.shape[2]):
-            height, rise = compute_rise(position[n], rotation[n], transducers[k], axes[k])
-            end = far[n] / cosines[k]
+            height, vertical_slope = compute_height_and_slope(position[n], rotation[n], transducers[k], axes[k])
+            far_range = far[n] / cosines[k]
             out[n, 0, k, 0] = math.nan
-            if end == end and height <= surface and height + end * rise <= surface:
+            if (
+                far_range == far_range
+                and height <= water_surface
+                and height + far_range * vertical_slope <= water_surface
+            ):
                 for s in range(samples):
                     out[n, 0, k, s] = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosines[k]
 
@@ -372,12 +380,23 @@ def find_layer_velocities(
     Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
     current has no value there.
     """
-    block, near, far = motion.at(time), np.empty(time.shape), np.empty(time.shape)
-    cosines, surface = get_forward_cosines(beams), get_surface_height(environment)
+    motion_block, near, far = motion.at(time), np.empty(time.shape), np.empty(time.shape)
+    cosines, water_surface = beams.forward_cosines, get_surface_height(environment)
 
-    def write_slant_ranges(part: slice, slant_range: FloatArray) -> None:
-        moving = (bottom[part], block.position_w[part], block.rotation_wb[part], beams.positions, beams.axes, cosines)
-        _write_slant_ranges(tuple(layer.boundaries), *moving, surface, near[part], far[part], slant_range)
+    def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
+        _write_slant_ranges(
+            tuple(layer.boundaries),
+            bottom[pings],
+            motion_block.position_w[pings],
+            motion_block.rotation_wb[pings],
+            beams.positions,
+            beams.axes,
+            cosines,
+            water_surface,
+            near[pings],
+            far[pings],
+            slant_range,
+        )
 
-    found = sample_water_velocity(beams, block, environment, time, 1, layer.weights, write_slant_ranges)
-    return LayerVelocities(found.along[:, 0], near, far)
+    velocities = sample_water_velocity(beams, motion_block, environment, time, 1, layer.weights, write_slant_ranges)
+    return LayerVelocities(velocities.beam_velocity[:, 0], near, far)
