@@ -105,7 +105,7 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
     )
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
     said = "\n".join(describe(world))
-    for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first at 1.9 m", "axes: ship", "12 pings for the profile"):
+    for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first at 1.9 m", "axes: ship", "12 profile pings"):
         assert line in said
 
 
@@ -213,6 +213,6 @@ def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
     (note,) = world.notes
     assert (note.kind, note.where) == ("warning", world.sensors[0].where)
     assert f"only {down} beams point down and a velocity needs 3" in str(note)
-    assert any("by a bottom that it cannot see" in line for line in describe(world))
+    assert any("needs bottom track, but only" in line for line in describe(world))
     assert not load(in_link(text.format(pose, "false"))).notes
     assert not load(in_link(text.format("0 0 0" if not inside else "180 0 0", "true"))).notes
