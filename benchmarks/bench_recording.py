@@ -70,7 +70,7 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
     ns.record(world, target, 12.0)
 
     def simulated() -> None:
-        for _ in prepare(world, duration, seed=1, runs=(0,)).slices():
+        for _ in prepare(world, duration, seed=1, runs=(0,)).compute_slices():
             pass
 
     # Taking a file of last time away, a cost of its own, is done before the clock looks.

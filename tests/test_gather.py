@@ -39,7 +39,7 @@ def watched(slabs: list[TimeSlice], made: list[int], end: BaseException | None =
 @pytest.fixture(scope="module")
 def slabs() -> list[TimeSlice]:
     """Return ten windows of 100 samples each."""
-    return list(prepare(example_world(("imu", Imu())), 10.0, seed=1).slices(1.0))
+    return list(prepare(example_world(("imu", Imu())), 10.0, seed=1).compute_slices(1.0))
 
 
 def test_some_are_made_before_the_first_is_handed_on(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +66,10 @@ def test_what_waits_is_handed_on_before_an_error(slabs: list[TimeSlice], end: Ba
 
 
 def test_an_interrupt_keeps_the_windows_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slabs = Session.slices
-    monkeypatch.setattr(Session, "slices", lambda own: watched(list(slabs(own, 1.0))[:2], [], KeyboardInterrupt()))
+    slabs = Session.compute_slices
+    monkeypatch.setattr(
+        Session, "compute_slices", lambda own: watched(list(slabs(own, 1.0))[:2], [], KeyboardInterrupt())
+    )
     with pytest.raises(KeyboardInterrupt):
         ns.record(example_world(("imu", Imu())), tmp_path / "run.npz", 10.0, seed=1)
     kept = ns.open(tmp_path / "run.npz")

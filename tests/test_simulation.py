@@ -116,7 +116,7 @@ def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
 
 
 def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_arrays, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(run_arrays, "get_free_memory", lambda: 1e6)
     with pytest.raises(SimulationError, match=r"memory of the run: .* GiB; must be at most half .*navsense.record"):
         simulate(world(), 100.0)
 
@@ -135,10 +135,10 @@ def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> 
     taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
     taken += sum(0 if reading.arrivals is None else reading.arrivals.nbytes for reading in run.values())
     taken += sum(truth.position.nbytes // 3 * 19 for truth in run.truth.values())
-    assert taken <= run_arrays.needed_memory(run.session) <= 1.25 * taken
+    assert taken <= run_arrays.estimate_memory(run.session) <= 1.25 * taken
     arrivals = sum(8 * 3 * reading.time.size for reading in run.values()) if latency else 0
     assert (
-        run_arrays.needed_memory(run.session) - run_arrays.needed_memory(simulate(world(), 30.0, runs=3).session)
+        run_arrays.estimate_memory(run.session) - run_arrays.estimate_memory(simulate(world(), 30.0, runs=3).session)
         == arrivals
     )
 

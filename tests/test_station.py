@@ -22,7 +22,7 @@ from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
 from navsense.simulation import live_run
 from navsense.simulation.live_run import concatenate_readings
-from navsense.simulation.sensor_run import OUT_OF_REACH
+from navsense.simulation.sensor_run import UNDEFINED_FIELD_REMEDY
 from navsense.testing import check_same_reading, example_world, select_run
 from navsense.world import World
 
@@ -195,7 +195,7 @@ def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> No
         f"dive.sdf:12 sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
     )
     assert "row" not in said
-    assert said.endswith(OUT_OF_REACH)
+    assert said.endswith(UNDEFINED_FIELD_REMEDY)
 
 
 def test_a_world_nowhere_on_earth_names_its_navsat() -> None:

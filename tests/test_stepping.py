@@ -61,7 +61,7 @@ def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
 def test_how_far_ahead_is_measured_changes_no_bit(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sample at a time is how a driven robot is stepped."""
     batch = ns.simulate(world(0.007, imu=500.0), 1.0, seed=6)[IMU]
-    monkeypatch.setattr(live_run, "AHEAD", ahead)
+    monkeypatch.setattr(live_run, "PREFETCH", ahead)
     parts = [step.readings[IMU] for step, _ in zip(ns.live(world(0.007, imu=500.0), seed=6), range(144), strict=False)]
     for array in batch:
         joined = np.concatenate([part[array] for part in parts])[: batch.time.size]

@@ -69,7 +69,7 @@ class Run(Mapping[str, Reading]):
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
-        for start, end in self.session.windows():
+        for start, end in self.session.split_windows():
             readings = {name: r.between(*row_range(r.time, start, end)) for name, r in self.readings.items()}
             truth = {name: t.between(*row_range(t.time, start, end)) for name, t in self.truth.items()}
             flow = self.current and self.current.between(*row_range(self.current.time, start, end))
@@ -157,27 +157,32 @@ def simulate(
     )
     check_memory(session)
     sensor_runs = session.open_sensor_runs()
-    run_arrays = RunArrays(session, lead=() if runs is None else (len(numbers),))
+    run_arrays = RunArrays(session, run_shape=() if runs is None else (len(numbers),))
     with BackgroundWorker() as worker:
-        for start, end in session.windows():
+        for start, end in session.split_windows():
             for sensor in world.sensors:
                 ticks = make_ticks(start, end, sensor.rate)
                 if not len(ticks):
                     continue
                 differs, sensor_motion = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
                 ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, 0), ticks)
-                worker.submit(run_arrays.put_ideal, sensor, ticks, 0 if differs else None, ideal)
+                worker.submit(run_arrays.copy_ideal, sensor, ticks, 0 if differs else None, ideal)
                 for number, sensor_run in enumerate(sensor_runs[sensor.name]):
                     if differs and number:
                         ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, number), ticks)
-                        worker.submit(run_arrays.put_ideal, sensor, ticks, number, ideal)
-                    worker.submit(run_arrays.put_block, sensor, ticks, number, sensor_run.measure(ticks, ideal))
-            worker.submit(run_arrays.put_truth, session.truth(start, end))
-            worker.submit(run_arrays.put_current, session.current(start, end))
+                        worker.submit(run_arrays.copy_ideal, sensor, ticks, number, ideal)
+                    worker.submit(run_arrays.copy_block, sensor, ticks, number, sensor_run.measure(ticks, ideal))
+            worker.submit(run_arrays.copy_truth, session.compute_truth(start, end))
+            worker.submit(run_arrays.copy_current, session.compute_current(start, end))
             if progress:
                 progress(end, session.duration)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
-    return Run(session, run_arrays.readings(), NameDict(run_arrays.truths(), "link", canonical), run_arrays.currents())
+    return Run(
+        session,
+        run_arrays.get_readings(),
+        NameDict(run_arrays.get_truth(), "link", canonical),
+        run_arrays.get_current(),
+    )
 
 
 def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
@@ -215,9 +220,9 @@ MAX_RUNS = 1_000_000
 def buffered_slices(session: Session, pace: RealTimeLimiter | None) -> Iterator[TimeSlice]:
     """Yield the windows of a run as they are to be written: at a pace, each when it is due, else some at once."""
     if pace is None:
-        yield from buffer_slices(session.slices())
+        yield from buffer_slices(session.compute_slices())
         return
-    for time_slice in session.slices(min(pace.window, LONGEST_WINDOW)):
+    for time_slice in session.compute_slices(min(pace.window, LONGEST_WINDOW)):
         pace.wait(time_slice.end)
         yield time_slice
 

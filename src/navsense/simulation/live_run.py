@@ -1,7 +1,7 @@
 """A live run of a world, one step of `max_step_size` at a time. It equals the batch run to the last bit.
 
     sim = navsense.live(world, seed=7)
-for step in sim:                      # step.time (s), step.readings: the readings since the last step
+    for step in sim:                      # step.time (s), step.readings: the readings since the last step
         ...
 
 Step n ends at t = n * max_step_size. It returns all readings that arrive in (t_(n-1), t_n]. Without latency a reading
@@ -38,7 +38,7 @@ from navsense.motion.base import Motion
 from navsense.motion.derived import CachedMotion, is_known_ahead
 from navsense.motion.driven import DrivenMotion, State, state_row
 from navsense.sensors.base import SupportsAdjustment
-from navsense.simulation.sensor_run import SensorRun, clocks_by_name, compute_ideal, make_reading
+from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
 from navsense.simulation.session import Session
 from navsense.world import MountedSensor, World
 
@@ -47,8 +47,8 @@ MAX_SAMPLES_PER_STEP = 1_000_000
 
 ARRIVED_SENSOR = "sensor with a reading in this step"
 
-AHEAD = 64
-"""Samples that are measured ahead of time if the motion is known ahead: the same bits with fewer calls."""
+PREFETCH = 64
+"""Samples of one block if the motion is known in advance. Single samples have the same bits and take more time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,45 +63,46 @@ class Step:
     readings: Mapping[str, Reading]
 
 
-def concatenate_readings(parts: list[Reading]) -> Reading:
+def concatenate_readings(readings: list[Reading]) -> Reading:
     """Return consecutive readings of one sensor as one."""
 
-    def concatenate(pick: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
-        return {name: np.concatenate([pick(part)[name] for part in parts]) for name in pick(parts[0])}
+    def concatenate(get_arrays: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+        names = get_arrays(readings[0])
+        return {name: np.concatenate([get_arrays(reading)[name] for reading in readings]) for name in names}
 
     return replace(
-        parts[0],
-        time=make_read_only(np.concatenate([part.time for part in parts])),
-        clock_error=np.concatenate([part.clock_error for part in parts]),
-        arrivals=None if parts[0].arrivals is None else np.concatenate([part.arrival for part in parts]),
-        arrays=concatenate(lambda part: part.arrays),
-        ideal={name: make_read_only(array) for name, array in concatenate(lambda part: part.ideal).items()},
-        bias=concatenate(lambda part: part.bias),
-        turn_on_bias=concatenate(lambda part: part.turn_on_bias),
-        fault=concatenate(lambda part: part.fault),
-        valid=np.concatenate([part.valid for part in parts]),
-        emitted=np.concatenate([part.emitted for part in parts]),
+        readings[0],
+        time=make_read_only(np.concatenate([reading.time for reading in readings])),
+        clock_error=np.concatenate([reading.clock_error for reading in readings]),
+        arrivals=None if readings[0].arrivals is None else np.concatenate([reading.arrival for reading in readings]),
+        arrays=concatenate(lambda reading: reading.arrays),
+        ideal={name: make_read_only(array) for name, array in concatenate(lambda reading: reading.ideal).items()},
+        bias=concatenate(lambda reading: reading.bias),
+        turn_on_bias=concatenate(lambda reading: reading.turn_on_bias),
+        fault=concatenate(lambda reading: reading.fault),
+        valid=np.concatenate([reading.valid for reading in readings]),
+        emitted=np.concatenate([reading.emitted for reading in readings]),
     )
 
 
-class TickCursor:
+class TickCache:
     """The ticks of the current step, computed once for all sensors of the same rate."""
 
     def __init__(self) -> None:
         """Start without ticks."""
-        self._made: dict[tuple[int, int, float], Ticks] = {}
+        self._ticks: dict[tuple[int, int, float], Ticks] = {}
 
     def clear(self) -> None:
         """Remove the ticks of the previous step."""
-        self._made.clear()
+        self._ticks.clear()
 
     def between(self, first: int, end: int, rate: float) -> Ticks:
         """Return ticks first to end - 1 at a rate (Hz)."""
         key = (first, end, rate)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = Ticks(np.arange(first, end, dtype=np.int64), rate)
-        return found
+        ticks = self._ticks.get(key)
+        if ticks is None:
+            ticks = self._ticks[key] = Ticks(np.arange(first, end, dtype=np.int64), rate)
+        return ticks
 
 
 class LiveSensor:
@@ -113,22 +114,22 @@ class LiveSensor:
         sensor_run: SensorRun,
         motion: Motion,
         session: Session,
-        instants: TickCursor,
+        tick_cache: TickCache,
         clock: LiveClock,
         *,
-        foreseen: bool,
+        is_known_ahead: bool,
     ) -> None:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
-        self._sensor_run, self._motion, self._session, self._instants = sensor_run, motion, session, instants
+        self._sensor_run, self._motion, self._session, self._tick_cache = sensor_run, motion, session, tick_cache
         sensor_run.sensor = replace(sensor, is_on=True)
-        self._ahead = AHEAD if foreseen and not isinstance(sensor.spec, SupportsAdjustment) else 1
-        self._end = min(seen.end for seen in session.list_motions(sensor))
+        self._prefetch = PREFETCH if is_known_ahead and not isinstance(sensor.spec, SupportsAdjustment) else 1
+        self._end = min(m.end for m in session.list_motions(sensor))
         self._block: Reading
-        self._waiting: deque[Reading] = deque()
-        self._gone = 0  # rows of the first block in the queue
-        self._said: Reading | None = None
+        self._queue: deque[Reading] = deque()
+        self._taken_rows = 0  # of the first reading in the queue
+        self._latest_emitted: Reading | None = None
         self._first = self._measured = self._next = 0
 
     @property
@@ -146,9 +147,9 @@ class LiveSensor:
 
         Raises `SimulationError` before the first reading, `UnknownNameError` for an unknown array.
         """
-        if self._said is None:
+        if self._latest_emitted is None:
             raise SimulationError(f"array {name!r} of {self.name}", allowed="is available after the first reading")
-        latest: AnyArray = self._said[name][-1]
+        latest: AnyArray = self._latest_emitted[name][-1]
         return latest
 
     def set(self, name: str, value: float) -> None:
@@ -158,11 +159,8 @@ class LiveSensor:
         """
         spec = self.mounted.spec
         if not isinstance(spec, SupportsAdjustment):
-            what, allowed = (
-                f"array {name!r} of {self.name}",
-                f"cannot be set: a sensor {spec.type} has no adjustable array",
-            )
-            raise SimulationError(what, value, allowed=allowed)
+            allowed = f"cannot be set: a sensor {spec.type} has no adjustable array"
+            raise SimulationError(f"array {name!r} of {self.name}", value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
         self._sensor_run.sensor = replace(self.mounted, is_on=True)
 
@@ -185,34 +183,34 @@ class LiveSensor:
 
     def take_due(self, end: float) -> Reading | None:
         """Return the samples that have arrived by t = `end` (s); None without any."""
-        taken = self._take_measured(end)
-        if taken is not None and not self.is_on:
-            taken = replace(taken, emitted=np.zeros_like(taken.emitted))
+        reading = self._take_measured(end)
+        if reading is not None and not self.is_on:
+            reading = replace(reading, emitted=np.zeros_like(reading.emitted))
         if self.mounted.latency is not None:
-            taken = self._take_arrived(taken, end)
-        self.reading = taken or self.reading
-        if taken is not None and taken.emitted[-1]:
-            self._said = taken
-        elif taken is not None and taken.emitted.any():
-            self._said = taken.between(0, int(np.flatnonzero(taken.emitted)[-1]) + 1)
-        return taken
+            reading = self._take_arrived(reading, end)
+        self.reading = reading or self.reading
+        if reading is not None and reading.emitted[-1]:
+            self._latest_emitted = reading
+        elif reading is not None and reading.emitted.any():
+            self._latest_emitted = reading.between(0, int(np.flatnonzero(reading.emitted)[-1]) + 1)
+        return reading
 
-    def _take_arrived(self, taken: Reading | None, end: float) -> Reading | None:
+    def _take_arrived(self, reading: Reading | None, end: float) -> Reading | None:
         """Append new samples to the queue; return those at its front that have arrived by `end` (s)."""
-        queue = self._waiting
-        if taken is not None:
-            queue.append(taken)
-        parts: list[Reading] = []
+        queue = self._queue
+        if reading is not None:
+            queue.append(reading)
+        arrived: list[Reading] = []
         while queue:
             count = int(np.searchsorted(queue[0].arrival, end, side="right"))
-            if count > self._gone:
-                parts.append(queue[0].between(self._gone, count))
-                self._gone = count
+            if count > self._taken_rows:
+                arrived.append(queue[0].between(self._taken_rows, count))
+                self._taken_rows = count
             if count < queue[0].time.size:
                 break
             queue.popleft()
-            self._gone = 0
-        return concatenate_readings(parts) if len(parts) > 1 else parts[0] if parts else None
+            self._taken_rows = 0
+        return concatenate_readings(arrived) if len(arrived) > 1 else arrived[0] if arrived else None
 
     def _take_measured(self, end: float) -> Reading | None:
         """Return the samples with instants up to t = `end` (s); None without any."""
@@ -229,22 +227,22 @@ class LiveSensor:
                 allowed=f"must be at most {MAX_SAMPLES_PER_STEP}",
                 remedy="give the world a smaller <max_step_size> or the sensor a lower rate",
             )
-        parts: list[Reading] = []
+        readings: list[Reading] = []
         while self._next < stop:
             if self._next == self._measured:
                 self._measure(stop)
-            done = min(stop, self._measured)
-            parts.append(self._block.between(self._next - self._first, done - self._first))
-            self._next = done
-        return parts[0] if len(parts) == 1 else concatenate_readings(parts)
+            end_index = min(stop, self._measured)
+            readings.append(self._block.between(self._next - self._first, end_index - self._first))
+            self._next = end_index
+        return readings[0] if len(readings) == 1 else concatenate_readings(readings)
 
     def _measure(self, stop: int) -> None:
         """Measure the next block: up to `stop`, or farther if samples may be measured ahead of time."""
         rate, first = self.mounted.rate, self._measured
-        end = max(min(stop, first + BLOCK_SAMPLES), first + self._ahead)
+        end = max(min(stop, first + BLOCK_SAMPLES), first + self._prefetch)
         while end > stop and (end - 1) / rate > self._end:
             end -= 1
-        ticks = self._instants.between(first, end, rate)
+        ticks = self._tick_cache.between(first, end, rate)
         ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
         self._block = make_reading(
             self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self._session.epoch
@@ -266,24 +264,24 @@ class LiveRun:
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = 0
         self._closed = False
-        self._instants = TickCursor()
-        drawn, clocks = session.open_sensor_runs(ahead=AHEAD), clocks_by_name(session.world)
+        self._tick_cache = TickCache()
+        sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         self._sensors = {
             sensor.name: LiveSensor(
                 sensor,
-                drawn[sensor.name][0],
+                sensor_runs[sensor.name][0],
                 cache_motion(session.sensor_motions[sensor.name]),
                 session,
-                self._instants,
-                self._live_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
-                foreseen=not driven and session.is_known_ahead(sensor),
+                self._tick_cache,
+                self._make_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
+                is_known_ahead=not driven and session.is_known_ahead(sensor),
             )
             for sensor in session.world.sensors
         }
         self._names = tuple(self._sensors)
-        self._clocks = {name: self._live_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
+        self._clocks = {name: self._make_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
 
-    def _live_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
+    def _make_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
         """Return a clock by the name of its user: a sensor with samples at `rate` (Hz), or the clock itself."""
         readings = ClockReadings(clock, reader, self._session.seed, self._session.runs[0], rate)
         return LiveClock(clock, readings, lambda: self.time)
@@ -309,14 +307,14 @@ class LiveRun:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
-        self._instants.clear()
-        found: dict[str, Reading] = NameDict({}, ARRIVED_SENSOR, names=self._names)
+        self._tick_cache.clear()
+        readings: dict[str, Reading] = NameDict({}, ARRIVED_SENSOR, names=self._names)
         for name, sensor in self._sensors.items():
-            new = sensor.take_due(end)
-            if new is not None:
-                found[name] = new
+            reading = sensor.take_due(end)
+            if reading is not None:
+                readings[name] = reading
         self._count += 1
-        return Step(end, found)
+        return Step(end, readings)
 
     def _drive(self, end: float, states: Mapping[str, State]) -> None:
         if not isinstance(states, Mapping):
@@ -346,17 +344,16 @@ class LiveRun:
                     remedy="name the driven models when the run is opened: navsense.live(world, driven=[...])",
                 )
             states = full
-        rows = {
-            name: state_row(state, name) for name, state in states.items()
-        }  # check all states before the first one takes effect
+        # All states are checked before the first one takes effect.
+        rows = {name: state_row(state, name) for name, state in states.items()}
         for name, row in rows.items():
             self._driven[name].advance(end, row)
 
     def __iter__(self) -> Iterator[Step]:
         """Yield steps until the run is closed or a motion ends. Samples that have not arrived by then are dropped."""
-        seen = [motion for name in self._sensors for motion in self._session.list_motions(self._sensors[name].mounted)]
-        ends = min((motion.end for motion in seen), default=math.inf)
-        while not self._closed and self._count / self._rate <= ends:
+        motions = [m for sensor in self._sensors.values() for m in self._session.list_motions(sensor.mounted)]
+        end = min((motion.end for motion in motions), default=math.inf)
+        while not self._closed and self._count / self._rate <= end:
             yield self.step()
 
     def sensor(self, name: str) -> LiveSensor:
@@ -421,18 +418,18 @@ class LiveClock:
     def _error_at(self, time: float) -> float:
         now = self._now()
         if time > now:
-            raise _late(time, now)
+            raise _make_late_error(time, now)
         return self._readings.error(time)
 
     def _errors(self, time: FloatArray) -> FloatArray:
         now = self._now()
         late = time > now
         if late.any():
-            raise _late(float(time[late][0]), now)
+            raise _make_late_error(float(time[late][0]), now)
         return self._readings.errors(time)
 
 
-def _late(time: float, now: float) -> SimulationError:
+def _make_late_error(time: float, now: float) -> SimulationError:
     """Return the error for an instant (s) after `now` (s)."""
     allowed = f"must be at most {now!r} s, the end of the last step"
     return SimulationError("instant of a clock's reading (s)", time, allowed=allowed)
@@ -442,11 +439,11 @@ def _as_instants(time: float | Sequence[float] | FloatArray) -> FloatArray:
     """Return an instant () or instants (n,) s as an array. Raises `ClockError` for other values."""
     allowed = "must be a number, or numbers (n,)"
     try:
-        given = np.asarray(time)
+        instants = np.asarray(time)
     except ValueError as error:
         raise ClockError("instants (s)", repr(time), allowed=allowed) from error
-    if given.dtype.kind not in "fiu" and given.size:
+    if instants.dtype.kind not in "fiu" and instants.size:
         raise ClockError("instants (s)", repr(time), allowed=allowed)
-    if given.ndim > 1:
-        raise ClockError("instants (s)", f"shape {given.shape}", allowed=allowed)
-    return given.astype(np.float64)
+    if instants.ndim > 1:
+        raise ClockError("instants (s)", f"shape {instants.shape}", allowed=allowed)
+    return instants.astype(np.float64)

@@ -1,4 +1,4 @@
-"""A run in memory: each array is allocated once and filled time slice by time slice."""
+"""The arrays of a run in memory. Each array is allocated once and filled block by block."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from navsense.world import MountedSensor
 
 Arguments = ParamSpec("Arguments")
 
-SHARE_OF_FREE_MEMORY = 0.5
-"""Largest share of the free memory that a run may need."""
+MAX_MEMORY_FRACTION = 0.5
+"""Largest fraction of the free memory that a run may need."""
 
 
-def free_memory() -> float:
+def get_free_memory() -> float:
     """Return the available memory (bytes), infinite if the system does not report it."""
     try:
         with Path("/proc/meminfo").open(encoding="ascii") as lines:
@@ -38,17 +38,18 @@ def free_memory() -> float:
     return float("inf")
 
 
-def needed_memory(session: Session) -> float:
-    """Return the memory (bytes) of all arrays of a run: values and errors for each run, truth once."""
+def estimate_memory(session: Session) -> float:
+    """Return the memory (bytes) of all arrays: readings and errors of each run, ground truth and ideal values once."""
     total = count_samples(session.duration, session.truth_rate) * 160.0 * len(session.link_motions)
     layers = session.world.current_topic.layers
-    places = 1 + (len(layers.depths) if layers else 0)
-    total += count_current_rows(session) * (8.0 + 24.0 * places * len(session.runs))
+    positions = 1 + (len(layers.depths) if layers else 0)
+    total += count_current_rows(session) * (8.0 + 24.0 * positions * len(session.runs))
     for sensor in session.world.sensors:
-        axes = sum(output.size for output in sensor.spec.outputs)
-        arrival, truths = 1 if sensor.latency else 0, len(session.runs) if session.differs_between_runs(sensor) else 1
-        row = 8.0 * (1 + axes * truths) + len(session.runs) * 8.0 * (1 + arrival + 2 * axes)
-        total += count_samples(session.duration, sensor.rate) * row
+        values = sum(output.size for output in sensor.spec.outputs)
+        arrivals = 1 if sensor.latency else 0
+        ideal_runs = len(session.runs) if session.differs_between_runs(sensor) else 1
+        bytes_per_row = 8.0 * (1 + values * ideal_runs) + len(session.runs) * 8.0 * (1 + arrivals + 2 * values)
+        total += count_samples(session.duration, sensor.rate) * bytes_per_row
     return total
 
 
@@ -60,8 +61,8 @@ def count_current_rows(session: Session) -> int:
 
 def check_memory(session: Session) -> None:
     """Raise `SimulationError` for a run that would take more than half of the free memory."""
-    needed, free = needed_memory(session), free_memory()
-    if needed > SHARE_OF_FREE_MEMORY * free:
+    needed, free = estimate_memory(session), get_free_memory()
+    if needed > MAX_MEMORY_FRACTION * free:
         raise SimulationError(
             "memory of the run",
             f"{needed / 2**30:.1f} GiB",
@@ -70,20 +71,20 @@ def check_memory(session: Session) -> None:
         )
 
 
-def allocate_like(values: AnyArray, lead: tuple[int, ...], length: int) -> AnyArray:
-    """Return an empty array (*lead, length, ...) with the memory order of the block, so that rows are copied fast."""
+def allocate_like(values: AnyArray, run_shape: tuple[int, ...], length: int) -> AnyArray:
+    """Return an empty array (*run_shape, length, ...) in the memory order of a block, so that rows are copied fast."""
     if values.ndim == 2 and values.flags.f_contiguous and not values.flags.c_contiguous:
-        return np.empty((*lead, values.shape[1], length), dtype=values.dtype).swapaxes(-1, -2)
-    return np.empty((*lead, length, *values.shape[1:]), dtype=values.dtype)
+        return np.empty((*run_shape, values.shape[1], length), dtype=values.dtype).swapaxes(-1, -2)
+    return np.empty((*run_shape, length, *values.shape[1:]), dtype=values.dtype)
 
 
 class BackgroundWorker:
-    """A second thread that executes calls in order, because copying to new memory takes as long as measuring.
+    """A second thread that executes calls in order. Copies to new memory take as long as the measurement.
 
     If the system cannot start a second thread, the calling thread executes the calls.
     """
 
-    MOST = 16
+    MAX_QUEUED = 16
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -93,83 +94,83 @@ class BackgroundWorker:
             self._thread.submit(int)
         except RuntimeError:
             self._started = False
-        self._open: deque[Future[None]] = deque()
+        self._queued: deque[Future[None]] = deque()
 
     def submit(self, work: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         """Queue a call. Raises the error of an earlier call."""
         if not self._started:
             work(*args, **kwargs)
             return
-        self._open.append(self._thread.submit(work, *args, **kwargs))
-        while len(self._open) > self.MOST:
-            self._open.popleft().result()
+        self._queued.append(self._thread.submit(work, *args, **kwargs))
+        while len(self._queued) > self.MAX_QUEUED:
+            self._queued.popleft().result()
 
     def __enter__(self) -> Self:
         """Return itself."""
         return self
 
     def __exit__(self, kind: object, *rest: object) -> None:
-        """Wait for the queued calls, and raise the error of one unless another error is in flight."""
+        """Wait for the queued calls. Raise the error of a call, unless the block ends with an error."""
         self._thread.shutdown(wait=True, cancel_futures=kind is not None)
-        while kind is None and self._open:
-            self._open.popleft().result()
+        while kind is None and self._queued:
+            self._queued.popleft().result()
 
 
 class SensorArrays:
-    """The arrays of one sensor, growing in place along time."""
+    """The arrays of one sensor. Blocks are copied into them in the order of time."""
 
-    def __init__(self, sensor: MountedSensor, length: int, lead: tuple[int, ...]) -> None:
+    def __init__(self, sensor: MountedSensor, length: int, run_shape: tuple[int, ...]) -> None:
         """Store the shapes. The first block creates the arrays."""
-        self.sensor, self.lead = sensor, lead
+        self.sensor, self.run_shape = sensor, run_shape
         self.time = np.empty(length)
-        self.clock_error = np.empty((*lead, length))
-        self.arrivals = np.empty((*lead, length)) if sensor.latency else None
+        self.clock_error = np.empty((*run_shape, length))
+        self.arrivals = np.empty((*run_shape, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
 
-    def put(self, group: str, name: str, number: int | None, first: int, values: AnyArray) -> None:
-        """Copy a block of rows; `number` is the index on the run axis, None for all runs."""
-        kept = self.arrays[group]
-        if name not in kept:
-            lead = () if number is None else self.lead
-            kept[name] = allocate_like(values, lead, self.time.size)
-        target = kept[name] if number is None or not self.lead else kept[name][number]
+    def copy_rows(self, group: str, name: str, run_index: int | None, first: int, values: AnyArray) -> None:
+        """Copy the rows of a block to the row `first`; `run_index` is the index on the run axis, None for all runs."""
+        arrays = self.arrays[group]
+        if name not in arrays:
+            run_shape = () if run_index is None else self.run_shape
+            arrays[name] = allocate_like(values, run_shape, self.time.size)
+        target = arrays[name] if run_index is None or not self.run_shape else arrays[name][run_index]
         target[first : first + values.shape[0]] = values
 
-    def put_turn_on(self, number: int, turn_on: Mapping[str, AnyArray]) -> None:
+    def store_turn_on(self, run_index: int, turn_on: Mapping[str, AnyArray]) -> None:
         """Store the turn-on bias of a run, once."""
         for name, row in turn_on.items():
-            kept = self.turn_on.setdefault(name, np.empty((*self.lead, *row.shape)))
-            kept[(number,) if self.lead else ()] = row
+            array = self.turn_on.setdefault(name, np.empty((*self.run_shape, *row.shape)))
+            array[(run_index,) if self.run_shape else ()] = row
 
-    def turn_on_biases(self) -> dict[str, AnyArray]:
-        """Return the turn-on biases by name as views (*runs, time, axis) that take no memory."""
-        shape, runs = (*self.lead, self.time.size), len(self.lead)
+    def expand_turn_on(self) -> dict[str, AnyArray]:
+        """Return the turn-on biases by name as views (*run_shape, time, axis) that take no memory."""
+        shape, time_axis = (*self.run_shape, self.time.size), len(self.run_shape)
         return {
-            name: np.broadcast_to(np.expand_dims(rows, runs), (*shape, *rows.shape[runs:]))
-            for name, rows in self.turn_on.items()
+            name: np.broadcast_to(np.expand_dims(array, time_axis), (*shape, *array.shape[time_axis:]))
+            for name, array in self.turn_on.items()
         }
 
-    def put_flags(self, number: int, first: int, flags: Mapping[str, AnyArray]) -> None:
-        """Copy validity and emission; nothing is stored while all are true."""
+    def copy_flags(self, run_index: int, first: int, flags: Mapping[str, AnyArray]) -> None:
+        """Copy the flags of a block. An array is allocated with the first false value."""
         for name, values in flags.items():
             if name not in self.flags:
                 if values.all():
                     continue
                 self.flags[name] = np.ones(self.clock_error.shape, dtype=np.bool_)
-            target = self.flags[name][number] if self.lead else self.flags[name]
+            target = self.flags[name][run_index] if self.run_shape else self.flags[name]
             target[first : first + values.shape[0]] = values
 
 
 class RunArrays:
-    """All series of a run."""
+    """The arrays of all sensors, of the ground truth and of the current."""
 
-    def __init__(self, session: Session, lead: tuple[int, ...]) -> None:
+    def __init__(self, session: Session, run_shape: tuple[int, ...]) -> None:
         """Allocate the arrays whose shape is known."""
         self._session = session
-        self._series = {
-            sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), lead)
+        self._sensors = {
+            sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), run_shape)
             for sensor in session.world.sensors
         }
         length = count_samples(session.duration, session.truth_rate)
@@ -181,45 +182,47 @@ class RunArrays:
         self._truth_rows = 0
         self._current: Current | None = None
         self._current_rows = 0
-        self._lead = lead
+        self._run_shape = run_shape
 
-    def put_ideal(self, sensor: MountedSensor, ticks: Ticks, number: int | None, ideal: Mapping[str, AnyArray]) -> None:
-        """Store the times and the ideal values of a block, of all runs or of one."""
-        series, first = self._series[sensor.name], int(ticks.index[0])
-        series.time[first : first + len(ticks)] = ticks.time
+    def copy_ideal(
+        self, sensor: MountedSensor, ticks: Ticks, run_index: int | None, ideal: Mapping[str, AnyArray]
+    ) -> None:
+        """Copy the times and the ideal values of a block, for all runs or for one."""
+        sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
+        sensor_arrays.time[first : first + len(ticks)] = ticks.time
         for output in sensor.spec.outputs:
             if output.name in ideal:
-                series.put("ideal", output.name, number, first, ideal[output.name])
+                sensor_arrays.copy_rows("ideal", output.name, run_index, first, ideal[output.name])
 
-    def put_block(self, sensor: MountedSensor, ticks: Ticks, number: int, block: SensorBlock) -> None:
-        """Store the block of one run of a sensor."""
-        series, first = self._series[sensor.name], int(ticks.index[0])
-        target = series.clock_error[number] if series.lead else series.clock_error
+    def copy_block(self, sensor: MountedSensor, ticks: Ticks, run_index: int, block: SensorBlock) -> None:
+        """Copy a block of a sensor in one run."""
+        sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
+        target = sensor_arrays.clock_error[run_index] if sensor_arrays.run_shape else sensor_arrays.clock_error
         target[first : first + len(ticks)] = block.clock_error
-        if series.arrivals is not None and block.arrival is not None:
-            target = series.arrivals[number] if series.lead else series.arrivals
+        if sensor_arrays.arrivals is not None and block.arrival is not None:
+            target = sensor_arrays.arrivals[run_index] if sensor_arrays.run_shape else sensor_arrays.arrivals
             target[first : first + len(ticks)] = block.arrival
         for name, values in block.measured.arrays.items():
-            series.put("arrays", name, number, first, values)
+            sensor_arrays.copy_rows("arrays", name, run_index, first, values)
         for name, values in block.measured.bias.items():
-            series.put("bias", name, number, first, values)
+            sensor_arrays.copy_rows("bias", name, run_index, first, values)
         for kind, rows in block.measured.fault.items():
-            series.put("fault", kind, number, first, rows)
-        series.put_turn_on(number, block.measured.turn_on_bias)
-        series.put_flags(number, first, get_flags(block.measured, len(ticks)))
+            sensor_arrays.copy_rows("fault", kind, run_index, first, rows)
+        sensor_arrays.store_turn_on(run_index, block.measured.turn_on_bias)
+        sensor_arrays.copy_flags(run_index, first, get_flags(block.measured, len(ticks)))
 
-    def put_truth(self, truths: Mapping[str, Truth]) -> None:
-        """Store the truth of all links for a window."""
+    def copy_truth(self, truth_by_link: Mapping[str, Truth]) -> None:
+        """Copy the ground truth of all links for a time window."""
         first = self._truth_rows
-        for name, truth in truths.items():
+        for name, truth in truth_by_link.items():
             stop = first + truth.time.size
             self._truth_time[first:stop] = truth.time
             for array in TRUTH_ARRAYS:
                 self._truth[name][array][first:stop] = getattr(truth, array)
             self._truth_rows = stop
 
-    def put_current(self, current: Current | None) -> None:
-        """Store the current of all runs for a window."""
+    def copy_current(self, current: Current | None) -> None:
+        """Copy the current of all runs for a time window."""
         if current is None:
             return
         if self._current is None:
@@ -235,7 +238,7 @@ class RunArrays:
         if self._current.layers is not None and current.layers is not None:
             self._current.layers.velocity[:, first:stop] = current.layers.velocity
 
-    def currents(self) -> Current | None:
+    def get_current(self) -> Current | None:
         """Return the current, with the run axis if there are several runs, read-only; None if it is not recorded."""
         if self._current is None:
             return None
@@ -243,37 +246,38 @@ class RunArrays:
         make_read_only(self._current.velocity)
         if self._current.layers is not None:
             make_read_only(self._current.layers.velocity)
-        return self._current if self._lead else self._current.of_run(0)
+        return self._current if self._run_shape else self._current.of_run(0)
 
-    def readings(self) -> dict[str, Reading]:
-        """Return the readings of all sensors; truth is read-only."""
-        return {name: self._reading(series) for name, series in self._series.items()}
+    def get_readings(self) -> dict[str, Reading]:
+        """Return the readings of all sensors. Their times and ideal values are read-only."""
+        return {name: self._make_reading(arrays) for name, arrays in self._sensors.items()}
 
-    def _reading(self, series: SensorArrays) -> Reading:
-        sensor = series.sensor
-        for array in (series.time, *series.arrays["ideal"].values()):
+    def _make_reading(self, sensor_arrays: SensorArrays) -> Reading:
+        """Return the reading of one sensor."""
+        sensor = sensor_arrays.sensor
+        for array in (sensor_arrays.time, *sensor_arrays.arrays["ideal"].values()):
             make_read_only(array)
-        everything = all_true(series.clock_error.shape)
+        all_set = all_true(sensor_arrays.clock_error.shape)
         return Reading(
             name=sensor.name,
             type=sensor.spec.type,
             frame=sensor.frame,
             unit={output.name: output.unit for output in sensor.spec.outputs},
-            time=series.time,
-            clock_error=series.clock_error,
-            arrays=series.arrays["arrays"],
-            ideal=series.arrays["ideal"],
-            bias=series.arrays["bias"],
-            turn_on_bias=series.turn_on_biases(),
-            fault=series.arrays["fault"],
-            valid=series.flags.get("valid", everything),
-            emitted=series.flags.get("emitted", everything),
+            time=sensor_arrays.time,
+            clock_error=sensor_arrays.clock_error,
+            arrays=sensor_arrays.arrays["arrays"],
+            ideal=sensor_arrays.arrays["ideal"],
+            bias=sensor_arrays.arrays["bias"],
+            turn_on_bias=sensor_arrays.expand_turn_on(),
+            fault=sensor_arrays.arrays["fault"],
+            valid=sensor_arrays.flags.get("valid", all_set),
+            emitted=sensor_arrays.flags.get("emitted", all_set),
             epoch=self._session.epoch,
-            arrivals=series.arrivals,
-            ideal_in_runs=bool(series.lead) and self._session.differs_between_runs(sensor),
+            arrivals=sensor_arrays.arrivals,
+            ideal_in_runs=bool(sensor_arrays.run_shape) and self._session.differs_between_runs(sensor),
         )
 
-    def truths(self) -> dict[str, Truth]:
+    def get_truth(self) -> dict[str, Truth]:
         """Return the truth of all links, read-only."""
         for arrays in self._truth.values():
             for array in arrays.values():

@@ -38,57 +38,71 @@ NO_LINK_MOTIONS: Motions = MappingProxyType({})
 """Links without separate motions."""
 
 
-def resolve_motions(world: World, given: Mapping[str, Motion]) -> Motions:
-    """Return the motion of each model: the given one, else its own, else stationary at its pose in the file."""
-    known = {model.name for model in world.models}
-    for name in given:
-        if name not in known:
-            allowed = f"must be a model of the world: {', '.join(sorted(known)) or 'it has none'}"
+def check_motions(world: World, motions: Mapping[str, Motion]) -> None:
+    """Raise `SimulationError` for a motion of an unknown or static model."""
+    models = {model.name: model for model in world.models}
+    for name in motions:
+        if name not in models:
+            allowed = f"must be a model of the world: {', '.join(sorted(models)) or 'it has none'}"
             raise SimulationError("motion of model", name, allowed=allowed)
-    found: dict[str, Motion] = {}
+        if models[name].static:
+            raise SimulationError("motion of model", name, allowed="is static and cannot move")
+
+
+def resolve_motions(world: World, motions: Mapping[str, Motion]) -> Motions:
+    """Return the motion of each model: that in `motions`, else that of the model, else stationary at its pose.
+
+    Raises the errors of `check_motions`.
+    """
+    check_motions(world, motions)
+    resolved: dict[str, Motion] = {}
     for model in world.models:
-        if model.static and model.name in given:
-            raise SimulationError("motion of model", model.name, allowed="is static and cannot move")
-        still = (
-            Stationary(model.pose @ model.link(model.canonical_link).pose) if model.links else Stationary(model.pose)
-        )
-        own = still if model.motion is None else model.motion
-        found[model.name] = given.get(model.name, own)
-    return found
+        start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
+        default = Stationary(start) if model.motion is None else model.motion
+        resolved[model.name] = motions.get(model.name, default)
+    return resolved
 
 
-def replace_motions(world: World, given: Mapping[str, Motion]) -> World:
-    """Return the world with the motions `given` in place of its own. Raises the errors of `resolve_motions`."""
-    resolve_motions(world, given)
-    return replace(world, models=tuple(replace(m, motion=given.get(m.name, m.motion)) for m in world.models))
+def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
+    """Return the world with these motions of models. Raises the errors of `check_motions`."""
+    check_motions(world, motions)
+    return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))
 
 
-def link_motion(model: Model, link: Link, motions: Motions, links: Motions = NO_LINK_MOTIONS) -> Motion:
-    """Return the truth of one link: its motion in `links`, else that of its model as one rigid body."""
-    if link.name in links:
-        return links[link.name]
+def make_link_motion(
+    model: Model, link: Link, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS
+) -> Motion:
+    """Return the true motion of a link: its separate motion in `link_motions`, else as a rigid part of its model."""
+    if link.name in link_motions:
+        return link_motions[link.name]
     canonical = model.link(model.canonical_link).pose
-    return attach(motions[model.name], canonical.inverse() @ link.pose)
+    return attach(model_motions[model.name], canonical.inverse() @ link.pose)
 
 
-def sensor_motion(world: World, sensor: MountedSensor, motions: Motions, links: Motions = NO_LINK_MOTIONS) -> Motion:
-    """Return the truth of a sensor's own frame, lever arm included; `links` as for `link_motion`."""
-    if sensor.link in links:
-        return attach(links[sensor.link], sensor.pose)
+def make_sensor_motion(
+    world: World, sensor: MountedSensor, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS
+) -> Motion:
+    """Return the true motion of a sensor's frame, with its lever arm; arguments as for `make_link_motion`."""
+    if sensor.link in link_motions:
+        return attach(link_motions[sensor.link], sensor.pose)
     model = world.model(sensor.model)
     canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
-    place: Pose = canonical.inverse() @ link @ sensor.pose
-    return attach(motions[model.name], place)
+    pose: Pose = canonical.inverse() @ link @ sensor.pose
+    return attach(model_motions[model.name], pose)
 
 
-def build_scene(world: World, motions: Motions, own: Motions = NO_LINK_MOTIONS) -> Scene:
+def build_scene(world: World, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS) -> Scene:
     """Return the bodies that rays can hit in a world: those of its environment, and the surfaces of its models.
 
-    `own` are the motions of links that do not move with their model.
+    `link_motions` are the motions of links that do not move with their model.
     """
     links = {link.name: (model, link) for model in world.models for link in model.links}
-    moved = {name: link_motion(*links[name], motions, own) for name in {solid.link for solid in world.solids}}
-    return Scene(world.environment.scene.bodies + tuple(_make_body(solid, moved[solid.link]) for solid in world.solids))
+    motions = {
+        name: make_link_motion(*links[name], model_motions, link_motions)
+        for name in {solid.link for solid in world.solids}
+    }
+    bodies = tuple(_make_body(solid, motions[solid.link]) for solid in world.solids)
+    return Scene(world.environment.scene.bodies + bodies)
 
 
 def _make_body(solid: Solid, motion: Motion) -> Body:
@@ -99,43 +113,44 @@ def _make_body(solid: Solid, motion: Motion) -> Body:
 
 
 def make_environment(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
-    """Return the environment of a sensor. For a sensor that casts rays it contains the scene, with all files read.
+    """Return the environment of a sensor; for a sensor that casts rays, with the scene.
 
-    Raises `FieldError` with the surface's name for a file that cannot be read.
+    The files of surfaces that the rays can hit are read. Raises `FieldError` with the surface's name for a file that
+    cannot be read.
     """
     if not isinstance(sensor.spec, UsesRayCasting):
         return world.environment
     where = {solid.name: solid.where for solid in world.solids}
     for body in scene.bodies:
-        if isinstance(body.shape, LazyShape) and may_hit(sensor, body.name):
+        if isinstance(body.shape, LazyShape) and can_hit(sensor, body.name):
             read_surface(body.name, body.shape, where.get(body.name))
     return replace(world.environment, scene=scene, hull=sensor.model)
 
 
-def may_hit(sensor: MountedSensor, surface: str) -> bool:
-    """Return whether a sensor casts rays that can hit the surface with this name."""
+def can_hit(sensor: MountedSensor, body: str) -> bool:
+    """Return True if a sensor casts rays that can hit the body with this name."""
     spec = sensor.spec
-    return isinstance(spec, UsesRayCasting) and (spec.own_hull or not surface.startswith(f"{sensor.model}::"))
+    return isinstance(spec, UsesRayCasting) and (spec.own_hull or not body.startswith(f"{sensor.model}::"))
 
 
 def list_unreadable_surfaces(world: World) -> Iterator[FieldError]:
     """Read the surfaces that rays of a sensor can hit, and yield the errors of their files."""
     for solid in world.solids:
-        if isinstance(solid.shape, LazyShape) and any(may_hit(sensor, solid.name) for sensor in world.sensors):
+        if isinstance(solid.shape, LazyShape) and any(can_hit(sensor, solid.name) for sensor in world.sensors):
             try:
                 read_surface(solid.name, solid.shape, solid.where)
             except FieldError as error:
                 yield error
 
 
-def read_surface(name: str, stored: LazyShape, where: Where | None) -> None:
-    """Read a surface. Raise `FieldError` with its name and its place in the world's file."""
+def read_surface(name: str, lazy_shape: LazyShape, where: Where | None) -> None:
+    """Read a surface. Raise `FieldError` with its name and its location `where` in the world file."""
     try:
-        _ = stored.shape
+        _ = lazy_shape.shape
     except FieldError as error:
-        what = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
-        place = where or error.where
-        raise FieldError(what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
+        subject = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
+        location = where or error.where
+        raise FieldError(subject, error.value, allowed=error.allowed, where=location, remedy=error.remedy) from error
 
 
 def check_duration(motions: Motions, duration: float) -> None:
@@ -150,11 +165,11 @@ def check_duration(motions: Motions, duration: float) -> None:
             )
 
 
-OUT_OF_REACH = "look at where its model's motion and the world's <spherical_coordinates> put it at that instant"
+UNDEFINED_FIELD_REMEDY = "check the position of the model at this time: its motion, and <spherical_coordinates>"
 """Remedy for a sensor at a point where a field is undefined."""
 
 _VALID = "valid"
-"""Validity passes through fault injection with the arrays: a stuck sensor repeats its validity."""
+"""Name of the validity among the arrays of fault injection. A stuck sensor repeats its validity too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +182,7 @@ class SensorBlock:
 
 
 class SensorRun:
-    """One mounted sensor in one run. `ideal` is the same in every run; `measure` advances this one."""
+    """One mounted sensor in one run. `measure` advances its state."""
 
     def __init__(
         self,
@@ -176,19 +191,22 @@ class SensorRun:
         seed: int,
         run: int,
         *,
-        ahead: int = 0,
-        curve: ClockRealisation | None = None,
+        prefetch: int = 0,
+        clock_realisation: ClockRealisation | None = None,
     ) -> None:
         """Draw the initial state. The keys of the random streams are (run, "sensor", name, channel, process).
 
-        `curve` is the realisation of the clock, shared with the other sensors of that clock.
+        prefetch: samples whose random numbers are drawn together.
+        clock_realisation: that of the clock in this run, which the sensors of the clock share.
         """
         self.sensor = sensor
-        self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=ahead)
+        self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=prefetch)
         self.state = sensor.spec.init(self._draws.initial)
-        self._stamps = Stamps(clock, sensor.name, seed, run, ahead=ahead, realisation=curve)
-        self._arrivals = ArrivalQueue(sensor.latency, sensor.name, seed, run, ahead=ahead) if sensor.latency else None
-        self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=ahead)
+        self._stamps = Stamps(clock, sensor.name, seed, run, ahead=prefetch, realisation=clock_realisation)
+        self._arrivals = (
+            ArrivalQueue(sensor.latency, sensor.name, seed, run, ahead=prefetch) if sensor.latency else None
+        )
+        self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
@@ -208,32 +226,39 @@ class SensorRun:
         return SensorBlock(measured, self._stamps.errors(ticks.time), arrival)
 
     def _measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
-        """Measure a block. Faults of the arrays that others are derived from act before the derivation."""
+        """Measure a block, with the scheduled faults of the arrays from which a spec derives other arrays."""
         spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
         self.state, measured = spec.measure(before, ticks, ideal, draws)
         source_arrays = list_source_arrays(spec) if faults.scheduled else ()
         if not source_arrays:
             return measured
-        # The published ticks are known only after the measurement. They do not depend on the values.
+        # Faults count published ticks, which are known only after a measurement and do not depend on its values.
+        # So the block is measured a second time, with the offsets of the faults.
         mask = EmissionMask.from_ticks(
             ticks, get_flags(measured, len(ticks))["emitted"], self._faults.last_emitted_tick
         )
         shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
-        if off := compute_source_offsets(faults.schedule.find_active(mask), shapes):
-            self.state, measured = spec.measure(before, ticks, {**ideal, **off}, draws)
+        if offsets := compute_source_offsets(faults.schedule.find_active(mask), shapes):
+            self.state, measured = spec.measure(before, ticks, {**ideal, **offsets}, draws)
         return measured
 
     def _inject_faults(self, ticks: Ticks, measured: Measurement) -> Measurement:
         """Apply the faults to a block."""
         flags, draws = get_flags(measured, len(ticks)), self._fault_draws.take(len(ticks))
-        shown = {**measured.arrays, _VALID: flags["valid"]}
         source_arrays = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
-        given = (ticks, draws, shown, flags["emitted"], source_arrays)
-        self._faults, arrays, fault = apply_faults(self.sensor.faults, self._faults, *given)
-        published = ~fault["dropout"]
-        valid = arrays[_VALID] & published
+        self._faults, arrays, fault = apply_faults(
+            self.sensor.faults,
+            self._faults,
+            ticks,
+            draws,
+            {**measured.arrays, _VALID: flags["valid"]},
+            flags["emitted"],
+            source_arrays,
+        )
+        is_present = ~fault["dropout"]
+        valid = arrays[_VALID] & is_present
         arrays = {name: array for name, array in arrays.items() if name != _VALID}
-        return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & published, fault=fault)
+        return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & is_present, fault=fault)
 
 
 def compute_ideal(
@@ -241,40 +266,38 @@ def compute_ideal(
 ) -> Mapping[str, AnyArray]:
     """Return the sensor's ideal values, read-only.
 
-    Raises `FieldError` and `SensorError` with the sensor's name, its place in the file and the instant.
+    Raises `FieldError` and `SensorError` with the sensor's name, its location in the file and the instant.
     """
     try:
         ideal = sensor.spec.ideal(motion, environment, ticks)
     except (FieldError, SensorError) as error:
-        raise _error_at_instant(sensor, motion, environment, ticks, error) from error
+        raise _locate_error(sensor, motion, environment, ticks, error) from error
     for array in ideal.values():
         make_read_only(array)
     return ideal
 
 
-def _error_at_instant(
+def _locate_error(
     sensor: MountedSensor, motion: Motion, environment: Environment, ticks: Ticks, error: FieldError | SensorError
 ) -> FieldError | SensorError:
-    """Return an error of the ideal values of a block with the first instant to which it applies."""
+    """Return an error of the ideal values of a block with the instant of the first tick that has it."""
     first, stop = 0, len(ticks)
-    while stop - first > 1:  # the row of a field may not be a tick
+    # The row of a field's error may not be a tick, so the tick is found by bisection. It is in [first, stop).
+    while stop - first > 1:
         middle = (first + stop) // 2
         try:
             sensor.spec.ideal(motion, environment, replace(ticks, index=ticks.index[first:middle]))
             first = middle
-        except (FieldError, SensorError) as earlier:
-            stop, error = middle, earlier
-    when = f" at t = {ticks.time[first]:.9g} s" if len(ticks) else ""
-    what, remedy = error.what, error.remedy
+        except (FieldError, SensorError) as earlier_error:
+            stop, error = middle, earlier_error
+    subject = f"sensor {sensor.name}" + (f" at t = {ticks.time[first]:.9g} s" if len(ticks) else "")
+    where = error.where or sensor.where
     if isinstance(error, FieldError):
-        what, remedy = error.quantity, remedy or OUT_OF_REACH
-    return (FieldError if isinstance(error, FieldError) else SensorError)(
-        f"sensor {sensor.name}{when}: {what}",
-        error.value,
-        allowed=error.allowed,
-        where=error.where or sensor.where,
-        remedy=remedy,
-    )
+        remedy = error.remedy or UNDEFINED_FIELD_REMEDY
+        return FieldError(
+            f"{subject}: {error.quantity}", error.value, allowed=error.allowed, where=where, remedy=remedy
+        )
+    return SensorError(f"{subject}: {error.what}", error.value, allowed=error.allowed, where=where, remedy=error.remedy)
 
 
 def make_reading(
@@ -283,8 +306,9 @@ def make_reading(
     """Return the reading of a block."""
     measured, unit = block.measured, sensor.unit
     flags = get_flags(measured, len(ticks))
-    made = object.__new__(Reading)  # a live step makes one for each sensor, so fields are not copied one by one
-    made.__dict__.update(
+    # A live step makes a reading per sensor. Without `__init__` this is faster.
+    reading = object.__new__(Reading)
+    reading.__dict__.update(
         name=sensor.name,
         type=sensor.spec.type,
         frame=sensor.frame,
@@ -301,26 +325,26 @@ def make_reading(
         epoch=epoch,
         arrivals=block.arrival,
     )
-    return made
+    return reading
 
 
-def clocks_by_name(world: World) -> Mapping[str, Clock]:
+def index_clocks(world: World) -> Mapping[str, Clock]:
     """Return the world's clocks by full name."""
     return {clock.name: clock for clock in world.clocks}
 
 
 def open_sensor_runs(
-    world: World, seed: int, runs: Sequence[int], *, ahead: int = 0
+    world: World, seed: int, runs: Sequence[int], *, prefetch: int = 0
 ) -> dict[str, tuple[SensorRun, ...]]:
     """Return the sensor runs by full sensor name, one for each run."""
-    clocks = clocks_by_name(world)
-    read = {sensor.clock for sensor in world.sensors if sensor.clock}
-    curves = {(name, run): ClockRealisation(clocks[name], seed, run) for name in read for run in runs}
+    clocks = index_clocks(world)
+    clock_names = {sensor.clock for sensor in world.sensors if sensor.clock}
+    realisations = {(name, run): ClockRealisation(clocks[name], seed, run) for name in clock_names for run in runs}
 
     def open_run(sensor: MountedSensor, run: int) -> SensorRun:
         if not sensor.clock:
-            return SensorRun(sensor, None, seed, run, ahead=ahead)
-        curve = curves[sensor.clock, run].copy()
-        return SensorRun(sensor, clocks[sensor.clock], seed, run, ahead=ahead, curve=curve)
+            return SensorRun(sensor, None, seed, run, prefetch=prefetch)
+        realisation = realisations[sensor.clock, run].copy()
+        return SensorRun(sensor, clocks[sensor.clock], seed, run, prefetch=prefetch, clock_realisation=realisation)
 
     return {sensor.name: tuple(open_run(sensor, run) for run in runs) for sensor in world.sensors}

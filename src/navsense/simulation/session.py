@@ -27,13 +27,13 @@ from navsense.simulation.sensor_run import (
     build_scene,
     check_duration,
     compute_ideal,
-    link_motion,
     make_environment,
+    make_link_motion,
     make_reading,
+    make_sensor_motion,
     open_sensor_runs,
     replace_motions,
     resolve_motions,
-    sensor_motion,
 )
 from navsense.world import MountedSensor, World
 
@@ -82,9 +82,9 @@ class Session:
     currents: tuple[VectorField, ...] = ()
     has_random_current: bool = False
 
-    def open_sensor_runs(self, *, ahead: int = 0) -> dict[str, tuple[SensorRun, ...]]:
+    def open_sensor_runs(self, *, prefetch: int = 0) -> dict[str, tuple[SensorRun, ...]]:
         """Return the sensor runs by full sensor name, one for each run, with their initial draws."""
-        return open_sensor_runs(self.world, self.seed, self.runs, ahead=ahead)
+        return open_sensor_runs(self.world, self.seed, self.runs, prefetch=prefetch)
 
     def differs_between_runs(self, sensor: MountedSensor) -> bool:
         """Return True if the ideal values of a sensor differ between runs because of a random current."""
@@ -92,100 +92,104 @@ class Session:
 
     def get_environment(self, sensor: MountedSensor, number: int) -> Environment:
         """Return the environment of a sensor in the run with this index."""
-        here = self.environments[sensor.name]
-        return replace(here, current=self.currents[number]) if self.currents else here
+        environment = self.environments[sensor.name]
+        return replace(environment, current=self.currents[number]) if self.currents else environment
 
     def list_motions(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
-        own = (self.sensor_motions[sensor.name],)
+        motion = self.sensor_motions[sensor.name]
         if not isinstance(sensor.spec, UsesRayCasting):
-            return own
-        return (*own, *(self.link_motions[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
+            return (motion,)
+        return (motion, *(self.link_motions[name] for name in dict.fromkeys(solid.link for solid in self.world.solids)))
 
     def is_known_ahead(self, sensor: MountedSensor) -> bool:
         """Return True if all motions that a sensor depends on are known in advance."""
         bodies = self.world.environment.scene.bodies if isinstance(sensor.spec, UsesRayCasting) else ()
-        known = all(body.motion is None for body in bodies)  # a body of the caller may move in any way
-        return known and all(is_known_ahead(motion) for motion in self.list_motions(sensor))
+        # The motion of a body of the caller is not known.
+        if any(body.motion is not None for body in bodies):
+            return False
+        return all(is_known_ahead(motion) for motion in self.list_motions(sensor))
 
-    def windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
+    def split_windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
         """Yield the time windows [start, end) s: at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s) each.
 
         With several runs a window is a third of that, because each run keeps its clock errors of a window.
         """
-        flow = self.world.current_topic.rate if self.currents else 0.0
-        fastest = max([self.truth_rate, flow, *(sensor.rate for sensor in self.world.sensors)])
-        length = min(BLOCK_SAMPLES / fastest, longest if len(self.runs) == 1 else longest / 3.0)
+        current_rate = self.world.current_topic.rate if self.currents else 0.0
+        highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])
+        length = min(BLOCK_SAMPLES / highest_rate, longest if len(self.runs) == 1 else longest / 3.0)
         count = max(math.ceil(self.duration / length), 1)
         for n in range(count):
             end = self.duration if n == count - 1 else (n + 1) * length
             if n * length < end:
                 yield n * length, end
 
-    def truth(self, start: float, end: float) -> dict[str, Truth]:
+    def compute_truth(self, start: float, end: float) -> dict[str, Truth]:
         """Return the ground truth of every link for start <= t < end (s)."""
         ticks = make_ticks(start, end, self.truth_rate)
         return {name: make_truth(name, motion, ticks, self.epoch) for name, motion in self.link_motions.items()}
 
-    def current(self, start: float, end: float) -> Current | None:
+    def compute_current(self, start: float, end: float) -> Current | None:
         """Return the recorded current of every run (runs, time, 3) for start <= t < end (s).
 
         None in a world without a current, or if it is not recorded. Raises `FieldError` if it is undefined there.
         """
-        shown = self.world.current_topic
-        if not self.currents or shown.rate == 0.0:
+        topic = self.world.current_topic
+        if not self.currents or topic.rate == 0.0:
             return None
-        time = make_ticks(start, end, shown.rate).time
-        velocity = self._current_at(shown.topic, [shown.position], time)[:, :, 0]
+        time = make_ticks(start, end, topic.rate).time
+        velocity = self._compute_current_at(topic.topic, [topic.position], time)[:, :, 0]
         layers: Layers | None = None
-        if shown.layers is not None:
-            x, y, _ = shown.position
-            places = [(x, y, shown.layers.surface - depth) for depth in shown.layers.depths]
-            layers = Layers(shown.layers.topic, shown.layers.depths, self._current_at(shown.layers.topic, places, time))
-        return Current(shown.topic, shown.position, make_read_only(time), velocity, self.epoch, layers)
+        if topic.layers is not None:
+            x, y, _ = topic.position
+            positions = [(x, y, topic.layers.surface - depth) for depth in topic.layers.depths]
+            layer_velocity = self._compute_current_at(topic.layers.topic, positions, time)
+            layers = Layers(topic.layers.topic, topic.layers.depths, layer_velocity)
+        return Current(topic.topic, topic.position, make_read_only(time), velocity, self.epoch, layers)
 
-    def _current_at(self, topic: str, places: Sequence[Vector], time: Times) -> FloatArray:
+    def _compute_current_at(self, topic: str, positions: Sequence[Vector], time: Times) -> FloatArray:
         """Return the current of all runs at each time and position, (runs, time, position, 3) m/s."""
-        place = np.tile(np.array(places), (time.size, 1))
-        instants = np.repeat(time, len(places))
-        velocity = np.empty((len(self.currents), time.size, len(places), 3))
+        query = np.tile(np.array(positions), (time.size, 1))
+        instants = np.repeat(time, len(positions))
+        velocity = np.empty((len(self.currents), time.size, len(positions), 3))
         for number, field in enumerate(self.currents):
             if number and field is self.currents[0]:
                 velocity[number] = velocity[0]
                 continue
             try:
-                velocity[number] = field.at(place, instants).reshape(velocity.shape[1:])
+                velocity[number] = field.at(query, instants).reshape(velocity.shape[1:])
             except FieldError as error:
-                raise _error_on_topic(topic, instants, error) from error
+                raise _make_topic_error(topic, instants, error) from error
         return velocity
 
-    def readings(self, start: float, end: float, drawn: Mapping[str, tuple[SensorRun, ...]]) -> dict[str, Reading]:
+    def compute_readings(
+        self, start: float, end: float, sensor_runs: Mapping[str, tuple[SensorRun, ...]]
+    ) -> dict[str, Reading]:
         """Return the readings of the first run for start <= t < end (s). Calls must be consecutive in time."""
-        found: dict[str, Reading] = {}
+        readings: dict[str, Reading] = {}
         for sensor in self.world.sensors:
             ticks = make_ticks(start, end, sensor.rate)
             if len(ticks):
                 ideal = compute_ideal(sensor, self.sensor_motions[sensor.name], self.environments[sensor.name], ticks)
-                block = drawn[sensor.name][0].measure(ticks, ideal)
-                found[sensor.name] = make_reading(sensor, ticks, ideal, block, self.epoch)
-        return found
+                block = sensor_runs[sensor.name][0].measure(ticks, ideal)
+                readings[sensor.name] = make_reading(sensor, ticks, ideal, block, self.epoch)
+        return readings
 
-    def slices(self, longest: float = LONGEST_WINDOW) -> Iterator[TimeSlice]:
+    def compute_slices(self, longest: float = LONGEST_WINDOW) -> Iterator[TimeSlice]:
         """Yield the time slices of the first run, each of at most `longest` (s)."""
-        drawn = self.open_sensor_runs()
-        for start, end in self.windows(longest):
-            flow = self.current(start, end)
-            yield TimeSlice(
-                start, end, self.readings(start, end, drawn), self.truth(start, end), flow and flow.of_run(0)
-            )
+        sensor_runs = self.open_sensor_runs()
+        for start, end in self.split_windows(longest):
+            readings, truth = self.compute_readings(start, end, sensor_runs), self.compute_truth(start, end)
+            current = self.compute_current(start, end)
+            yield TimeSlice(start, end, readings, truth, None if current is None else current.of_run(0))
 
 
-def _error_on_topic(topic: str, time: Times, error: FieldError) -> FieldError:
+def _make_topic_error(topic: str, time: Times, error: FieldError) -> FieldError:
     """Return an error of a current with its topic and time."""
-    when = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
-    what = f"current recorded on {topic}{when}: {error.quantity}"
+    instant = f" at t = {time[error.row]:.9g} s" if error.row is not None and error.row < time.size else ""
+    subject = f"current recorded on {topic}{instant}: {error.quantity}"
     remedy = error.remedy or "record it at another position, or at a rate of 0"
-    return FieldError(what, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
+    return FieldError(subject, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
 
 
 def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
@@ -196,7 +200,7 @@ def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
     return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
 
 
-def common_end(motions: Motions) -> float:
+def find_common_end(motions: Motions) -> float:
     """Return the time (s) at which the first motion ends. Raises `SimulationError` if no motion ends."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
@@ -225,19 +229,18 @@ def prepare(
     """
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
-    given = motions or {}
-    moving = resolve_motions(world, given)
-    world = replace_motions(world, given)
-    seed, flow = check_seed(seed), world.environment.current
-    currents = () if flow is None else tuple(realise(flow, seed, run) for run in runs)
+    model_motions = resolve_motions(world, motions or {})
+    world = replace_motions(world, motions or {})
+    seed, current_field = check_seed(seed), world.environment.current
+    currents = () if current_field is None else tuple(realise(current_field, seed, run) for run in runs)
     if len(currents) == 1:
         world = replace(world, environment=replace(world.environment, current=currents[0]))
     if live:
         seconds = math.inf
     else:
-        seconds = check_duration_value(common_end(moving) if duration is None else duration)
-        check_duration(moving, seconds)
-    scene = build_scene(world, moving, links)
+        seconds = check_duration_value(find_common_end(model_motions) if duration is None else duration)
+        check_duration(model_motions, seconds)
+    scene = build_scene(world, model_motions, links)
     return Session(
         world=world,
         duration=seconds,
@@ -245,9 +248,15 @@ def prepare(
         runs=runs,
         epoch=check_epoch(epoch),
         truth_rate=check_rate(truth_rate, "truth_rate"),
-        sensor_motions={sensor.name: sensor_motion(world, sensor, moving, links) for sensor in world.sensors},
-        link_motions={link.name: link_motion(m, link, moving, links) for m in world.models for link in m.links},
+        sensor_motions={
+            sensor.name: make_sensor_motion(world, sensor, model_motions, links) for sensor in world.sensors
+        },
+        link_motions={
+            link.name: make_link_motion(model, link, model_motions, links)
+            for model in world.models
+            for link in model.links
+        },
         currents=currents,
-        has_random_current=flow is not None and bool(list_random_names(flow)),
+        has_random_current=current_field is not None and bool(list_random_names(current_field)),
         environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
     )
