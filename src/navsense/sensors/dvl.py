@@ -89,12 +89,13 @@ from navsense.sensors.doppler.water import (
     find_layer_velocities,
 )
 from navsense.sensors.range import Cone, Sound
-from navsense.sensors.user_arrays import apply, check_time
+from navsense.sensors.user_arrays import apply as measure_user_arrays
+from navsense.sensors.user_arrays import check_time
 
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
 
-IDEAL_TRACK = DopplerTrack()
+NO_TRACK_ERRORS = DopplerTrack()
 
 MAX_MISALIGNMENT = 1.0
 """rad: upper limit of a misalignment."""
@@ -164,8 +165,8 @@ class Dvl:
     beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
-    bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
-    water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
+    bottom: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("bottom_track"))
+    water: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("water_track"))
     range: Noise = NEUTRAL
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
@@ -201,9 +202,9 @@ class Dvl:
         if not math.hypot(*self.misalignment) < MAX_MISALIGNMENT:
             allowed = f"must be a rotation vector of less than {MAX_MISALIGNMENT:g} rad"
             raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
-        self._check_modes()
+        self._check_tracks()
 
-    def _check_modes(self) -> None:
+    def _check_tracks(self) -> None:
         """Check that a track supplies a velocity, and that the layer is within the maximum range of the beams."""
         if self.bottom_mode is TrackMode.FALLBACK:
             allowed = "must be never, always or best; only water_mode may be fallback"
@@ -233,6 +234,7 @@ class Dvl:
     def _channels(self) -> NoiseChannels:
         """Biases and rounding of each beam: bottom-track velocity, water-track velocity, range."""
         k = len(self.beams.beams)
+        # White noise depends on speed and echo strength, so `receive_beams` adds it.
         bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
         names = [f"{channel}_{i}" for channel in ("bottom", "water", "range") for i in range(k)]
         return NoiseChannels(tuple(names), (bottom,) * k + (water,) * k + (self.range,) * k)
@@ -290,18 +292,18 @@ class Dvl:
         """Limits and choices of the solution."""
         modes = list(TrackMode)
         return ping.PingLimits(
-            float(self.minimum_range),
-            float(self.maximum_range),
-            float(self.min_incidence_cosine),
-            float(self.error_velocity_limit),
-            float(self.reacquisition_time),
-            float(self.dropout_probability),
-            float(modes.index(self.bottom_mode)),
-            float(modes.index(self.water_mode)),
-            float(self._solution_rule),
-            float(self.bottom.reported_stddev),
-            float(self.water.reported_stddev),
-            float(self.sound.speed or 0.0),
+            minimum_range=float(self.minimum_range),
+            maximum_range=float(self.maximum_range),
+            min_incidence_cosine=float(self.min_incidence_cosine),
+            error_velocity_limit=float(self.error_velocity_limit),
+            reacquisition_time=float(self.reacquisition_time),
+            dropout_probability=float(self.dropout_probability),
+            bottom_mode=float(modes.index(self.bottom_mode)),
+            water_mode=float(modes.index(self.water_mode)),
+            solution_rule=float(self._solution_rule),
+            bottom_reported_stddev=float(self.bottom.reported_stddev),
+            water_reported_stddev=float(self.water.reported_stddev),
+            assumed_sound_speed=float(self.sound.speed or 0.0),
         )
 
     @cached_property
@@ -326,7 +328,7 @@ class Dvl:
         )
 
     @cached_property
-    def _track_limits(self) -> tuple[Fields, Fields]:
+    def _track_parameters(self) -> tuple[Fields, Fields]:
         """The fields of `TrackParameters` of both tracks, except `stddev`."""
         bottom, water = (
             (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
@@ -420,6 +422,7 @@ class Dvl:
                 # The instrument listens to the far boundary of the layer, not to a bottom farther away.
                 layer_travel_time = 2.0 * layer.far / (min(self.beams.janus_cosines) * sound_speed)
                 layer_travel_time = np.minimum(travel_time, layer_travel_time)
+                # It transmits later by the difference, and the time of validity moves with it.
                 validity_time = np.clip(validity_time + travel_time - layer_travel_time, 0.0, receive_time)
                 travel_time = layer_travel_time
             transmit_time = receive_time - travel_time
@@ -433,20 +436,29 @@ class Dvl:
         if layer is None:
             water_velocity, far_boundary = np.full(echoes.beam_range.shape, math.nan), np.full(len(ticks), math.nan)
         else:
-            bottom, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
+            bottom_distance, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
             if self.models_travel_time:
-                layer_time = compute_middle_times(self.beams, layer, bottom, transmit_time, sound_speed, validity_time)
+                layer_time = compute_middle_times(
+                    self.beams, layer, bottom_distance, transmit_time, sound_speed, validity_time
+                )
             else:
                 layer_motion = known_motion
             water_velocity, _, far_boundary = find_layer_velocities(
-                self.beams, layer, layer_motion, environment, layer_time, bottom
+                self.beams, layer, layer_motion, environment, layer_time, bottom_distance
             )
         attitude, velocity = compute_platform_state(motion_block, environment.heading)
         ideal = self._solve_ideal(
             ping.EchoInputs(
                 echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity, velocity, sound_speed
             ),
-            ping.PlatformInputs(attitude, velocity, validity_time, layer_time, far_boundary, sound_speed),
+            ping.PlatformInputs(
+                attitude=attitude,
+                sensor_velocity=velocity,
+                bottom_time_of_validity=validity_time,
+                layer_time_of_validity=layer_time,
+                layer_far_boundary=far_boundary,
+                sound_speed=sound_speed,
+            ),
             ping_duration,
         )
         return {**ideal, **evaluate_signals(self, environment, time)}
@@ -515,13 +527,23 @@ class Dvl:
     ) -> tuple[NoiseState, FloatArray]:
         """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
 
-        The steps are those of `doppler.ping`: receive beams, add biases, add faults, solve.
+        The steps are those of `doppler.ping`: receive beams, add biases, add faults, solve. The columns of the biases
+        are bottom-track velocities, water-track velocities and ranges.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
-        received_arrays, measured, geometry = np.empty((10, n, k)), np.empty((3 * k, n)), tuple(self._geometry)
+        received_arrays, measured, geometry = (
+            np.empty((len(ping.ReceivedBeams._fields), n, k)),
+            np.empty((3 * k, n)),
+            tuple(self._geometry),
+        )
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
-        bottom, water = self._track_limits
+        bottom, water = self._track_parameters
         beam_rows, component_rows = self._draw_rows
+        component_noise = ping.ComponentNoise(
+            stddev=bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev,
+            rows=component_rows,
+            draws=draws,
+        )
         ping.receive_beams(
             ((bottom_stddev, *bottom), (water_stddev, *water)),
             tuple(self._receiver_parameters),
@@ -551,7 +573,7 @@ class Dvl:
             ticks.time,
             emitted,
             unlocked_until,
-            (bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev, component_rows, draws),
+            tuple(component_noise),
             output_memory,
         )
         return channels, biases
@@ -603,11 +625,25 @@ class Dvl:
         beam_velocity = beam_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
         sound_speeds = np.full(count, sound_speed)
         ideal = self._solve_ideal(
-            ping.EchoInputs(ranges, cosines, beam_velocity, water_beam_velocity, bottom_velocity, sound_speeds),
-            ping.PlatformInputs(attitude, bottom_velocity, seconds, seconds, far_boundary, sound_speeds),
+            ping.EchoInputs(
+                true_beam_range=ranges,
+                incidence_cosine=cosines,
+                true_beam_velocity=beam_velocity,
+                true_water_beam_velocity=water_beam_velocity,
+                sensor_velocity=bottom_velocity,
+                sound_speed=sound_speeds,
+            ),
+            ping.PlatformInputs(
+                attitude=attitude,
+                sensor_velocity=bottom_velocity,
+                bottom_time_of_validity=seconds,
+                layer_time_of_validity=seconds,
+                layer_far_boundary=far_boundary,
+                sound_speed=sound_speeds,
+            ),
             ping_duration,
         )
-        return apply(
+        return measure_user_arrays(
             self,
             seconds,
             ideal,
@@ -663,7 +699,14 @@ class Dvl:
     def example_spec(cls) -> Dvl:
         """Return a spec in which every field acts, for the shallow water of the example world."""
         noise = make_example_noise(0.02, maximum=0.9, minimum=-0.9)
-        track = DopplerTrack(noise, 0.01, 100.0, 0.0, 0.01, 0.005, 6.0)
+        track = DopplerTrack(
+            noise,
+            per_speed=0.01,
+            reference_rate=100.0,
+            long_term_scale=0.01,
+            long_term_offset=0.005,
+            maximum_velocity=6.0,
+        )
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
         beams = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
         return cls(
