@@ -111,7 +111,7 @@ def test_cut_anywhere_and_live() -> None:
             np.concatenate([pieces.compute_arrivals(part, sent(part)) for part in np.split(time, cuts)]).tobytes()
             == whole.tobytes()
         )
-    live = ArrivalQueue(WIRE, "dvl", 5, 0, ahead=64)
+    live = ArrivalQueue(WIRE, "dvl", 5, 0, prefetch=64)
     assert (
         np.array([live.compute_arrivals(time[i : i + 1], sent(time[i : i + 1]))[0] for i in range(500)]).tobytes()
         == whole[:500].tobytes()
@@ -134,7 +134,7 @@ def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
         ({"fixed": -0.1}, "fixed: -0.1; must be >= 0"),
         ({"mean": math.inf}, "mean: inf; must be a finite number"),
         ({"fixed": 7e9}, r"fixed: 7000000000\.0; must be at most 6e\+09 s"),
-        ({"fixed": 10**400}, "fixed: 1000.*; must be of a size below 1e.100"),
+        ({"fixed": 10**400}, "fixed: 1000.*; must be of absolute value below 1e.100"),
         ({"mean": 1e99}, r"mean: 1e\+99; must be at most 6e\+09 s"),
         ({"mean": 1e-300, "stddev": 1e-3}, r"stddev: 0\.001; must be at most 1e\+06 times the mean, 1e-300 s"),
         ({"mean": 1e-3, "stddev": 1001.0}, r"stddev: 1001\.0; must be at most 1e\+06 times the mean, 0\.001 s"),

@@ -18,7 +18,7 @@ from navsense.clock import (
     ClockRealisation,
     Discipline,
     Oscillator,
-    Stamps,
+    StampErrors,
     compute_error,
     get_oscillator,
     per_day,
@@ -269,22 +269,24 @@ def test_processes_do_not_touch_each_other() -> None:
 @pytest.mark.requirement("CLK-10")
 def test_sensors_of_different_rates_read_one_curve_bitwise() -> None:
     sheet = Clock("c", Noise(mean=1e-3, bias_stddev=1e-2), oscillator=FULL)
-    fast = Stamps(sheet, "a", 4, 1).errors(np.arange(2000) / 800.0)
-    slow = Stamps(sheet, "b", 4, 1).errors(np.arange(25) / 10.0)
+    fast = StampErrors(sheet, "a", 4, 1).compute_errors(np.arange(2000) / 800.0)
+    slow = StampErrors(sheet, "b", 4, 1).compute_errors(np.arange(25) / 10.0)
     assert fast[::80].tobytes() == slow.tobytes()
-    alone = [Stamps(sheet, "b", 4, 1).errors(np.array([t]))[0] for t in np.arange(25) / 10.0]
+    alone = [StampErrors(sheet, "b", 4, 1).compute_errors(np.array([t]))[0] for t in np.arange(25) / 10.0]
     assert np.array(alone).tobytes() == slow.tobytes()
 
 
 def test_a_curve_read_in_any_pieces_is_the_same() -> None:
     sheet = Clock("c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
-    whole = Stamps(sheet, "imu", 3, 0).errors(time)
+    whole = StampErrors(sheet, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
-        pieces = Stamps(sheet, "imu", 3, 0)
-        assert np.concatenate([pieces.errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
-    live = Stamps(sheet, "imu", 3, 0, ahead=64)
-    assert np.array([live.errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
+        pieces = StampErrors(sheet, "imu", 3, 0)
+        assert (
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+        )
+    live = StampErrors(sheet, "imu", 3, 0, prefetch=64)
+    assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
 
 
 def test_a_curve_is_not_read_backwards_in_one_piece_either() -> None:
@@ -306,7 +308,7 @@ def test_no_dead_parameter(field: str) -> None:
         ({"white_frequency": -1e-20}, "white_frequency: -1e-20; must be >= 0"),
         ({"frequency": math.nan}, "frequency: nan; must be a finite number"),
         ({"offset": math.inf}, "offset: inf; must be a finite number"),
-        ({"ageing": 1e200}, "ageing: 1e.200; must be of a size below 1e.100"),
+        ({"ageing": 1e200}, "ageing: 1e.200; must be of absolute value below 1e.100"),
         ({"temperature": -3.0}, "temperature: -3.0; must be >= 0"),
         ({"frequency": "2 ppm"}, "frequency: 2 ppm; must be a finite number"),
     ],

@@ -248,7 +248,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("clock", '<fault kind="stuck" start="1">1</fault>', "must be step here"),
         ("clock", '<fault start="1">1</fault>', "<fault kind>: missing; must be step here"),
         ("clock", '<fault kind="step" start="1"/>', "<fault>: missing; must be a finite number"),
-        ("clock", '<fault kind="step" start="1">1e30</fault>', "step of a clock (s): must be of a size below"),
+        ("clock", '<fault kind="step" start="1">1e30</fault>', "step of a clock (s): must be of absolute value below"),
         ("sensor", '<fault start="1"/>', "missing; kind of a fault: must be one of dropout"),
         ("clock", '<fault kind="step" start="1">1 2</fault>', "must be a finite number"),
         ("clock", '<fault kind="step" start="1" array="field">1</fault>', "is allowed in a sensor's fault only"),

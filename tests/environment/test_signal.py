@@ -73,8 +73,8 @@ def test_signals_are_values() -> None:
         ((0.0, 0.0, 0.0), (0.0, 1.0, 2.0), "must not be given more than twice"),
         ((0.0, math.inf), (0.0, 1.0), "time of a signal: inf; must be a finite number"),
         ((0.0,), (math.nan,), "value of a signal: nan; must be a finite number"),
-        ((0.0, 1.0), (1e308, -1e308), "value of a signal: 1e+308; must be of a size below 1e+100"),
-        ((-1e101, 1.0), (0.0, 0.0), "time of a signal: -1e+101; must be of a size below 1e+100"),
+        ((0.0, 1.0), (1e308, -1e308), "value of a signal: 1e+308; must be of absolute value below 1e+100"),
+        ((-1e101, 1.0), (0.0, 0.0), "time of a signal: -1e+101; must be of absolute value below 1e+100"),
     ],
 )
 def test_what_is_no_signal_is_refused(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
@@ -103,7 +103,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("time,value\n1_0,1\n", "motor.csv:2 time of a signal: 1_0; must be a finite number"),
         ("time,value\n0,0x1p3\n", "motor.csv:2 value of a signal: 0x1p3; must be a finite number"),
         ("time,value\n0,１０\n", "motor.csv:2 value of a signal: １０; must be a finite number"),
-        ("time,value\n0,1e200\n", "motor.csv:2 value of a signal: 1e+200; must be of a size below 1e+100"),
+        ("time,value\n0,1e200\n", "motor.csv:2 value of a signal: 1e+200; must be of absolute value below 1e+100"),
         ("time,value\n0,\0\n", "motor.csv signal: is not text; must be a CSV file of time,value in UTF-8"),
     ],
 )

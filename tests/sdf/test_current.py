@@ -603,7 +603,7 @@ def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -
     (line,) = refused(in_world(vehicle("<default_current>0.3</default_current>")))
     assert "<plugin><default_current>: 0.3; must be 3 finite numbers" in line
     (line,) = refused(in_world(vehicle("<default_current>30 0 0</default_current>")))
-    assert "30.0; must be a finite number of a size up to 15 m/s; check the unit" in line
+    assert "30.0; must be a finite number of absolute value up to 15 m/s; check the unit" in line
 
 
 def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:

@@ -318,11 +318,11 @@ def test_elements_of_our_own_that_are_wrong(refused: Refused, load: Load, in_lin
         ("<navsense:bandwidth>1e300</navsense:bandwidth>", "<imu><navsense:bandwidth>: 1e300; must be 1 finite number"),
         (
             "<navsense:angular_velocity_misalignment>0 0 0 0 0</navsense:angular_velocity_misalignment>",
-            "<imu><navsense:angular_velocity_misalignment>: 0 0 0 0 0; must be 6 finite numbers of a size below 1",
+            "<imu><navsense:angular_velocity_misalignment>: 0 0 0 0 0; must be 6 finite numbers of absolute value",
         ),
         (
             "<navsense:linear_acceleration_misalignment>0 0 0 0 0 1</navsense:linear_acceleration_misalignment>",
-            "<imu><navsense:linear_acceleration_misalignment>: 0 0 0 0 0 1; must be 6 finite numbers of a size below",
+            "<imu><navsense:linear_acceleration_misalignment>: 0 0 0 0 0 1; must be 6 finite numbers of absolute value",
         ),
         ("<navsense:g_sensitivity>nan</navsense:g_sensitivity>", "<imu><navsense:g_sensitivity>: nan; must be 9"),
         ("<navsense:vibration/>", "<navsense:vibration>: missing; requires a <frequency> in Hz"),

@@ -146,7 +146,7 @@ def test_sizes_beyond_all_instruments_have_their_line(
     refused: Refused, with_noise: Text, inside: str, problem: str
 ) -> None:
     text = with_noise(f'<noise type="gaussian_quantized">\n{inside}</noise>')
-    assert refused(text) == [f"dive.sdf:6 {problem}; must be of a size below 1e+100"]
+    assert refused(text) == [f"dive.sdf:6 {problem}; must be of absolute value below 1e+100"]
 
 
 def test_fields_that_depend_on_each_other(refused: Refused, with_noise: Text) -> None:

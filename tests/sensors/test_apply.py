@@ -203,10 +203,10 @@ def test_one_sheet_serves_simulator_and_filter() -> None:
     ("fields", "message"),
     [
         ({"stddev": -0.2}, "stddev: -0.2; must be >= 0"),
-        ({"stddev": 1e300}, "stddev: 1e.300; must be of a size below 1e.100"),
+        ({"stddev": 1e300}, "stddev: 1e.300; must be of absolute value below 1e.100"),
         ({"noise_density": "x"}, "noise_density: 'x'; must be a number"),
         ({"mean": None}, "mean: None; must be a number"),
-        ({"mean": 10**400}, "must be of a size below 1e.100"),
+        ({"mean": 10**400}, "must be of absolute value below 1e.100"),
         ({"mean": math.nan}, "mean: nan; must be a finite number"),
         ({"bias_stddev": math.inf}, "bias_stddev: inf; must be a finite number"),
         ({"minimum": 1.0, "maximum": 0.0}, "minimum: 1.0; must be below the maximum 0.0"),

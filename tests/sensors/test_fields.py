@@ -191,9 +191,11 @@ def test_a_whole_number_may_be_written_as_any_number() -> None:
     assert DvlMessageOptions(beam_ids=(1.0, 2)) == DvlMessageOptions(beam_ids=(1, 2))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"beam_ids .*: \(1.5,\); must be a tuple, each a whole number"):
         DvlMessageOptions(beam_ids=(1.5,))  # type: ignore[arg-type]
-    with pytest.raises(SensorError, match=r"must be of a size below 1e\+100"):
+    with pytest.raises(SensorError, match=r"must be of absolute value below 1e\+100"):
         WaterMassLayer(10**400, 2.0)
-    with pytest.raises(SensorError, match="near of the water layer: too many digits to print; must be of a size"):
+    with pytest.raises(
+        SensorError, match="near of the water layer: too many digits to print; must be of absolute value"
+    ):
         WaterMassLayer(10**5000, 2.0)
 
 

@@ -233,9 +233,9 @@ def test_what_is_no_band_and_no_vibration_is_refused() -> None:
         with pytest.raises(SensorError, match="must be a tuple of Vibration"):
             Imu(vibration=vibration)  # type: ignore[arg-type]  # wrong on purpose
     for number in ("5", None, [1.0], 10**400):
-        with pytest.raises(SensorError, match="must be a finite number of a size below"):
+        with pytest.raises(SensorError, match="must be a finite number of absolute value below"):
             Vibration(number)  # type: ignore[arg-type]  # wrong on purpose
-        with pytest.raises(SensorError, match="must be a finite number of a size below"):
+        with pytest.raises(SensorError, match="must be a finite number of absolute value below"):
             Imu(bandwidth=number)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(SensorError, match="reference"):
         Imu(reference=5)  # type: ignore[arg-type]  # wrong on purpose

@@ -110,7 +110,7 @@ def channel_names() -> list[str]:
     ("field", "value", "message"),
     [
         ("angular_velocity_misalignment", (0.0,) * 5, r"angular_velocity_misalignment \(rad\): .* must be 6 finite"),
-        ("linear_acceleration_misalignment", (0.0,) * 5 + (1.0,), "of a size below 1"),
+        ("linear_acceleration_misalignment", (0.0,) * 5 + (1.0,), "of absolute value below 1"),
         ("linear_acceleration_misalignment", (math.nan,) * 6, "must be 6 finite numbers"),
         ("angular_velocity_misalignment", 0.1, "must be 6 finite numbers"),
         ("g_sensitivity", ((0.0,) * 3,) * 3, "must be 9 finite numbers"),

@@ -13,7 +13,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import chi2
 
 from navsense.clock import GRADES, Clock, Discipline, Oscillator
-from navsense.clock.base import CLOCK_FIELDS
+from navsense.clock.base import SUPPORTED_NOISE_FIELDS
 from navsense.core.errors import AnalysisError
 from navsense.environment.signal import Signal
 from navsense.noise.channel import Noise
@@ -25,7 +25,7 @@ from tests.verification.declared import LIMIT, Row
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("CLK-8", "NOI-6")]
 
-NOISE = tuple(field.name for field in fields(Noise) if field.name in CLOCK_FIELDS and field.name != "classic")
+NOISE = tuple(field.name for field in fields(Noise) if field.name in SUPPORTED_NOISE_FIELDS and field.name != "classic")
 PARTS = (
     ("clock", WITNESS.noise, NOISE),
     ("oscillator", WITNESS.oscillator, tuple(field.name for field in fields(Oscillator))),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 import numpy as np
 
 from navsense.analysis import allan, fit
-from navsense.clock import Clock, Stamps
+from navsense.clock import Clock, StampErrors
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -157,10 +157,10 @@ def format_fitted_densities(noise: Noise) -> str:
 
 def clock_row(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of a stamp."""
-    stamps, counter = Stamps(Clock("bench", noise), "bench", 1, 0), BlockCounter()
+    stamps, counter = StampErrors(Clock("bench", noise), "bench", 1, 0), BlockCounter()
     return BenchmarkRow(
         name,
-        best_time(lambda: stamps.errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
+        best_time(lambda: stamps.compute_errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
         draws_time((RandomProcess("clock", "jitter"),)),
     )
 
@@ -185,7 +185,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
     """
     motion, environment, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), BlockCounter()
     source = Draws(spec.processes(), 1, (0, "bench"))
-    stamps = Stamps(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
+    stamps = StampErrors(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]
     first_ideal = spec.ideal(motion, environment, BlockCounter().block())
 
@@ -193,7 +193,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
         ticks = counter.block()
         ideal = first_ideal if measured_only else spec.ideal(motion, environment, ticks)
         state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK_SAMPLES))
-        stamps.errors(ticks.time)
+        stamps.compute_errors(ticks.time)
 
     processes = (*spec.processes(), RandomProcess("clock", "jitter"))
     return BenchmarkRow(

@@ -6,10 +6,10 @@ The stamp of a sample at true time t is ``epoch + t + error``. The error of a cl
     error(t) = e(t)                                         without precision
     error(t) = quantise(t + e(t), precision) - t            with precision: the clock shows multiples of it
 
-`turn_on` and `drift` are terms of the clock's `Noise`, x is the phase of its `Oscillator` and `correction` that of its
-`Discipline`. These four belong to the clock: the keys of their random streams contain the name of the clock. They are
-computed on integer nodes 1 ms apart and are linear between nodes; polynomials of time are exact. All sensors on a clock
-therefore read the same error, and removing a sensor changes no other sensor.
+`turn_on` and `drift` are terms of the clock's `Noise`. x is the phase error of its `Oscillator`, and `correction` the
+correction by its `Discipline`. These four terms are common to all sensors on the clock: the keys of their random
+streams contain the name of the clock. So removing a sensor changes no other sensor. The terms are computed on integer
+nodes 1 ms apart and are linear between nodes; polynomials of time are exact.
 
 `jitter` is reading noise, ``mean + stddev w``, drawn for each stamp from a stream of the sensor. The discipline
 measures the error of the clock before limits, precision and jitter.
@@ -22,7 +22,7 @@ from navsense.clock.latency import ArrivalQueue, Latency
 from navsense.clock.oscillator import Oscillator, TemperatureSignal, per_day, per_month, per_year
 from navsense.clock.readings import CLOCK_RATE, ClockReadings
 from navsense.clock.realisation import ClockRealisation, check_instants, compute_error
-from navsense.clock.stamps import Stamps
+from navsense.clock.stamps import StampErrors
 
 __all__ = [
     "CLOCK_RATE",
@@ -35,7 +35,7 @@ __all__ = [
     "Latency",
     "Oscillator",
     "OscillatorGrade",
-    "Stamps",
+    "StampErrors",
     "TemperatureSignal",
     "check_instants",
     "compute_error",

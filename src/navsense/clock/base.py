@@ -15,7 +15,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 MIN_CORRELATION_TIME = 0.1
 """s. From this correlation time on, the variance of the drift between nodes is within half a percent."""
 
-CLOCK_FIELDS = frozenset(
+SUPPORTED_NOISE_FIELDS = frozenset(
     """mean stddev bias_mean bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision minimum maximum
     classic""".split()
 )
@@ -24,7 +24,9 @@ CLOCK_FIELDS = frozenset(
 
 @dataclass(frozen=True)
 class ClockStep:
-    """A scheduled fault: from `start` to `end` (s, true time) a clock is `size` (s) ahead. No discipline corrects it.
+    """A scheduled fault: from `start` to `end` (s, true time) the clock reads `size` (s) too much.
+
+    No discipline corrects it.
 
     Raises `ClockError` for invalid times and a size that is not finite.
     """
@@ -40,7 +42,9 @@ class ClockStep:
             allowed = "must be from a finite time to a later one"
             raise ClockError("times of a clock's step (s)", (self.start, self.end), allowed=allowed)
         if not abs(self.size) < LONGEST_TIME:
-            raise ClockError("step of a clock (s)", self.size, allowed=f"must be of a size below {LONGEST_TIME:g}")
+            raise ClockError(
+                "step of a clock (s)", self.size, allowed=f"must be of absolute value below {LONGEST_TIME:g}"
+            )
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,10 @@ class Clock:
     """The specification of one clock.
 
     name: full name, `model::link::clock`.
-    noise: noise in seconds. Only the fields `CLOCK_FIELDS` are supported.
-    oscillator, discipline: None for a clock without.
+    noise: noise in seconds. Only the fields `SUPPORTED_NOISE_FIELDS` are supported.
+    oscillator, discipline: None if the clock has none.
     monotonic: each stamp of a sensor is at least one nanosecond after the previous stamp.
-    where: place of the declaration.
+    where: location of the declaration in a file.
     steps: scheduled faults.
 
     Raises `ClockError` for a correlation time below `MIN_CORRELATION_TIME` and for noise that a clock does not support.
@@ -79,7 +83,7 @@ class Clock:
             )
         for field in fields(Noise):
             value = getattr(self.noise, field.name)
-            if field.name not in CLOCK_FIELDS and value != field.default:
+            if field.name not in SUPPORTED_NOISE_FIELDS and value != field.default:
                 raise ClockError(
                     f"{field.name} of clock {self.name}",
                     value,

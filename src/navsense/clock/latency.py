@@ -1,14 +1,14 @@
-"""Latency: the time from the validity of a sample to its arrival. A queue keeps the arrivals in order.
+"""Latency: the time from a sample to its arrival at the receiver. A queue keeps the arrivals in order.
 
     latency_k = fixed + r_k          r_k lognormal with mean `mean` and standard deviation `stddev`
-    arrival_k = max(t_k + latency_k, last_k)          for a sample that is sent
-    arrival_k = max(t_k, last_k)                      for a sample that is not sent
+    arrival_k = max(t_k + latency_k, previous_k)      for an emitted sample
+    arrival_k = max(t_k, previous_k)                  for another sample
 
     r = exp(m + s w),   s^2 = ln(1 + (stddev / mean)^2),   m = ln(mean) - s^2 / 2
 
-t_k is the time of validity and last_k the arrival of the last sent sample before sample k. Both are true time: the
-sensor's clock has no effect on arrivals. A late sample delays those behind it, as on a serial line. A sample that is
-not sent delays none. Source: the moments of the lognormal distribution, NIST/SEMATECH e-Handbook of Statistical
+t_k is the time of the sample and previous_k the arrival of the last emitted sample before it. Both are true time: the
+sensor's clock has no effect on arrivals. A late sample delays the samples behind it, as on a serial line. A sample that
+is not emitted delays none. Source: the moments of the lognormal distribution, NIST/SEMATECH e-Handbook of Statistical
 Methods, 1.3.6.6.9.
 """
 
@@ -62,51 +62,51 @@ class Latency:
 
 @kernel
 def _write_arrivals(
-    time: Times, sent: BoolArray, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray
+    time: Times, emitted: BoolArray, fixed: float, m: float, s: float, draws: FloatArray, last: float, out: FloatArray
 ) -> float:
-    """Write the arrivals (n,) s of samples at time (n,) s; return the arrival of the last `sent` (n,) sample."""
+    """Write the arrivals (n,) s of samples at time (n,) s; return the arrival of the last `emitted` (n,) sample."""
     for i in range(time.shape[0]):
-        due = time[i] + (fixed + math.exp(m + s * draws[i])) if sent[i] else time[i]
-        out[i] = due if due > last else last  # noqa: FURB136 - as the equation says
-        last = out[i] if sent[i] else last
+        due = time[i] + (fixed + math.exp(m + s * draws[i])) if emitted[i] else time[i]
+        out[i] = due if due > last else last  # noqa: FURB136 - as in the module docstring
+        last = out[i] if emitted[i] else last
     return last
 
 
 class ArrivalQueue:
     """The arrivals of one sensor's samples in one run. Random stream: (run, "latency", sensor, "latency", "random")."""
 
-    def __init__(self, latency: Latency | None, sensor: str, seed: int, run: int, *, ahead: int = 0) -> None:
-        """Open the random stream. A latency of None is zero; `ahead` is the number of draws to prefetch."""
+    def __init__(self, latency: Latency | None, sensor: str, seed: int, run: int, *, prefetch: int = 0) -> None:
+        """Open the random stream. A latency of None is zero; `prefetch` is the number of draws to prefetch."""
         spec = latency or Latency()
         self._latency, self._last = spec, -math.inf
         random = (RandomProcess("latency", "random"),) if spec.stddev > 0.0 else ()
-        self._draws = Draws(random, seed, (run, "latency", sensor), prefetch=ahead if random else 0)
+        self._draws = Draws(random, seed, (run, "latency", sensor), prefetch=prefetch if random else 0)
         if random:
             variance = math.log1p((spec.stddev / spec.mean) ** 2)
             self._m, self._s = math.log(spec.mean) - 0.5 * variance, math.sqrt(variance)
 
-    def compute_arrivals(self, time: Times, sent: BoolArray) -> FloatArray:
-        """Return the arrivals (n,) s, true time, of samples at `time` (n,) s; `sent` (n,) is true if a sample is sent.
+    def compute_arrivals(self, time: Times, emitted: BoolArray) -> FloatArray:
+        """Return the arrivals (n,) s, true time, of samples at `time` (n,) s; `emitted` (n,) marks emitted samples.
 
-        The arrival of a sample that is not sent is its own time, or the last arrival if that is later.
+        The arrival of another sample is its own time, or the previous arrival if that is later.
         """
         spec = self._latency
         if spec.stddev == 0.0:
-            return self._compute_constant(time, sent, spec.fixed + spec.mean)
+            return self._compute_constant(time, emitted, spec.fixed + spec.mean)
         out = np.empty(time.shape[0])
         draws = self._draws.take(time.shape[0])[0]
         self._last = _write_arrivals(
-            time, np.ascontiguousarray(sent), spec.fixed, self._m, self._s, draws, self._last, out
+            time, np.ascontiguousarray(emitted), spec.fixed, self._m, self._s, draws, self._last, out
         )
         return out
 
-    def _compute_constant(self, time: Times, sent: BoolArray, delay: float) -> FloatArray:
+    def _compute_constant(self, time: Times, emitted: BoolArray, delay: float) -> FloatArray:
         """Return the arrivals (n,) s with a constant delay (s)."""
         due = time + delay
-        if sent.all():
+        if emitted.all():
             self._last = float(due[-1]) if due.size else self._last
             return due
-        due[~sent] = -math.inf
+        due[~emitted] = -math.inf
         latest = np.maximum.accumulate(np.concatenate(([self._last], due)))
         self._last = float(latest[-1])
         return np.maximum(latest[1:], time)

@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
-from navsense.clock.stamps import Stamps, add_jitter, limit_and_quantise
+from navsense.clock.stamps import StampErrors, add_jitter, saturate_and_quantise
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
 from navsense.core.series import LONGEST_TIME
@@ -53,7 +53,7 @@ class ClockReadings:
         self._realisation_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
         self._realisation: ClockRealisation
         self._latest: ClockRealisation  # reader of the same realisation, at the latest query
-        self._reader: Stamps
+        self._reader: StampErrors
         self._stamps = np.empty(0)
 
     def errors(self, time: Times) -> FloatArray:
@@ -116,7 +116,7 @@ class ClockReadings:
         if self._realisation_start > time:
             self._realisation, self._realisation_start = ClockRealisation(self._clock, self._seed, self._run), 0.0
             self._latest = self._realisation.copy()
-        elif self._latest.is_past(time):
+        elif self._latest.has_passed(time):
             self._latest = self._realisation.copy()
         return self._latest
 
@@ -135,7 +135,7 @@ class ClockReadings:
         self._trim_realisation(float(time[-1]))
         draws = draw_normals(self._key, time.view(np.uint64)) if noise.stddev > 0.0 else np.zeros(time.size)
         add_jitter(realisation.constant, noise.mean, noise.stddev, draws, out)
-        limit_and_quantise(noise, time, out)
+        saturate_and_quantise(noise, time, out)
         return out
 
     def _draw_one(self, time: float) -> float:
@@ -160,18 +160,20 @@ class ClockReadings:
         """Return the stamp errors (n,) s of samples `index` (n,), which does not decrease."""
         out, done = np.empty(index.size), 0
         if index.size and index[0] < self._first:
-            self._reader, self._first = Stamps(self._clock, self._name, self._seed, self._run), 0
+            self._reader, self._first = StampErrors(self._clock, self._name, self._seed, self._run), 0
             self._stamps = np.empty(0)
         while done < index.size:
-            following = self._first + self._stamps.size
-            known = int(np.searchsorted(index, following))
+            next_sample = self._first + self._stamps.size
+            known = int(np.searchsorted(index, next_sample))
             out[done:known] = self._stamps[index[done:known] - self._first]
             done = known
             if done < index.size:
-                count = min(BLOCK_SAMPLES, int(index[-1]) + 1 - following + math.floor(STAMPS_AHEAD * self._rate))
-                new = self._reader.errors(Ticks(np.arange(following, following + count), self._rate).time)
-                kept = self._stamps[-BLOCK_SAMPLES:]
-                self._first, self._stamps = following - kept.size, np.concatenate((kept, new))
+                count = min(BLOCK_SAMPLES, int(index[-1]) + 1 - next_sample + math.floor(STAMPS_AHEAD * self._rate))
+                errors = self._reader.compute_errors(
+                    Ticks(np.arange(next_sample, next_sample + count), self._rate).time
+                )
+                previous = self._stamps[-BLOCK_SAMPLES:]
+                self._first, self._stamps = next_sample - previous.size, np.concatenate((previous, errors))
         return out
 
 

@@ -64,20 +64,21 @@ class _NoiseDrift:
 
 @dataclass(eq=False, slots=True)
 class _NodeBlock:
-    """A block of nodes: the error (n + 1,) s just before and at the nodes from number `first` to `last`.
+    """The errors of a clock at the nodes from number `first` to `last`.
 
-    `following` is the next block, None until it is computed. Its first node is node `last`.
+    error_before, error_after: (n + 1,) s, just before and just after each node; they differ at a step.
+    next_block: None until it is computed. Its first node is node `last`.
     """
 
     first: int
-    before: FloatArray
-    after: FloatArray
-    following: _NodeBlock | None = None
+    error_before: FloatArray
+    error_after: FloatArray
+    next_block: _NodeBlock | None = None
     last: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute the number of the last node."""
-        self.last = self.first + self.before.size - 1
+        self.last = self.first + self.error_before.size - 1
 
 
 class _NodeGenerator:
@@ -92,7 +93,7 @@ class _NodeGenerator:
         self.constant = self._drift.constant
         self.polynomial = self._phase.polynomial if self._phase else (0.0, 0.0, 0.0)
         offset, frequency, ageing = self.polynomial
-        self._from_constant = np.array([self.constant + offset, frequency, ageing])
+        self._polynomial_with_constant = np.array([self.constant + offset, frequency, ageing])
         phase_varies = self._phase is not None and self._phase.varies
         self.varies = self._drift.varies or phase_varies or self._steering is not None
 
@@ -101,15 +102,16 @@ class _NodeGenerator:
         drift = np.array([self._drift.value])
         return _NodeBlock(0, drift, drift)
 
-    def get_next(self, block: _NodeBlock, left: int) -> _NodeBlock:
-        """Return the block after `block`. A new block ends at node `left` + 1; `BLOCK_SAMPLES` is the largest size."""
-        if block.following is None:
-            block.following = self._make_next(block, left)
-        return block.following
+    def get_next(self, block: _NodeBlock, last_needed: int) -> _NodeBlock:
+        """Return the block after `block`. A new block ends after node `last_needed`, or after `BLOCK_SAMPLES` nodes."""
+        if block.next_block is None:
+            block.next_block = self._make_next(block, last_needed)
+        return block.next_block
 
-    def _make_next(self, block: _NodeBlock, left: int) -> _NodeBlock:
+    def _make_next(self, block: _NodeBlock, last_needed: int) -> _NodeBlock:
+        """Compute the block after `block`."""
         first = block.last
-        count = min(max(left + 1 - first, MIN_NODES), BLOCK_SAMPLES)
+        count = min(max(last_needed + 1 - first, MIN_NODES), BLOCK_SAMPLES)
         nodes = np.empty(count + 1)
         if self._drift.varies:
             self._drift.advance(nodes[1:])
@@ -118,11 +120,11 @@ class _NodeGenerator:
         if self._phase is not None and self._phase.varies:
             self._phase.advance(first + 1, nodes[1:])
         if self._steering is None:
-            nodes[0] = block.after[-1]
+            nodes[0] = block.error_after[-1]
             return _NodeBlock(first, nodes, nodes)
         before, after = np.empty(count + 1), np.empty(count + 1)
-        before[0], after[0] = block.before[-1], block.after[-1]
-        self._steering.advance(first + 1, nodes[1:], self._from_constant, before[1:], after[1:])
+        before[0], after[0] = block.error_before[-1], block.error_after[-1]
+        self._steering.advance(first + 1, nodes[1:], self._polynomial_with_constant, before[1:], after[1:])
         return _NodeBlock(first, before, after)
 
 
@@ -136,7 +138,7 @@ class ClockRealisation:
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
         """Start at t = 0."""
         self._generator = _NodeGenerator(clock, seed, run)
-        self._nodes, self._left = self._generator.make_first(), 0
+        self._nodes, self._node = self._generator.make_first(), 0
         self.constant, self._polynomial = self._generator.constant, self._generator.polynomial
         self._has_polynomial = any(self._polynomial)
         self._steps = clock.steps
@@ -148,9 +150,9 @@ class ClockRealisation:
         other.__dict__.update(self.__dict__)  # `copy.copy` takes five times as long
         return other
 
-    def is_past(self, time: float) -> bool:
-        """Return whether a time (s) is before the node that this reader has reached."""
-        return math.floor(time * NODE_RATE) < self._left
+    def has_passed(self, time: float) -> bool:
+        """Return True if a time (s) is before the node that this reader has reached."""
+        return math.floor(time * NODE_RATE) < self._node
 
     def varying_error(self, time: Times) -> FloatArray:
         """Return the error without the constant (n,) s at `time` (n,) s.
@@ -162,16 +164,16 @@ class ClockRealisation:
         if not self.varies or not time.shape[0]:
             return np.zeros(time.shape[0])
         self._seek(time[0])
-        self._left = math.floor(time[-1] * NODE_RATE)
+        self._node = math.floor(time[-1] * NODE_RATE)
         out = np.empty(time.shape[0])
         if self._generator.varies:
             nodes = self._nodes
-            done = interpolate(time, 0, nodes.first, nodes.before, nodes.after, out)
+            done = interpolate(time, 0, nodes.first, nodes.error_before, nodes.error_after, out)
             while done < time.shape[0]:
                 if math.floor(time[done] * NODE_RATE) < nodes.first:
-                    raise _order_error(time[done])
-                nodes = self._nodes = self._generator.get_next(nodes, self._left)
-                done = interpolate(time, done, nodes.first, nodes.before, nodes.after, out)
+                    raise _make_order_error(time[done])
+                nodes = self._nodes = self._generator.get_next(nodes, self._node)
+                done = interpolate(time, done, nodes.first, nodes.error_before, nodes.error_after, out)
         else:
             out.fill(0.0)
         if self._has_polynomial:
@@ -182,14 +184,14 @@ class ClockRealisation:
 
     def varying_error_at(self, time: float) -> float:
         """Return the error without the constant (s) at one time (s), without a kernel call."""
-        value, left = 0.0, self._seek(time)
+        value, node = 0.0, self._seek(time)
         if self._generator.varies:
             nodes = self._nodes
-            while left >= nodes.last:
-                nodes = self._nodes = self._generator.get_next(nodes, left)
-            k = left - nodes.first
-            value = float(nodes.after[k])
-            value += (time * NODE_RATE - left) * (float(nodes.before[k + 1]) - value)
+            while node >= nodes.last:
+                nodes = self._nodes = self._generator.get_next(nodes, node)
+            k = node - nodes.first
+            value = float(nodes.error_after[k])
+            value += (time * NODE_RATE - node) * (float(nodes.error_before[k + 1]) - value)
         if self._has_polynomial:
             value += parabola(time, *self._polynomial)
         for step in self._steps:
@@ -199,14 +201,15 @@ class ClockRealisation:
 
     def _seek(self, time: float) -> int:
         """Return the node at or before a time (s). Raises `ClockError` if it is before the previous node."""
-        left = math.floor(time * NODE_RATE)
-        if left < self._left:
-            raise _order_error(time)
-        self._left = left
-        return left
+        node = math.floor(time * NODE_RATE)
+        if node < self._node:
+            raise _make_order_error(time)
+        self._node = node
+        return node
 
 
-def _order_error(time: float) -> ClockError:
+def _make_order_error(time: float) -> ClockError:
+    """Return the error for a time (s) before the previous one."""
     return ClockError("time", float(time), allowed="must not go back", remedy="open a new realisation of the clock")
 
 
@@ -224,10 +227,10 @@ def check_instants(time: Times) -> Times:
     instants: Times = np.asarray(time, dtype=np.float64)
     if instants.ndim != 1:
         raise ClockError("instants", f"shape {instants.shape}", allowed="must be (n,)")
-    sound = np.isfinite(instants) & (instants >= 0.0) & (instants < LONGEST_TIME)
-    if not sound.all():
+    is_valid = np.isfinite(instants) & (instants >= 0.0) & (instants < LONGEST_TIME)
+    if not is_valid.all():
         allowed = f"must be from 0 to {LONGEST_TIME:g} s"
-        raise ClockError("instant (s)", float(instants[~sound][0]), allowed=allowed)
+        raise ClockError("instant (s)", float(instants[~is_valid][0]), allowed=allowed)
     if (np.diff(instants) < 0.0).any():
         raise ClockError("instants", "go back", allowed="must not go back")
     return instants

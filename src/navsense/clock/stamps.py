@@ -1,5 +1,6 @@
 """The stamps of one sensor: the realisation of its clock plus reading jitter.
 
+    clock(t) = turn_on + drift(t) + x(t) + correction(t)  the realisation
     e = saturate(clock(t) + mean + stddev w)              w drawn for each stamp, from a stream of the sensor
     e = quantise(t + e, precision) - t                    with precision: the clock shows multiples of it
     stamp = max(t + e, previous stamp + 1 ns)             monotonic clock, in integer nanoseconds
@@ -23,7 +24,7 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.terms import quantise, saturate, white_noise
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15
-"""Difference (s, and relative) above which two times cannot round to the same nanosecond."""
+"""Two times that differ by more than this (s, and relative) never round to the same nanosecond."""
 
 
 @kernel
@@ -34,8 +35,8 @@ def add_jitter(constant: float, mean: float, stddev: float, draws: FloatArray, o
 
 
 @kernel
-def _clamp(minimum: float, maximum: float, out: FloatArray) -> None:
-    """Clamp the errors (n,) s to their limits."""
+def _saturate(minimum: float, maximum: float, out: FloatArray) -> None:
+    """Saturate the errors (n,) s at their limits."""
     for i in range(out.shape[0]):
         out[i] = saturate(out[i], minimum, maximum)
 
@@ -48,32 +49,32 @@ def _quantise(time: Times, precision: float, out: FloatArray) -> None:
 
 
 @kernel
-def _make_increasing(time: Times, before: float, out: FloatArray) -> float:
-    """Change the errors (n,) s so that the stamps increase, starting after the stamp `before` (s); return the last one.
+def _make_increasing(time: Times, previous_stamp: float, out: FloatArray) -> float:
+    """Change the errors (n,) s so that the stamps increase, starting after `previous_stamp` (s); return the last stamp.
 
     The step is one nanosecond, or the resolution of a double if that is larger.
     """
     for i in range(out.shape[0]):
         stamp = time[i] + out[i]
         # Above the tolerance, the nanoseconds differ.
-        if stamp - before < ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(stamp):
-            last, step = np.rint(before * NANOSECONDS), 1.0
+        if stamp - previous_stamp < ABSOLUTE_TOLERANCE + RELATIVE_TOLERANCE * abs(stamp):
+            last, step = np.rint(previous_stamp * NANOSECONDS), 1.0
             while np.rint(stamp * NANOSECONDS) <= last:
                 out[i] = (last + step) / NANOSECONDS - time[i]
                 stamp, step = time[i] + out[i], 2.0 * step
-        before = stamp
-    return before
+        previous_stamp = stamp
+    return previous_stamp
 
 
-def limit_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
-    """Clamp the errors (n,) s of readings at `time` (n,) s to their limits, and quantise the readings."""
+def saturate_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
+    """Saturate the errors (n,) s of readings at `time` (n,) s to their limits, and quantise the readings."""
     if noise.minimum > -math.inf or noise.maximum < math.inf:
-        _clamp(noise.minimum, noise.maximum, out)
+        _saturate(noise.minimum, noise.maximum, out)
     if noise.precision > 0.0:
         _quantise(time, noise.precision, out)
 
 
-class Stamps:
+class StampErrors:
     """The stamp errors of one sensor in one run: the realisation of its clock plus reading jitter."""
 
     def __init__(
@@ -83,27 +84,27 @@ class Stamps:
         seed: int,
         run: int,
         *,
-        ahead: int = 0,
+        prefetch: int = 0,
         realisation: ClockRealisation | None = None,
     ) -> None:
         """Open the stream of the jitter. A clock of None is global time, without an error.
 
-        ahead: number of draws to prefetch.
-        realisation: a reader of the clock's realisation to use instead of a new one.
+        prefetch: number of draws to prefetch.
+        realisation: shared realisation of the clock; None creates one.
         """
         self._realisation = realisation or (ClockRealisation(clock, seed, run) if clock else None)
         self._noise = clock.noise if clock else NEUTRAL
         self._monotonic = clock.monotonic if clock else False
         self._last_stamp = -math.inf
         jitter = (RandomProcess("clock", "jitter"),) if self._noise.stddev > 0.0 else ()
-        self._draws = Draws(jitter, seed, (run, "stamp", sensor), prefetch=ahead if jitter else 0)
+        self._draws = Draws(jitter, seed, (run, "stamp", sensor), prefetch=prefetch if jitter else 0)
 
-    def errors(self, time: Times) -> FloatArray:
+    def compute_errors(self, time: Times) -> FloatArray:
         """Return the stamp errors (n,) s of samples at non-decreasing times (n,) s."""
         if self._realisation is None:
             return np.zeros(time.shape[0])
         noise, out = self._noise, self._sample_realisation(self._realisation, time)
-        limit_and_quantise(noise, time, out)
+        saturate_and_quantise(noise, time, out)
         if self._monotonic:
             self._last_stamp = float(_make_increasing(time, self._last_stamp, out))
         return out
@@ -112,15 +113,15 @@ class Stamps:
         """Return the error of the clock plus jitter (n,) s."""
         mean, stddev, count = float(self._noise.mean), float(self._noise.stddev), time.shape[0]
         if count == 1 or not realisation.varies:
-            value = (
+            offset = (
                 realisation.constant + realisation.varying_error_at(float(time[0]))
                 if realisation.varies
                 else realisation.constant
             )
             if stddev > 0.0:
-                return self._draws.take_scaled(count, value, mean, stddev)
+                return self._draws.take_scaled(count, offset, mean, stddev)
             out = np.empty(count)
-            out.fill(value + mean)
+            out.fill(offset + mean)
             return out
         out = realisation.varying_error(time)
         if stddev == 0.0:

@@ -15,15 +15,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FileField:
-    """How a file gives a field.
+    """The name and the limits of a field in a file.
 
-    name: of the element or attribute; empty for the name of the field
-    parent: element around the field's own element; empty for none
-    minimum, above: the number must be >= `minimum` and > `above`
-    below: the absolute value of each number must be < `below`
-    may_be_infinite: True if the text `inf` is a number here
-    degrees: True if the file has degrees where the field has radians
-    excluded: True if no file gives the field
+    name: of the element or attribute; empty for the name of the field.
+    parent: element that contains the element of the field; empty for none.
+    minimum, above: the number must be >= `minimum` and > `above`.
+    below: the absolute value of each number must be < `below`.
+    may_be_infinite: True if the text `inf` is a number here.
+    degrees: True if the file has degrees and the field radians.
+    excluded: True if the field is not in files.
     """
 
     name: str = ""
@@ -48,15 +48,16 @@ NON_NEGATIVE = in_file(minimum=0.0)
 """Metadata of a field that must be >= 0."""
 
 NOT_IN_FILE = in_file(excluded=True)
-"""Metadata of a field that no file gives."""
+"""Metadata of a field that is not in files."""
 
 
 def get_file_fields(spec: Any) -> Mapping[str, FileField]:
-    """Return how files give the fields of a dataclass, by the names of the fields. Labels of messages are left out."""
-    return _collect_file_fields(spec)
+    """Return the `FileField` of each field of a dataclass, by name. Fields that only messages use are left out."""
+    return _collect_file_fields(spec)  # The signature of a cached function does not accept all dataclasses.
 
 
 @cache
 def _collect_file_fields(spec: Any) -> Mapping[str, FileField]:
-    found = {one.name: one.metadata.get("file", _DEFAULT) for one in fields(spec) if "label" not in one.metadata}
-    return MappingProxyType({name: file for name, file in found.items() if not file.excluded})
+    metadata = {entry.name: entry.metadata for entry in fields(spec)}
+    file_fields = {name: data.get("file", _DEFAULT) for name, data in metadata.items() if "label" not in data}
+    return MappingProxyType({name: file for name, file in file_fields.items() if not file.excluded})

@@ -78,12 +78,13 @@ _COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default
 
 
 @contextmanager
-def collect_inputs(known: Iterable[str] = ()) -> Iterator[set[str]]:
-    """Yield the set of files that navsense reads inside this context, as absolute paths. It starts with `known`.
+def collect_inputs(already_read: Iterable[str] = ()) -> Iterator[set[str]]:
+    """Yield the set of files that navsense reads inside this context, as absolute paths.
 
-    Contexts nest: an inner context also adds to the outer ones. `atomic.check_not_input` raises for them.
+    The set starts with `already_read`. Contexts nest: an inner context also adds to the outer ones.
+    `atomic.check_not_input` refuses to write to these files.
     """
-    files = set(known)
+    files = set(already_read)
     outer = _COLLECTORS.get()
     for collector in outer:
         collector.update(files)

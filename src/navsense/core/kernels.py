@@ -1,9 +1,10 @@
-"""The one decorator of the compiled kernels.
+"""`@kernel`: compiles a function with Numba at its first call.
 
-Kernels are scalar loops with `math.*`: IEEE arithmetic in the order written, no fused or reordered sums, division by
-zero as NumPy has it. So the compiled kernel and the same function run by the interpreter agree to the last bit.
+Kernels are scalar loops with `math.*`. The arithmetic is IEEE in the order of the source, without fused or reordered
+sums. Division by zero gives infinity or NaN, as in NumPy. So a compiled kernel and the same function run by the
+interpreter agree to the last bit.
 
-Numba is imported, and a kernel handed to it, when the first kernel is called: reading and checking a file needs none.
+Numba is imported at the first call of a kernel. Reading and checking a file does not import it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ INTERPRETED = re.fullmatch(r"\s*[-+]?0*[1-9][0-9]*\s*", os.environ.get("NUMBA_DI
 """True if the interpreter runs the kernels. Numba reads the setting as an integer other than 0."""
 
 PACKAGE = __name__.partition(".")[0]
-"""Whose modules have kernels by name."""
+"""Package whose modules may refer to kernels by name."""
 
 
 def is_cached(function: Callable[..., Any]) -> bool:
-    """Tell whether a kernel's machine code is kept on disk: not a script's, which others know by another name."""
+    """Return True if the machine code of a kernel is cached on disk.
+
+    Kernels of a script are not cached: in another process their module has another name than `__main__`.
+    """
     return function.__module__ != "__main__" and function.__module__ in sys.modules
 
 
@@ -45,15 +49,15 @@ def check_processor() -> None:
 
     LLVM would print a line for each kernel, or abort the process. A child process tries it first.
     """
-    chosen = {name: os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")}
-    chosen = {name: value for name, value in chosen.items() if value}
-    if not chosen:
+    names = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
+    settings = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if not settings:
         return
-    tried = subprocess.run([sys.executable, "-c", LLVM_TEST_PROGRAM], capture_output=True, check=False, text=True)  # noqa: S603
-    if tried.returncode or "is not a recognized" in tried.stderr:
-        names, values = ", ".join(chosen), ", ".join(chosen.values())
+    result = subprocess.run([sys.executable, "-c", LLVM_TEST_PROGRAM], capture_output=True, check=False, text=True)  # noqa: S603
+    if result.returncode or "is not a recognized" in result.stderr:
+        allowed = "LLVM does not know this processor or feature"
         raise SimulationError(
-            names, values, allowed="LLVM does not know this processor or feature", remedy=VARIABLE_REMEDY
+            ", ".join(settings), ", ".join(settings.values()), allowed=allowed, remedy=VARIABLE_REMEDY
         )
 
 
@@ -69,8 +73,8 @@ def load_numba() -> tuple[Any, Any]:
             from navsense.core.kernel_cache import enable_cache
     except (ImportError, MemoryError, OSError, RuntimeError, RuntimeWarning, ValueError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        named = re.search(r"NUMBA_\w+", str(error))
-        name = named[0] if named else "NUMBA_NUM_THREADS" if "Number of threads" in reason else ""
+        variable = re.search(r"NUMBA_\w+", str(error))
+        name = variable[0] if variable else "NUMBA_NUM_THREADS" if "Number of threads" in reason else ""
         if name in os.environ:
             raise SimulationError(name, os.environ[name], allowed=reason, remedy=VARIABLE_REMEDY) from None
         raise SimulationError("Numba, which compiles the kernels, does not start", reason) from error
@@ -88,7 +92,7 @@ def _check_compilation() -> None:
 
 
 class Kernel(Generic[Parameters, Result]):
-    """A kernel that is handed to Numba at its first call; `py_func` is the function as written."""
+    """A kernel that Numba compiles at its first call; `py_func` is the Python function."""
 
     def __init__(self, function: Callable[Parameters, Result]) -> None:
         """Keep the function."""
@@ -101,10 +105,10 @@ class Kernel(Generic[Parameters, Result]):
         return (self._compiled or self.compile())(*args, **kwargs)
 
     def compile(self) -> Callable[Parameters, Result]:
-        """Return Numba's dispatcher; the kernels that this one calls are put in its module in their compiled form."""
+        """Return Numba's dispatcher of this kernel, and compile the kernels that it calls."""
         if self._compiled is None:
             njit, enable_cache = load_numba()
-            # Names in the kernel's own module are exchanged for what Numba made, so that later calls go straight there.
+            # In modules, dispatchers replace the `Kernel` objects, so that later calls go directly to them.
             names: dict[str, Any] = self.py_func.__globals__
             for name in self.py_func.__code__.co_names:
                 called = names.get(name)
@@ -117,14 +121,14 @@ class Kernel(Generic[Parameters, Result]):
             self._replace_references(names, dispatcher)
         return self._compiled
 
-    def _replace_references(self, own_names: dict[str, Any], dispatcher: Callable[Parameters, Result]) -> None:
-        """Exchange the kernel's name in its own module, and in those of the package that import it."""
-        among = {place: module for place, module in tuple(sys.modules.items()) if place.partition(".")[0] == PACKAGE}
-        for names in (own_names, *(vars(module) for module in among.values() if module is not None)):
+    def _replace_references(self, module_names: dict[str, Any], dispatcher: Callable[Parameters, Result]) -> None:
+        """Replace the kernel by its dispatcher in its module, and in the modules of the package that import it."""
+        modules = [module for name, module in tuple(sys.modules.items()) if name.partition(".")[0] == PACKAGE]
+        for names in (module_names, *(vars(module) for module in modules if module is not None)):
             if names.get(self.py_func.__name__) is self:
                 names[self.py_func.__name__] = dispatcher
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Mark a scalar loop as a kernel: compiled at its first call, cached on disk, the interpreter's lock released."""
+    """Return a kernel: compiled at its first call, cached on disk, and run without the interpreter's lock (GIL)."""
     return function if INTERPRETED else Kernel(function)

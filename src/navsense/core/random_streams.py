@@ -224,10 +224,12 @@ def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RandomProcess:
-    """A random process. Its channel and name are the key of its stream.
+    """A random process with a stream of random numbers.
 
-    The numbers of draws at init and per tick are fixed.
-    `kind` is "normal" (standard normals) or "uniform" (on [0, 1)); a process has one kind.
+    channel, name: the last two parts of the key of the stream. The channel is a noise channel, or a part of a sensor.
+    initial: number of draws at the start.
+    per_tick: number of draws at each tick.
+    kind: "normal" for standard normals, "uniform" for numbers on [0, 1).
     """
 
     channel: str
@@ -238,7 +240,7 @@ class RandomProcess:
 
 
 BLOCK_SAMPLES = 6136
-"""Samples in one draw: enough to hide the calls, and few enough for the cache.
+"""Largest block of samples. Its time hides that of the calls, and its arrays fit into the processor cache.
 
 It is not a power of two, because rows of such a length would share the same cache lines.
 """
@@ -255,8 +257,8 @@ class Draws:
         """Open the streams (*key, channel, process) of all `processes` and take their initial draws."""
         names = [(process.channel, process.name) for process in processes]
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise SensorError("processes", twice, allowed="must differ in channel or name")
+            duplicate = next(name for name in names if names.count(name) > 1)
+            raise SensorError("processes", duplicate, allowed="must differ in channel or name")
         self._states = np.empty((len(processes), 4), dtype=np.uint64)
         self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
         self._per_tick = np.array([process.per_tick for process in processes], dtype=np.int64)
@@ -265,46 +267,47 @@ class Draws:
         for p, process in enumerate(processes):
             self._states[p] = seed_state(seed, (*key, process.channel, process.name))
         self.initial = self._take_initial(processes)
-        self._active = self._per_tick > 0
-        if not self._active.all():
-            self._states, self._uniform = self._states[self._active], self._uniform[self._active]
-            self._first, self._per_tick = self._first[self._active], self._per_tick[self._active]
+        draws_each_tick = self._per_tick > 0
+        if not draws_each_tick.all():
+            self._states, self._uniform = self._states[draws_each_tick], self._uniform[draws_each_tick]
+            self._first, self._per_tick = self._first[draws_each_tick], self._per_tick[draws_each_tick]
         self._scratch = np.empty(0)
         self._buffer = np.empty((prefetch, self.rows))
         self._used = prefetch
 
     def _take_initial(self, processes: Sequence[RandomProcess]) -> FloatArray:
+        """Return the initial draws of all processes."""
         counts = np.array([process.initial for process in processes], dtype=np.int64)
         out = np.empty((int(counts.sum()), 1))
         first = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
-        some = counts > 0
-        states = np.ascontiguousarray(self._states[some])
-        fill_rows(states, self._uniform[some], first[some], counts[some], out)
-        self._states[some] = states
+        has_initial = counts > 0
+        states = np.ascontiguousarray(self._states[has_initial])
+        fill_rows(states, self._uniform[has_initial], first[has_initial], counts[has_initial], out)
+        self._states[has_initial] = states
         return out[:, 0]
 
     def take(self, count: int) -> FloatArray:
         """Return the draws of the next `count` ticks (rows, count), a view that the next call overwrites."""
-        ahead = self._buffer.shape[0]
-        if ahead and count == 1:
-            if self._used == ahead:
-                self._buffer = np.ascontiguousarray(self._draw(ahead).T)
+        prefetch = self._buffer.shape[0]
+        if prefetch and count == 1:
+            if self._used == prefetch:
+                self._buffer = np.ascontiguousarray(self._draw(prefetch).T)
                 self._used = 0
             self._used += 1
             column: FloatArray = self._buffer[self._used - 1][:, None]
             return column
-        kept = self._buffer[self._used : self._used + count]
-        self._used += kept.shape[0]
-        fresh = self._draw(count - kept.shape[0])
-        return fresh if not kept.size else np.concatenate((kept.T, fresh), axis=1)
+        prefetched = self._buffer[self._used : self._used + count]
+        self._used += prefetched.shape[0]
+        draws = self._draw(count - prefetched.shape[0])
+        return draws if not prefetched.size else np.concatenate((prefetched.T, draws), axis=1)
 
     def take_scaled(self, count: int, constant: float, mean: float, stddev: float) -> FloatArray:
         """Return constant + (mean + stddev w) (count,) for the normals w of a process's next ticks, as a new array."""
         if count == 1:
             return np.array([constant + (mean + stddev * float(self.take(1)[0, 0]))])
         if INTERPRETED or self._buffer.shape[0]:
-            drawn: FloatArray = constant + (mean + stddev * self.take(count)[0])
-            return drawn
+            scaled: FloatArray = constant + (mean + stddev * self.take(count)[0])
+            return scaled
         out = np.empty(count)
         _fill_normal(self._states[0], out, (constant, mean, stddev))
         return out

@@ -18,11 +18,11 @@ from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Time
 NANOSECONDS = 1e9
 
 LONGEST_TIME = 6e9
-"""Largest distance (s) of a stamp from the start of the run."""
+"""Largest difference (s) between a stamp and the start of the run."""
 
 
 def make_read_only(array: AnyArray) -> AnyArray:
-    """Return the array; it and the arrays that it is a view of become read-only."""
+    """Make an array, and the arrays of which it is a view, read-only. Return the array."""
     base: object = array
     while isinstance(base, np.ndarray):
         base.setflags(False)  # type: ignore[call-arg]  # twice as quick as by its name
@@ -43,11 +43,11 @@ def to_nanoseconds(epoch: int, seconds: FloatArray) -> IntArray:
     """
     if seconds.size and not (seconds.min() > -LONGEST_TIME and seconds.max() < LONGEST_TIME):
         worst = float(seconds.flat[int(np.argmax(~(np.abs(seconds) < LONGEST_TIME)))])
-        raise ClockError("time of a stamp (s)", worst, allowed=f"must be of a size below {LONGEST_TIME:g} s")
+        raise ClockError("time of a stamp (s)", worst, allowed=f"must be of absolute value below {LONGEST_TIME:g} s")
     scaled = np.asarray(seconds * NANOSECONDS)
-    found: IntArray = np.rint(scaled, out=scaled).astype(np.int64)
-    found += epoch * 1_000_000_000
-    return found
+    nanoseconds: IntArray = np.rint(scaled, out=scaled).astype(np.int64)
+    nanoseconds += epoch * 1_000_000_000
+    return nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class Reading(Mapping[str, AnyArray]):
     arrays[name]: the measured values, (*runs, time, axis).
     ideal[name]: the values of an instrument without errors, (time, axis). The array has run axes only if
         `ideal_in_runs` is true: the runs differ by a random water current.
-    bias[name]: the slowly varying error in force, turn-on bias plus drift, (*runs, time, axis).
+    bias[name]: the bias at each sample, turn-on bias plus drift, (*runs, time, axis).
     turn_on_bias[name]: the constant part of the bias, (*runs, time, axis). `bias - turn_on_bias` is the drift.
     fault[kind]: true where an injected fault of this kind acts, (*runs, time). The kinds are those of `FAULT_BITS`.
         Empty if the sensor has no fault injection.
@@ -223,12 +223,12 @@ class Reading(Mapping[str, AnyArray]):
 
     @property
     def arrival(self) -> FloatArray:
-        """The true time (*runs, time) s at which each row arrives: its own instant without latency."""
+        """The true time (*runs, time) s at which each row arrives: without latency the time of the row."""
         return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
 
     @property
-    def ideal_lead(self) -> tuple[int, ...]:
-        """The lengths of the run axes of the truth."""
+    def ideal_run_shape(self) -> tuple[int, ...]:
+        """The lengths of the run axes of the ideal values."""
         return self.clock_error.shape[:-1] if self.ideal_in_runs else ()
 
     @property
@@ -246,21 +246,21 @@ class Reading(Mapping[str, AnyArray]):
         if first == 0 and stop == self.time.size:
             return self
         rows = slice(first, stop)
-        in_runs = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
-        # A live step makes one for each sensor, so unchanged fields are not copied one by one.
+        index = (*(slice(None),) * (self.clock_error.ndim - 1), rows)
+        # A live step makes a reading per sensor. Without `__init__` this is faster.
         part = object.__new__(Reading)
         part.__dict__.update(
             self.__dict__,
             time=self.time[rows],
-            clock_error=self.clock_error[in_runs],
-            arrays=Rows(self.arrays, in_runs),
-            ideal=Rows(self.ideal, in_runs if self.ideal_in_runs else (rows,)),
-            bias=Rows(self.bias, in_runs),
-            turn_on_bias=Rows(self.turn_on_bias, in_runs),
-            fault=Rows(self.fault, in_runs) if self.fault else self.fault,
-            valid=self.valid[in_runs],
-            emitted=self.emitted[in_runs],
-            arrivals=None if self.arrivals is None else self.arrivals[in_runs],
+            clock_error=self.clock_error[index],
+            arrays=Rows(self.arrays, index),
+            ideal=Rows(self.ideal, index if self.ideal_in_runs else (rows,)),
+            bias=Rows(self.bias, index),
+            turn_on_bias=Rows(self.turn_on_bias, index),
+            fault=Rows(self.fault, index) if self.fault else self.fault,
+            valid=self.valid[index],
+            emitted=self.emitted[index],
+            arrivals=None if self.arrivals is None else self.arrivals[index],
         )
         return part
 

@@ -145,7 +145,7 @@ def validate_types(
         if name in skip or _matches_type(value, hint):
             continue
         if _exceeds_double(value) and {float, int} & set(_split_union(hint)):
-            raise error(what, _format_value(value), allowed=f"must be of a size below {MAX_MAGNITUDE:g}")
+            raise error(what, _format_value(value), allowed=f"must be of absolute value below {MAX_MAGNITUDE:g}")
         if isinstance(hint, type) and issubclass(hint, StrEnum):
             raise _enum_error(what, value, hint)
         raise error(
@@ -171,7 +171,7 @@ def check_number(
     elif not (is_number(value) and -math.inf < value < math.inf):
         allowed = "must be a finite number"
     elif abs(value) > MAX_MAGNITUDE:
-        allowed = f"must be of a size below {MAX_MAGNITUDE:g}"
+        allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
     else:
         allowed = f"must be >= {low:g}"
     raise error(what, value, allowed=allowed, where=where, remedy=remedy)

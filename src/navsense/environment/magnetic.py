@@ -432,7 +432,7 @@ class Dipole:
         """Check the values."""
         for name in ("position_w", "moment_w"):
             if not all(abs(component) <= _MAX_LENGTH for component in getattr(self, name)):
-                allowed = f"must be three numbers of a size up to {_MAX_LENGTH:g}"
+                allowed = f"must be three numbers of absolute value up to {_MAX_LENGTH:g}"
                 raise FieldError(f"{name} of a dipole", getattr(self, name), allowed=allowed)
         check_number("radius of a dipole (m)", self.radius, _MIN_LENGTH, _MAX_LENGTH, error=FieldError)
 

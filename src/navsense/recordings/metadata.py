@@ -56,7 +56,7 @@ def sensor_header(recording: RecordingHeader, name: str, reading: Reading) -> di
 
 def _row_shape(reading: Reading, group: str, array: AnyArray) -> list[int]:
     """Return the shape of one row of an array of a reading."""
-    lead = reading.ideal_lead if group == "ideal" else reading.clock_error.shape[:-1]
+    lead = reading.ideal_run_shape if group == "ideal" else reading.clock_error.shape[:-1]
     return list(array.shape[len(lead) + 1 :])
 
 

@@ -178,7 +178,7 @@ class NpzWriter(WriterBase):
                 raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
         for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
-            axes = len(reading.ideal_lead) if group == "ideal" else runs
+            axes = len(reading.ideal_run_shape) if group == "ideal" else runs
             for key, array in getattr(reading, group).items():
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
         self._headers.add_reading(name, reading)

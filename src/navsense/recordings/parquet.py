@@ -128,7 +128,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
     """Raise `RecordingError` if an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
     own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
-    ideal_shape = (*reading.ideal_lead, reading.time.size)
+    ideal_shape = (*reading.ideal_run_shape, reading.time.size)
     groups = [(getattr(reading, group), ideal_shape if group == "ideal" else shape) for group in ARRAY_GROUPS]
     for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():

@@ -116,7 +116,7 @@ def parse_numbers(element: Element, count: int, allowed: str, *, parent: str = "
 
 def parse_numbers_below(element: Element, count: int, below: float, *, parent: str = "") -> tuple[float, ...]:
     """Return `count` finite numbers with absolute values below `below`."""
-    size = f" of a size below {below:g}" if below < math.inf else ""
+    size = f" of absolute value below {below:g}" if below < math.inf else ""
     allowed = f"must be {count} finite numbers{size}"
     found = parse_numbers(element, count, allowed, parent=parent)
     if not all(abs(number) < below for number in found):

@@ -40,7 +40,7 @@ def check_numbers(name: str, given: Iterable[float], count: int, *, below: float
     Raises `SensorError` for another count, and for an absolute value of `below` or more.
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
-    allowed = f"must be {many} of a size below {below:g}"
+    allowed = f"must be {many} of absolute value below {below:g}"
     shown = repr(*given) if count == 1 else repr(given)
     try:
         raw = tuple(given)

@@ -254,7 +254,11 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
         (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,,0.2"), 9, "u: empty; must be a finite number"),
         (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,nan,0.2"), 9, "u: nan"),
         (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,0.1,1_0"), 9, "v: 1_0"),
-        (HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,40,0.2"), 9, "u: 40.0; must be of a size up to 15 m/s"),
+        (
+            HEAD + ROWS.replace("0,1,1,0,0.1,0.2", "0,1,1,0,40,0.2"),
+            9,
+            "u: 40.0; must be of absolute value up to 15 m/s",
+        ),
     ],
 )
 def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:

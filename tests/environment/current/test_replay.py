@@ -137,7 +137,7 @@ HEAD = "time,x,y,z\n"
         (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and after the row before"),
         (HEAD + "0,0,0\n", 2, "number of columns: 3; must be 4"),
         (HEAD + "0,0,,0\n", 2, "y: empty"),
-        (HEAD + "0,0,55,0\n", 2, "must be finite and of a size up to 15"),
+        (HEAD + "0,0,55,0\n", 2, "must be finite and of absolute value up to 15"),
     ],
 )
 def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:

@@ -138,7 +138,7 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
         (HEAD + "0.1,0.2,-5\n", 2, "must be from 0 to 12000 m, positive downwards"),
         (HEAD + "0.1,,0\n", 2, "east of a layer: empty; must be a finite number; fill in all cells"),
         (HEAD + "0.1,nan,0\n", 2, "east of a layer: nan"),
-        (HEAD + "0.1,30,0\n", 2, "30.0; must be a finite number of a size up to 15 m/s; check the unit"),
+        (HEAD + "0.1,30,0\n", 2, "30.0; must be a finite number of absolute value up to 15 m/s; check the unit"),
         (HEAD + "0.1,0\n", 2, "number of columns: 2; must be 3: north, east, depth"),
         (HEAD + "0.1,0,3,4\n", 2, "number of columns: 4"),
         ('"' + "x" * 200_000, 1, "field larger than field limit"),

@@ -248,7 +248,11 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
         (HEAD + GOOD + "2021-03-04 19:00, flood,-9\n", 5, "must be positive for a flood"),
         (HEAD + GOOD + "2021-03-04 19:00, ebb,9\n", 5, "negative for an ebb"),
         (HEAD + GOOD + "2021-03-04 19:00, ebb,\n", 5, "speed of the ebb: empty"),
-        (HEAD + GOOD + "2021-03-04 19:00, ebb,-9000\n", 5, "-90.0; must be a finite number of a size up to 15 m/s"),
+        (
+            HEAD + GOOD + "2021-03-04 19:00, ebb,-9000\n",
+            5,
+            "-90.0; must be a finite number of absolute value up to 15 m/s",
+        ),
         (HEAD + GOOD + "2021-03-04 19:00, ebb\n", 5, "number of columns: 2"),
         (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
     ],

@@ -60,7 +60,10 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
         ("1 2\n3 x4\n", "bed.asc:2 height: x4; must be a number"),
         ("1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
         ("1 2\n3 inf\n", "row 2, column 2"),
-        ("1 2\n3 -3.4e38\n", r"column 2: -3.4e\+38; must be of a size up to 1e\+09 m; 1 of 4 are not; fill the gaps"),
+        (
+            "1 2\n3 -3.4e38\n",
+            r"column 2: -3.4e\+38; must be of absolute value up to 1e\+09 m; 1 of 4 are not; fill the gaps",
+        ),
         (HEADER + "1 2 3\n4 -9999 6\n", "row 2, column 2: no data; .*; fill the gaps"),
         (HEADER + "1 2 3\n4 5\n", "grid's heights: 5; must be nrows x ncols, 2 x 3"),
         (HEADER + "1 2 3\n4 5 6 7\n", "grid's heights: 7"),

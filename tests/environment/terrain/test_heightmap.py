@@ -280,7 +280,7 @@ def test_blocks_hold_all_of_their_heights() -> None:
         (
             np.array([[0.0, 1.0], [-3.4e38, 0.0]]),
             {},
-            "lowest and highest height .*: .-3.4e[+]38, 1.0.; must be of a size",
+            "lowest and highest height .*: .-3.4e[+]38, 1.0.; must be of absolute value",
         ),
     ],
 )

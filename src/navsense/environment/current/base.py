@@ -93,7 +93,7 @@ def check_coordinate(what: str, value: float) -> float:
 def check_speed(what: str, value: float, where: Where | None = None) -> float:
     """Return a component of a velocity (m/s). Raises `FieldError` if it is not finite or above `MAX_SPEED`."""
     if not abs(value) <= MAX_SPEED:
-        allowed = f"must be a finite number of a size up to {MAX_SPEED:g} m/s"
+        allowed = f"must be a finite number of absolute value up to {MAX_SPEED:g} m/s"
         raise FieldError(what, value, allowed=allowed, where=where, remedy="check the unit: the unit is m/s")
     return float(value)
 

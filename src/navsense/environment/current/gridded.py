@@ -297,7 +297,9 @@ class GriddedCurrent:
             raise FieldError("shape of a grid of currents", values.shape, allowed=f"must be {shape}")
         if not (np.abs(values) <= MAX_SPEED).all():
             worst = float(values[~(np.abs(values) <= MAX_SPEED)][0])
-            raise FieldError("velocity of a grid (m/s)", worst, allowed=f"must be of a size up to {MAX_SPEED:g}")
+            raise FieldError(
+                "velocity of a grid (m/s)", worst, allowed=f"must be of absolute value up to {MAX_SPEED:g}"
+            )
 
     @classmethod
     def from_file(
@@ -414,7 +416,9 @@ def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
     if space == "geodetic" and np.abs(values).max() > limit * (1.0 + 1e-12):
         worst = float(values[np.argmax(np.abs(values))])
         remedy = 'for a file in degrees, use units="degrees"'
-        raise FieldError(f"{what} of a grid", worst, allowed=f"must be of a size up to {limit:.6g}", remedy=remedy)
+        raise FieldError(
+            f"{what} of a grid", worst, allowed=f"must be of absolute value up to {limit:.6g}", remedy=remedy
+        )
     if space == "geodetic" and axis == 2 and values[-1] - values[0] > 2.0 * math.pi:
         raise FieldError(f"{what} of a grid", "spans more than 2 pi", allowed="must span at most 2 pi")
 
@@ -450,7 +454,7 @@ def _read_table(
             bad = np.abs(values) > MAX_SPEED
             if bad.any():
                 row = int(np.argmax(bad))
-                allowed, where = f"must be of a size up to {MAX_SPEED:g} m/s", Where(name, lines[row])
+                allowed, where = f"must be of absolute value up to {MAX_SPEED:g} m/s", Where(name, lines[row])
                 raise FieldError(column, float(values[row]), allowed=allowed, where=where, remedy="check the unit")
             out[index, k] = values
     return points, out.reshape(*(axis.size for axis in points), 3)

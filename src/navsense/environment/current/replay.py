@@ -208,7 +208,7 @@ def _check_velocities(times: FloatArray, velocity: Vectors, where: Sequence[Wher
     bad_velocities = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
     for bad, what, allowed in (
         (bad_times, "time of a current (s)", "must be finite and after the row before"),
-        (bad_velocities, "velocity of a current (m/s)", f"must be finite and of a size up to {MAX_SPEED:g}"),
+        (bad_velocities, "velocity of a current (m/s)", f"must be finite and of absolute value up to {MAX_SPEED:g}"),
     ):
         if bad.any():
             row = int(np.argmax(bad))

@@ -105,7 +105,7 @@ def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None
     if bad.any():
         row, column = divmod(int(bad.argmax()), heights.shape[1])
         huge = MAX_DISTANCE < abs(heights[row, column]) < math.inf and heights[row, column] != nodata
-        sound = f"of a size up to {MAX_DISTANCE:g} m" if huge else "finite"
+        sound = f"of absolute value up to {MAX_DISTANCE:g} m" if huge else "finite"
         raise FieldError(
             f"height in row {row + 1}, column {column + 1}",
             "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column]),

@@ -206,7 +206,7 @@ class Heightmap:
         frame = np.array((*self.corner, *self.spacing), dtype=np.float64)
         if not ((np.abs(frame) <= MAX_DISTANCE).all() and min(self.spacing) >= MIN_SIZE):
             given = (self.spacing, self.corner)
-            allowed = f"must be from {MIN_SIZE:g} to {MAX_DISTANCE:g}, and of a size up to {MAX_DISTANCE:g}"
+            allowed = f"must be from {MIN_SIZE:g} to {MAX_DISTANCE:g}, and of absolute value up to {MAX_DISTANCE:g}"
             raise FieldError("heightmap's spacing and corner (m)", given, where=where, allowed=allowed)
         levels = _make_levels(*shape)
         extent = np.empty((int(levels[-1, 1]) + 1, 2))
@@ -216,7 +216,7 @@ class Heightmap:
             what = f"height in row {row} from the south, column {column} from the west (m)"
             raise FieldError(what, float(heights[row, column]), where=where, allowed="must be finite")
         if not (np.abs(extent[-1]) <= MAX_DISTANCE).all():
-            given, allowed = tuple(extent[-1].tolist()), f"must be of a size up to {MAX_DISTANCE:g}"
+            given, allowed = tuple(extent[-1].tolist()), f"must be of absolute value up to {MAX_DISTANCE:g}"
             raise FieldError("lowest and highest height (m)", given, where=where, allowed=allowed)
         frame = np.append(frame, extent[-1])
         heights.setflags(write=False)
