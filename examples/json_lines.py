@@ -39,7 +39,7 @@ class PendingLines:
     def write(self, time_slice: TimeSlice) -> None:
         """Write a line for each sample: sensor, time (s), clock error (s), flags, arrays."""
         for name, reading in time_slice.readings.items():
-            self._sensors[name] = metadata.sensor_header(self._header, name, reading)
+            self._sensors[name] = metadata.make_sensor_metadata(self._header, name, reading)
             for row in range(reading.time.size):
                 line = {
                     "sensor": name,
@@ -51,9 +51,9 @@ class PendingLines:
                 }
                 self._file.write(json.dumps(line) + "\n")
 
-    def finish(self, *, empty: bool = True) -> None:
+    def finish(self, *, keep_empty: bool = True) -> None:
         """Write the metadata in the last line, and give the file its name."""
-        if empty or self._sensors:
+        if keep_empty or self._sensors:
             self._file.write(metadata.format_metadata(self._header, self._sensors, links=()) + "\n")
             self._file.close()
             self._folder.commit(self._folder.folder / Path(self._file.name).name)

@@ -126,7 +126,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     assert clock.discipline is not None
     assert clock.discipline.interval == 1.0
     assert [step.size for step in clock.steps] == [0.01]
-    assert found.topics.sensor(sensors["dvl"].name, "ideal") == "/dvl/ideal"
+    assert found.topics.get_sensor_topic(sensors["dvl"].name, "ideal") == "/dvl/ideal"
 
 
 @pytest.mark.requirement("FIL-1")

@@ -76,7 +76,7 @@ def quaternion(wxyz: list[float]) -> Any:
     return T["geometry_msgs/msg/Quaternion"](x=x, y=y, z=z, w=w)
 
 
-def encoded(message: cdr.MessageLayout, stamp: int, **arrays: list[Any]) -> bytes:
+def encoded(message: cdr.MessageEncoder, stamp: int, **arrays: list[Any]) -> bytes:
     """Return one message, taken from the middle of three so that rows are seen to keep apart."""
     columns = {}
     for name, value in arrays.items():
@@ -115,7 +115,7 @@ def test_imu(
 ) -> None:
     spec = Imu(noisy(stddev), linear_acceleration_z=noisy(2.0), orientation=oriented)
     for part in ("reading", "ideal", "bias"):
-        message = messages.make_layout(mounted(spec, frame), part)
+        message = messages.make_encoder(mounted(spec, frame), part)
         arrays = {"angular_velocity": rate, "linear_acceleration": force} | ({"orientation": turn} if oriented else {})
         known = oriented and part != "bias"
         rates, forces, turns = np.zeros(9), np.zeros(9), np.zeros(9)
@@ -138,7 +138,7 @@ def test_imu(
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, vectors(3), st.floats(0, 1e6))
 def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: float) -> None:
-    message = messages.make_layout(mounted(Magnetometer(y=noisy(stddev)), frame))
+    message = messages.make_encoder(mounted(Magnetometer(y=noisy(stddev)), frame))
     covariance = np.zeros(9)
     covariance[4] = stddev * stddev
     value = T["sensor_msgs/msg/MagneticField"](
@@ -157,11 +157,11 @@ def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: floa
 def test_altimeter(stamp: int, frame: str, values: list[float]) -> None:
     names = ("vertical_position", "vertical_velocity", "vertical_reference")
     arrays: dict[str, Any] = dict(zip(names, values, strict=True))
-    raw = encoded(messages.make_layout(mounted(Altimeter(), frame)), stamp, **arrays)
+    raw = encoded(messages.make_encoder(mounted(Altimeter(), frame)), stamp, **arrays)
     value = T["ros_gz_interfaces/msg/Altimeter"](header=header(stamp, frame or "m::l::s"), **arrays)
     assert raw == expected(value, "ros_gz_interfaces/msg/Altimeter")
     del arrays["vertical_reference"]  # the reference has no hidden error
-    raw = encoded(messages.make_layout(mounted(Altimeter(), frame), "bias"), stamp, **arrays)
+    raw = encoded(messages.make_encoder(mounted(Altimeter(), frame), "bias"), stamp, **arrays)
     back: Any = STORE.deserialize_cdr(raw, "ros_gz_interfaces/msg/Altimeter")
     assert back.vertical_reference == 0.0
 
@@ -170,7 +170,7 @@ def test_altimeter(stamp: int, frame: str, values: list[float]) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, doubles, st.floats(0, 1e6), st.sampled_from(["reading", "ideal", "bias"]))
 def test_fluid_pressure(stamp: int, frame: str, pressure: float, stddev: float, part: Any) -> None:
-    message = messages.make_layout(mounted(AirPressure(noisy(stddev)), frame), part)
+    message = messages.make_encoder(mounted(AirPressure(noisy(stddev)), frame), part)
     value = T["sensor_msgs/msg/FluidPressure"](
         header=header(stamp, frame or "m::l::s"),
         fluid_pressure=pressure,
@@ -198,21 +198,21 @@ def test_navsat(stamp: int, frame: str, place: list[float], speed: list[float], 
         position_covariance=covariance,
         position_covariance_type=2 if part == "reading" else 0,
     )
-    raw = encoded(messages.make_layout(sensor, part), stamp, latitude=lat, longitude=lon, altitude=alt)
+    raw = encoded(messages.make_encoder(sensor, part), stamp, latitude=lat, longitude=lon, altitude=alt)
     assert raw == expected(value, "sensor_msgs/msg/NavSatFix")
     twist = T["geometry_msgs/msg/Twist"](linear=vector(speed), angular=vector([0.0, 0.0, 0.0]))
     value = T["geometry_msgs/msg/TwistStamped"](header=header(stamp, frame or "m::l::s"), twist=twist)
-    raw = encoded(messages.make_layout(sensor, part, "_velocity"), stamp, velocity=speed)
+    raw = encoded(messages.make_encoder(sensor, part, "_velocity"), stamp, velocity=speed)
     assert raw == expected(value, "geometry_msgs/msg/TwistStamped")
 
 
 @pytest.mark.requirement("NAV-1")
 def test_hidden_errors_of_a_place_are_metres_and_no_place_is_no_fix() -> None:
-    raw = encoded(messages.make_layout(mounted(NavSat()), "bias"), 5, latitude=2.0, longitude=-1.0, altitude=3.0)
+    raw = encoded(messages.make_encoder(mounted(NavSat()), "bias"), 5, latitude=2.0, longitude=-1.0, altitude=3.0)
     value = T["geometry_msgs/msg/Vector3Stamped"](header=header(5, "f"), vector=vector([-1.0, 2.0, 3.0]))
     assert raw == expected(value, "geometry_msgs/msg/Vector3Stamped")
     lost = dict.fromkeys(("latitude", "longitude", "altitude"), math.nan)
-    raw = encoded(messages.make_layout(mounted(NavSat())), 5, **lost)  # type: ignore[arg-type]  # scalars
+    raw = encoded(messages.make_encoder(mounted(NavSat())), 5, **lost)  # type: ignore[arg-type]  # scalars
     back: Any = STORE.deserialize_cdr(raw, "sensor_msgs/msg/NavSatFix")
     assert (back.status.status, back.position_covariance_type) == (-1, 0)
     assert math.isnan(back.latitude)
@@ -221,7 +221,7 @@ def test_hidden_errors_of_a_place_are_metres_and_no_place_is_no_fix() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
 def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
-    message = world_topics.make_transforms_layout([(parent, child) for parent, child, _, _ in frames])
+    message = world_topics.make_transforms_encoder([(parent, child) for parent, child, _, _ in frames])
     parts = [
         T["geometry_msgs/msg/TransformStamped"](
             header=header(stamp, parent),
@@ -237,7 +237,7 @@ def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[f
 @given(stamps)
 def test_clock(stamp: int) -> None:
     value = T["rosgraph_msgs/msg/Clock"](clock=time(stamp))
-    assert encoded(world_topics.make_clock_layout(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
+    assert encoded(world_topics.make_clock_encoder(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
 
 
 @pytest.mark.requirement("TRU-1")
@@ -247,7 +247,7 @@ def test_truth(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
     raw = encoded(
-        world_topics.make_odometry_layout(link),
+        world_topics.make_odometry_encoder(link),
         stamp,
         position=place,
         orientation=turn,
@@ -268,7 +268,7 @@ def test_truth(
     )
     assert raw == expected(value, "nav_msgs/msg/Odometry")
     raw = encoded(
-        world_topics.make_accel_layout(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
+        world_topics.make_accel_encoder(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
     )
     back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
     own = turned_back(turn, speed, back.accel.linear)
@@ -298,18 +298,18 @@ def test_velocity_is_turned_into_the_link() -> None:
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("seconds", [2**31, -(2**31) - 1])
 def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None:
-    message = messages.make_layout(mounted(Magnetometer(), clock_name="m::l::quartz"))
+    message = messages.make_encoder(mounted(Magnetometer(), clock_name="m::l::quartz"))
     with pytest.raises(RecordingError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
         cdr.encode(message, np.array([0, seconds * 10**9]), {"field": np.zeros((2, 3))})
     assert "--epoch" in str(stamp_error("c", 1.0))
 
 
 def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
-    message = messages.make_layout(mounted(Magnetometer()))
+    message = messages.make_encoder(mounted(Magnetometer()))
     for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match="magnetic_field"):
             cdr.encode(message, np.arange(3), {"field": field})
-    rows = np.zeros(3, dtype=world_topics.make_odometry_layout("body").layout.dtype())
+    rows = np.zeros(3, dtype=world_topics.make_odometry_encoder("body").layout.dtype())
     with pytest.raises(ValueError, match=r"header\.stamp"):
         cdr.write_stamps(rows, np.arange(4), "clock")
     with pytest.raises(ValueError, match="orientation"):
@@ -340,7 +340,7 @@ class Salinity:
 
 def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
     store = get_typestore(Stores.ROS2_HUMBLE)
-    message = messages.make_layout(mounted(Salinity(), "probe"))
+    message = messages.make_encoder(mounted(Salinity(), "probe"))
     assert message.type == "navsense_msgs/msg/ConductivityProbe"
     store.register(get_types_from_msg(message.schema, message.type))
     arrays = {"salinity": np.array([35.0, math.nan]), "matrix": np.arange(18.0).reshape(2, 3, 3)}
@@ -353,18 +353,18 @@ def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
     assert values[1].matrix.tolist() == list(range(9, 18))
     assert (values[1].header.stamp.sec, values[1].header.stamp.nanosec) == (-1, 999_999_999)
     assert values[1].header.frame_id == "probe"
-    raw = cdr.encode(messages.make_layout(mounted(Salinity()), "ideal"), np.array([5]), {"matrix": np.zeros((1, 9))})
+    raw = cdr.encode(messages.make_encoder(mounted(Salinity()), "ideal"), np.array([5]), {"matrix": np.zeros((1, 9))})
     assert math.isnan(store.deserialize_cdr(raw[0].tobytes(), message.type).salinity[0])  # type: ignore[attr-defined]
 
 
 def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
-    beside = {"navsat": {"_velocity": navsat.make_velocity_layout}, "depth": {"_depth": depth.make_depth_layout}}
+    beside = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
     assert beside == messages.COMPANIONS
     text = Path(messages.__file__).read_text(encoding="utf-8")
     assert not [kind.type for kind in SENSORS if kind.type in text]
 
 
-@pytest.mark.parametrize("encoder", list(messages.LAYOUT_MAKERS.values()))
+@pytest.mark.parametrize("encoder", list(messages.ENCODER_MAKERS.values()))
 def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type conductivity probe"):
         encoder(mounted(Salinity()), "reading")

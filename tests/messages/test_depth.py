@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.core.errors import RecordingError
-from navsense.messages import GZ_ENCODERS, list_companion_topics
+from navsense.messages import GZ_ENCODERS, list_message_suffixes
 from navsense.noise.channel import Noise
 from navsense.sensors import AirPressure, Depth
 from navsense.testing import example_world
@@ -58,7 +58,7 @@ def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
             reader.deserialize(raw, connection.msgtype)
     assert types["/d"] == "sensor_msgs/msg/FluidPressure"
     assert types["/d_depth"] == "geometry_msgs/msg/PointStamped"
-    assert list_companion_topics(WORLD.sensors[0]) == ("", "_depth")
+    assert list_message_suffixes(WORLD.sensors[0]) == ("", "_depth")
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")

@@ -111,7 +111,7 @@ def reading(count: int = 4) -> Reading:
     return Reading("m::l::s", "dvl", "dvl_link", {}, time, off, arrays, {}, {}, flags, flags, EPOCH)
 
 
-def filled(message: cdr.MessageLayout, row: int, part: Reading) -> bytes:
+def filled(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
     """Return one row of a reading as a writer writes it."""
     about = dvl.time_of_validity(part)
     stamp = messages.base.compute_stamps(part, "c", about)
@@ -158,7 +158,7 @@ def close(found: Any, expected: Any) -> None:
             np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
-def decoded(message: cdr.MessageLayout, row: int, part: Reading | None = None) -> Any:
+def decoded(message: cdr.MessageEncoder, row: int, part: Reading | None = None) -> Any:
     return STORE.deserialize_cdr(filled(message, row, part or reading()), message.type)
 
 
@@ -218,7 +218,7 @@ def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
         beam_velocity=padded(own["beam_velocity"], math.nan),
         beam_velocity_covar=padded(own["beam_variance"], -1.0),
     )
-    close(decoded(dvl.make_layout(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
+    close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
 
 
 NAN = math.nan
@@ -252,7 +252,7 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
     part.arrays["velocity_covariance"][FULL, 1, 2] = NAN  # type: ignore[index]
     part.arrays["beam_deviation"][FULL, 1] = NAN  # type: ignore[index]
     part.arrays["beam_velocity"][FULL, 3] = NAN  # type: ignore[index]
-    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
+    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
     uuv = dialect is MessageDialect.UUV
     covariance = part["velocity_covariance"][FULL].ravel()
     covariance[5] = -1.0
@@ -321,7 +321,7 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
         place = T["geometry_msgs/msg/Point"](*map(float, turned(beam.position)))
-        found = decoded(dvl.make_layout(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
+        found = decoded(dvl.make_encoder(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
@@ -344,7 +344,7 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
-    close(decoded(dvl.make_layout(mounted(spec), "reading"), row), value)
+    close(decoded(dvl.make_encoder(mounted(spec), "reading"), row), value)
 
 
 @pytest.mark.requirement("DVU-4")
@@ -361,9 +361,9 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
         header=header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
     )
-    close(decoded(dvl.make_twist_layout(sensor, "reading"), row), value)
-    assert decoded(dvl.make_state_layout(sensor, "reading"), row).data is True
-    assert decoded(dvl.make_state_layout(replace(sensor, is_on=False), "reading"), row).data is False
+    close(decoded(dvl.make_twist_encoder(sensor, "reading"), row), value)
+    assert decoded(dvl.make_state_encoder(sensor, "reading"), row).data is True
+    assert decoded(dvl.make_state_encoder(replace(sensor, is_on=False), "reading"), row).data is False
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
@@ -372,7 +372,7 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
 def test_message_of_woods_hole(row: int, count: int) -> None:
     part, own = reading(count), told(row, count)
     spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
-    found = decoded(dvl.make_layout(mounted(spec), "reading"), row, part)
+    found = decoded(dvl.make_encoder(mounted(spec), "reading"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
@@ -405,7 +405,7 @@ def test_message_of_woods_hole(row: int, count: int) -> None:
 def test_ranges_end_where_the_beams_meet_something() -> None:
     sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
-    found = decoded(dvl.make_ranges_layout(sensor, "reading"), FULL, part)
+    found = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL, part)
     assert found.header == header(FULL)
     assert found.ds_header.io_time == stamp(FULL, told=True)
     assert found.soundspeed_correction_type == 1
@@ -425,7 +425,7 @@ def test_points_lie_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
     found = decoded(
-        dvl.make_cloud_layout(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "reading"), FULL
+        dvl.make_cloud_encoder(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "reading"), FULL
     )
     assert found.header == header(FULL, "robot_link" if named else "dvl_link")
     assert not found.channels
@@ -451,18 +451,18 @@ def test_ideal_and_bias_messages_have_no_variance(dialect: MessageDialect) -> No
     part = reading()
     kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
     ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
+    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
     covariance = found.velocity_covariance if dialect is MessageDialect.UUV else found.velocity_covar
     assert not np.any(covariance)
     assert found.altitude == part["altitude"][FULL]
     if dialect is not MessageDialect.UUV:
         rows = [
-            decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)
+            decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)
         ]
         assert [row.velocity_mode for row in rows] == [1, 0, 2]
         assert [row.num_good_beams for row in rows] == [4, 0, 0]
     hidden = replace(part, arrays={"beam_range": part["beam_range"], "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.make_layout(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
+    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
     assert math.isnan(found.velocity.x)
     ranges = [beam.range for beam in found.beams] if dialect is MessageDialect.UUV else list(found.range)
     assert ranges == part["beam_range"][FULL].tolist()
@@ -573,21 +573,21 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
     store = get_typestore(Stores.ROS2_HUMBLE)
     store.register(get_types_from_msg(told, kind))
     part = reading(count)
-    message = messages.make_layout(sensor, "reading", "_ping")
+    message = messages.make_encoder(sensor, "reading", "_ping")
     assert (message.type, message.schema.partition("=")[0]) == (kind, told)
     for row in (FULL, LOST, WET):
         rows = {name: array[row : row + 1] for name, array in part.arrays.items()}
         value: Any = store.deserialize_cdr(cdr.encode(message, part.true_stamp[row : row + 1], rows).tobytes(), kind)
         for name, array in part.arrays.items():
             np.testing.assert_array_equal(np.ravel(getattr(value, name)), array[row].ravel(), name)
-    message = messages.make_layout(sensor, "ideal", "_ping")
+    message = messages.make_encoder(sensor, "ideal", "_ping")
     raw = cdr.encode(message, part.true_stamp[:1], {"altitude": part["altitude"][:1]})
     value = store.deserialize_cdr(raw.tobytes(), kind)
     assert value.altitude == part["altitude"][0]
     assert np.isnan([*value.long_term_covariance, *value.beam_valid, value.water_far]).all()
 
 
-@pytest.mark.parametrize("maker", [dvl.make_layout, dvl.list_companions])
+@pytest.mark.parametrize("maker", [dvl.make_encoder, dvl.list_companions])
 def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type depth"):
         maker(mounted(Depth()), "reading")
@@ -704,8 +704,8 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
         )
         assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
     if named:
-        points = decoded(dvl.make_cloud_layout(sensor, "reading"), FULL).points
-        sent = decoded(dvl.make_ranges_layout(sensor, "reading"), FULL).ranges
+        points = decoded(dvl.make_cloud_encoder(sensor, "reading"), FULL).points
+        sent = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL).ranges
         for i in range(4):
             cloud, end = points[2 * i + 1], sent[i].range.point
             one = placed(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
@@ -717,10 +717,10 @@ def test_a_whole_topic_that_is_taken_is_changed() -> None:
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
     names = [sensor.name for sensor in (made.sensors[0], other)]
-    assert [topics.sensor(name, "reading") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
-    found = [topics.sensor(name, "reading", "//dvl/ranges") for name in names]
+    assert [topics.get_sensor_topic(name, "reading") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
+    found = [topics.get_sensor_topic(name, "reading", "//dvl/ranges") for name in names]
     assert found == ["/dvl/ranges_", "/dvl/ranges__"]
-    assert topics.sensor(names[0], "ideal", "//dvl/ranges") == "/dvl/ranges_/ideal"
+    assert topics.get_sensor_topic(names[0], "ideal", "//dvl/ranges") == "/dvl/ranges_/ideal"
 
 
 @pytest.mark.requirement("REC-1:mcap")

@@ -10,7 +10,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from navsense.core.typing import ByteArray
 from navsense.messages import generic, schemas
-from navsense.messages.cdr import CdrLayout, MessageLayout, build_layout, to_humble
+from navsense.messages.cdr import CdrLayout, MessageEncoder, build_layout, to_humble
 from navsense.messages.ros1 import format_definition, make_ros1_packing, split_definitions
 from navsense.sensors import Depth
 from navsense.testing import example_world
@@ -40,7 +40,7 @@ def filled(made: CdrLayout, rows: int = 5) -> ByteArray:
     return out
 
 
-def check(message: MessageLayout, numbered: bool) -> None:
+def check(message: MessageEncoder, numbered: bool) -> None:
     rows, found = filled(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
@@ -60,7 +60,7 @@ def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
     def never(*_: Any) -> None:
         raise AssertionError
 
-    message = to_humble(MessageLayout(kind, build_layout(kind, TEXTS, LENGTHS), never))
+    message = to_humble(MessageEncoder(kind, build_layout(kind, TEXTS, LENGTHS), never))
     check(message, any(part.name == "header" for part in schemas.parse_fields(schemas.DEFINITIONS[kind])))
     assert split_definitions(message).items() <= schemas.DISTRIBUTIONS["humble"].items()
     assert make_ros1_packing(message).definition == format_definition(kind)
@@ -69,7 +69,7 @@ def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
 @pytest.mark.requirement("REC-1:bag")
 def test_a_type_made_of_a_sensors_outputs() -> None:
     sensor = example_world(("depth", Depth.example_spec())).sensors[0]
-    message = generic.make_layout(sensor, "reading")
+    message = generic.make_encoder(sensor, "reading")
     check(message, numbered=True)
     assert make_ros1_packing(message).definition.startswith("std_msgs/Header header\nfloat64 ")
     header = make_ros1_packing(message).definition.partition("MSG: std_msgs/Header\n")[2].splitlines()
@@ -78,7 +78,7 @@ def test_a_type_made_of_a_sensors_outputs() -> None:
 
 def test_numbers_begin_anew_behind_the_last() -> None:
     found = make_ros1_packing(
-        MessageLayout("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
+        MessageEncoder("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )
     rows = filled(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
     numbers = found.pack(rows, 2**32 - 2)[:, found.shape.sequence : found.shape.sequence + 4].copy().view("<u4")[:, 0]

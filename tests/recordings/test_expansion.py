@@ -113,9 +113,12 @@ def test_tables(made: ModuleType, tmp_path: Path) -> None:
 def mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
     """Write an MCAP file of one chunk."""
     body = (
-        records.CHUNK_HEAD.pack(0, 0, size, 0) + records.encode_text(compression) + struct.pack("<Q", len(data)) + data
+        records.CHUNK_HEADER.pack(0, 0, size, 0)
+        + records.encode_string(compression)
+        + struct.pack("<Q", len(data))
+        + data
     )
-    head = records.encode_record(records.HEADER, records.encode_text("ros2"), records.encode_text(""))
+    head = records.encode_record(records.HEADER, records.encode_string("ros2"), records.encode_string(""))
     end = records.encode_record(records.DATA_END, bytes(4)) + records.encode_record(records.FOOTER, bytes(20))
     path.write_bytes(records.MAGIC + head + records.encode_record(records.CHUNK, body) + end + records.MAGIC)
     return path

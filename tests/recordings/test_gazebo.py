@@ -120,4 +120,4 @@ def test_a_companion_has_a_topic_of_its_own_that_nobody_else_has(made: ModuleTyp
     assert messages.format_companion_topic("/a", "/b") == "/a/b"
     assert messages.format_companion_topic("/a", "//b/c") == "/b/c"
     world = made.world()
-    assert allocate_topics(world).sensor(made.MAG, "bias") == "/mag/bias"
+    assert allocate_topics(world).get_sensor_topic(made.MAG, "bias") == "/mag/bias"

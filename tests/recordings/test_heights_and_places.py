@@ -123,7 +123,7 @@ def test_a_companions_topic_that_is_taken_gives_way() -> None:
     base = world()
     alt, baro, gps = base.sensors
     topics = allocate_topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))
-    assert topics.sensor(alt.name, "reading") == "/gps_velocity"
-    assert topics.sensor(gps.name, "reading", "_velocity") == "/gps_velocity_"
-    assert topics.sensor(gps.name, "bias", "_velocity") == "/gps_velocity_/bias"
-    assert topics.sensor(gps.name, "bias") == "/gps/bias"
+    assert topics.get_sensor_topic(alt.name, "reading") == "/gps_velocity"
+    assert topics.get_sensor_topic(gps.name, "reading", "_velocity") == "/gps_velocity_"
+    assert topics.get_sensor_topic(gps.name, "bias", "_velocity") == "/gps_velocity_/bias"
+    assert topics.get_sensor_topic(gps.name, "bias") == "/gps/bias"

@@ -233,21 +233,21 @@ def message(channel: int, log: int, data: bytes, time: int = 0) -> bytes:
 def chunk(*parts: bytes) -> bytes:
     """Return a Chunk record that is not compressed."""
     data = b"".join(parts)
-    head = records.CHUNK_HEAD.pack(0, 0, len(data), 0)
-    return records.encode_record(records.CHUNK, head, records.encode_text(""), struct.pack("<Q", len(data)), data)
+    head = records.CHUNK_HEADER.pack(0, 0, len(data), 0)
+    return records.encode_record(records.CHUNK, head, records.encode_string(""), struct.pack("<Q", len(data)), data)
 
 
 def around(path: Path, *parts: bytes, topic: str = "/v", kind: str = VECTOR) -> Path:
     """Write a file of records that knows one channel, 1."""
     known = records.encode_schema(1, kind, format_schema(kind).encode()) + records.encode_channel(1, 1, topic, {})
-    head = records.encode_record(records.HEADER, records.encode_text("ros2"), records.encode_text("test"))
+    head = records.encode_record(records.HEADER, records.encode_string("ros2"), records.encode_string("test"))
     end = records.encode_record(records.DATA_END, bytes(4))
-    footer = records.encode_record(records.FOOTER, records.FOOTER_BODY.pack(0, 0, 0))
+    footer = records.encode_record(records.FOOTER, records.FOOTER_FIELDS.pack(0, 0, 0))
     path.write_bytes(b"".join((records.MAGIC, head, known, *parts, end, footer, records.MAGIC)))
     return path
 
 
-LONG = records.PREFIX.pack(records.MESSAGE, 1 << 40) + bytes(40)
+LONG = records.RECORD_HEADER.pack(records.MESSAGE, 1 << 40) + bytes(40)
 DAMAGED = {
     "a chunk ends inside a record": (chunk(message(1, 1, b"x"), b"\x05\x01"),),
     "a chunk ends inside a record ": (chunk(message(1, 1, b"x"), LONG),),

@@ -339,7 +339,7 @@ def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleT
     with path.open("rb") as file:
         raws = list(records.read_records(file, len(records.MAGIC), path.stat().st_size))
         chunks = make_reader(file, validate_crcs=True).get_summary().chunk_indexes  # type: ignore[union-attr]
-    tables = [np.frombuffer(raw.body[6:], "<u8").reshape(-1, 2) for raw in raws if raw.kind == records.MESSAGE_INDEX]
+    tables = [np.frombuffer(raw.body[6:], "<u8").reshape(-1, 2) for raw in raws if raw.opcode == records.MESSAGE_INDEX]
     assert all((table[1:, 0] >= table[:-1, 0]).all() for table in tables)
     expected = sorted(np.rint(late * 1e9).astype(int).tolist())
     assert expected in [table[:, 0].tolist() for table in tables]

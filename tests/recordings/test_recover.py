@@ -51,7 +51,7 @@ def chunk_ends(path: Path) -> list[int]:
     """Return the offset behind each chunk."""
     with path.open("rb") as file:
         found = records.read_records(file, len(records.MAGIC), path.stat().st_size)
-        return [raw.offset + records.PREFIX.size + len(raw.body) for raw in found if raw.kind == records.CHUNK]
+        return [raw.offset + records.RECORD_HEADER.size + len(raw.body) for raw in found if raw.opcode == records.CHUNK]
 
 
 @pytest.mark.requirement("REC-1:mcap")
@@ -71,7 +71,7 @@ def test_the_index_of_messages_that_came_out_of_order_is_in_order(small: Path, t
     with out.open("rb") as file:
         raws = list(records.read_records(file, len(records.MAGIC), out.stat().st_size))
     tables = [
-        np.frombuffer(raw.body[6:], dtype="<u8").reshape(-1, 2) for raw in raws if raw.kind == records.MESSAGE_INDEX
+        np.frombuffer(raw.body[6:], dtype="<u8").reshape(-1, 2) for raw in raws if raw.opcode == records.MESSAGE_INDEX
     ]
     assert [table[:, 0].tolist() for table in tables] == [sorted(logs)]
     assert tables[0][:, 1].argsort().argsort().tolist() == [4, 1, 3, 0, 2]

@@ -289,16 +289,16 @@ def test_a_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monk
 def test_topics_are_unique_and_those_of_a_recording_stay() -> None:
     made = world()
     first = allocate_topics(made)
-    assert len(set(first.names.values())) == len(first.names)
+    assert len(set(first.topics.values())) == len(first.topics)
     imu = made.sensors[0].name
-    renamed = TopicNames({**first.names, (imu, "reading", ""): "/gyro"})
+    renamed = TopicNames({**first.topics, (imu, "reading", ""): "/gyro"})
     again = allocate_topics(made, renamed)
-    assert again.names == renamed.names
+    assert again.topics == renamed.topics
     added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
-    assert {key: added.names[key] for key in first.names} == first.names
+    assert {key: added.topics[key] for key in first.topics} == first.topics
     plain = allocate_topics(made, truth=False)
-    assert {key[1] for key in plain.names if len(key) == 3} == {"reading"}
-    assert not [key for key in plain.names if len(key) == 2]
+    assert {key[1] for key in plain.topics if len(key) == 3} == {"reading"}
+    assert not [key for key in plain.topics if len(key) == 2]
 
 
 def check_same(ours: Dataset, theirs: Dataset) -> None:
@@ -503,4 +503,4 @@ def test_keys_of_later_versions_are_ignored() -> None:
     assert found.world.sensors[0].spec.outputs == expected.world.sensors[0].spec.outputs
     assert found.topics is not None
     assert expected.topics is not None
-    assert found.topics.names == expected.topics.names
+    assert found.topics.topics == expected.topics.topics

@@ -175,7 +175,9 @@ def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> N
 
 def test_what_the_sheet_refuses_has_its_place(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
-    assert line.startswith("dive.sdf:5 <depth> surface_pressure (Pa): 1e+300; must be a finite number of absolute value")
+    assert line.startswith(
+        "dive.sdf:5 <depth> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
+    )
 
 
 @pytest.mark.requirement("SDF-1")

@@ -20,7 +20,7 @@ from navsense import sdf
 from navsense.core.pose import Pose
 from navsense.core.typing import FloatArray
 from navsense.description import describe
-from navsense.messages.dvl import make_state_layout
+from navsense.messages.dvl import make_state_encoder
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
 from navsense.sdf import schema
@@ -951,7 +951,7 @@ def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
         reading = step.readings.get(dvl.name)
         if reading is not None:
             rows = np.zeros(1, dtype=[("data", np.bool_)])
-            make_state_layout(dvl.mounted, "reading").fill(rows, reading.stamp, reading.arrays)
+            make_state_encoder(dvl.mounted, "reading").fill(rows, reading.stamp, reading.arrays)
             assert bool(rows["data"][0]) == dvl.is_on
             emitted += reading.emitted.tolist()
             velocities.append(reading["velocity"])

@@ -154,7 +154,7 @@ def test_the_message_of_the_ranges_is_read_back_by_itself(load: Callable[..., Wo
     world, run = dived(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
     told = np.isfinite(reading["range_validity"]).all(axis=1)
-    message = messages.make_layout(sensor, "reading", "//dvl/ranges")
+    message = messages.make_encoder(sensor, "reading", "//dvl/ranges")
     rows = np.zeros(int(told.sum()), dtype=message.layout.dtype())
     message.fill(rows, reading.stamp[told], {name: array[told] for name, array in reading.arrays.items()})
     back = messages.extract_arrays(sensor, rows, "reading", "//dvl/ranges")

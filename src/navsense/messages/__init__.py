@@ -1,7 +1,7 @@
-"""Readings as messages: pure functions, and tables from the type of a sensor to its encoder.
+"""Conversion of readings to ROS 2 and Gazebo messages, by sensor type.
 
-The module of each sensor type has `make_layout`, `GZ_TYPE` and `encode_gz_messages`. It may have the other names in the
-tables below. A type without a module gets the message of `generic`.
+The module of each sensor type has `make_encoder`, `GZ_TYPE` and `encode_gz_messages`. It may have the other names in
+the tables below. A type without a module gets the message of `generic`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
-from navsense.messages.cdr import LayoutMaker, MessageLayout
+from navsense.messages.cdr import EncoderMaker, MessageEncoder
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
 from navsense.world import MountedSensor
 
-_MODULES = {kind.type: import_module(f"navsense.messages.{kind.type}") for kind in SENSORS}
+_MODULES = {sensor.type: import_module(f"navsense.messages.{sensor.type}") for sensor in SENSORS}
 
 
 def _collect(name: str) -> dict[str, Any]:
-    """Return the objects of this name by sensor type, where the module has one."""
-    return {kind: vars(module)[name] for kind, module in _MODULES.items() if name in vars(module)}
+    """Return the objects with this name in the modules, by sensor type."""
+    return {sensor_type: vars(module)[name] for sensor_type, module in _MODULES.items() if name in vars(module)}
 
 
-LAYOUT_MAKERS: Mapping[str, LayoutMaker] = _collect("make_layout")
-"""Sensor type -> function that returns the layout of its main message."""
+ENCODER_MAKERS: Mapping[str, EncoderMaker] = _collect("make_encoder")
+"""Sensor type -> function that returns the encoder of its main message."""
 
-COMPANIONS: Mapping[str, Mapping[str, LayoutMaker]] = _collect("COMPANIONS")
+COMPANIONS: Mapping[str, Mapping[str, EncoderMaker]] = _collect("COMPANIONS")
 """Sensor type -> companion messages by suffix."""
 
-COMPANION_LISTERS: Mapping[str, Callable[[MountedSensor, SeriesKind], Mapping[str, LayoutMaker]]] = _collect(
+COMPANION_LISTERS: Mapping[str, Callable[[MountedSensor, SeriesKind], Mapping[str, EncoderMaker]]] = _collect(
     "list_companions"
 )
 """Sensor type -> function that returns the companion messages, if they depend on the specification or the series."""
@@ -61,32 +61,34 @@ GZ_TYPES: Mapping[str, str] = _collect("GZ_TYPE")
 """Sensor type -> full name of Gazebo's message."""
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageLayout:
-    """Return the layout of the messages of a series; `companion` is the suffix of a companion message.
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageEncoder:
+    """Return the encoder of the messages of a series; `companion` is the suffix of a companion message.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
     if companion:
         return list_companions(sensor, series_kind)[companion](sensor, series_kind)
-    if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in LAYOUT_MAKERS:
+    if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in ENCODER_MAKERS:
         # The message of the type needs its specification. The message of `generic` does not.
         spec = replace(sensor.spec, type=f"{sensor.spec.type}_arrays")
-        return generic.make_layout(replace(sensor, spec=spec), series_kind)
-    return LAYOUT_MAKERS.get(sensor.spec.type, generic.make_layout)(sensor, series_kind)
+        return generic.make_encoder(replace(sensor, spec=spec), series_kind)
+    return ENCODER_MAKERS.get(sensor.spec.type, generic.make_encoder)(sensor, series_kind)
 
 
-def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, LayoutMaker]:
-    """Return the companion messages of a sensor by the suffix that `format_companion_topic` takes.
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, EncoderMaker]:
+    """Return the companion messages of a sensor by topic suffix.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
-    kind = sensor.spec.type
+    sensor_type = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor):
         return {}
-    return COMPANION_LISTERS[kind](sensor, series_kind) if kind in COMPANION_LISTERS else COMPANIONS.get(kind, {})
+    if sensor_type in COMPANION_LISTERS:
+        return COMPANION_LISTERS[sensor_type](sensor, series_kind)
+    return COMPANIONS.get(sensor_type, {})
 
 
-def list_companion_topics(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> tuple[str, ...]:
+def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> tuple[str, ...]:
     """Return the suffixes of all messages of a series: "" for the main message, then the companions."""
     return ("", *list_companions(sensor, series_kind))
 
@@ -114,7 +116,7 @@ def extract_arrays(
         arrays = generic.extract_arrays(sensor, rows, series_kind, companion)
         kept = SERIES_ARRAYS.get(kind, {}).get(series_kind, tuple(arrays))
         return {name: array for name, array in arrays.items() if name in kept}
-    if kind in LAYOUT_MAKERS and kind not in ARRAY_EXTRACTORS:
+    if kind in ENCODER_MAKERS and kind not in ARRAY_EXTRACTORS:
         return {}
     return ARRAY_EXTRACTORS.get(kind, generic.extract_arrays)(sensor, rows, series_kind, companion)
 

@@ -32,7 +32,7 @@ from navsense.messages.base import (
     get_frame_id,
     require_spec,
 )
-from navsense.messages.cdr import LayoutMaker, MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import EncoderMaker, MessageEncoder, build_layout, write_stamps
 from navsense.messages.dvl import GZ_TYPE as GZ_TYPE  # noqa: PLC0414 - a table of `messages` collects it
 from navsense.messages.dvl import (
     MESSAGE_BEAMS,
@@ -83,8 +83,8 @@ def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> 
     return vectors
 
 
-def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `ds_sensor_msgs/msg/Adcp`.
+def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `ds_sensor_msgs/msg/Adcp`.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -113,16 +113,16 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
                 rows[f"vel_bin_beams.{m}.velocity_bin_beam.{k}"] = vectors[:, m, k]
 
     layout = build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}, lengths)
-    return MessageLayout(TYPE, layout.with_values(fixed), fill)
+    return MessageEncoder(TYPE, layout.with_constants(fixed), fill)
 
 
-def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
     """Return the companion message with all arrays.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
     require_spec(sensor, Adcp)
-    return {"_ensemble": generic.make_layout} if series_kind != "bias" else {}
+    return {"_ensemble": generic.make_encoder} if series_kind != "bias" else {}
 
 
 def extract_arrays(

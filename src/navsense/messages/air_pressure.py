@@ -17,7 +17,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
@@ -36,10 +36,10 @@ def compute_variance(sensor: MountedSensor, series_kind: SeriesKind, spec_class:
     return variance
 
 
-def make_layout(
+def make_encoder(
     sensor: MountedSensor, series_kind: SeriesKind, spec_class: PressureSpec = AirPressure
-) -> MessageLayout:
-    """Return the layout of `sensor_msgs/msg/FluidPressure` (Pa).
+) -> MessageEncoder:
+    """Return the encoder of `sensor_msgs/msg/FluidPressure` (Pa).
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -50,7 +50,7 @@ def make_layout(
         rows["fluid_pressure"] = arrays["pressure"]
         rows["variance"] = variance
 
-    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
 def encode_gz_message(stamp: int, frame: str, sequence: int, pressure: float, variance: float) -> bytes:
@@ -73,5 +73,5 @@ def encode_gz_messages(
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the pressure (Pa) in messages: the inverse of `make_layout`."""
+    """Return the pressure (Pa) in messages: the inverse of `make_encoder`."""
     return {"pressure": rows["fluid_pressure"]}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.altimeter import Altimeter
 from navsense.world import MountedSensor
@@ -20,8 +20,8 @@ GZ_TYPE = "gz.msgs.Altimeter"
 FIELD_NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 
 
-def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `ros_gz_interfaces/msg/Altimeter`. The reference has no bias: it is 0 there.
+def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `ros_gz_interfaces/msg/Altimeter`. The reference has no bias: it is 0 there.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -34,7 +34,7 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
             if name in arrays:
                 rows[name] = arrays[name]
 
-    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
 def encode_gz_message(stamp: int, frame: str, sequence: int, values: Sequence[float]) -> bytes:
@@ -72,5 +72,5 @@ def encode_classic_messages(sensor: MountedSensor, reading: Reading) -> list[byt
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the arrays in messages: m, m/s, m. The inverse of `make_layout`."""
+    """Return the arrays in messages: m, m/s, m. The inverse of `make_encoder`."""
     return {name: rows[name] for name in FIELD_NAMES if (series_kind, name) != ("bias", FIELD_NAMES[2])}

@@ -12,7 +12,7 @@ from navsense.core.typing import IntArray, Times
 from navsense.world import MountedSensor
 
 SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]
-"""Series of a reading that a message carries: the measurement, its ideal value or its slowly varying bias."""
+"""Series of a sensor's messages: the measured values (`reading`), the ideal values or the biases."""
 
 SpecT = TypeVar("SpecT")
 
@@ -31,8 +31,8 @@ def get_frame_id(sensor: MountedSensor) -> str:
 def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
     """Return the specification of a sensor. Raises `RecordingError` if it is not of class `spec_class`."""
     if not isinstance(sensor.spec, spec_class):
-        what, allowed = f"specification of sensor {sensor.name!r}", f"must be an ns.sensors.{spec_class.__name__}"
-        raise RecordingError(what, f"of type {sensor.spec.type}", allowed=allowed)
+        allowed = f"must be an ns.sensors.{spec_class.__name__}"
+        raise RecordingError(f"specification of sensor {sensor.name!r}", f"of type {sensor.spec.type}", allowed=allowed)
     return sensor.spec
 
 
@@ -47,7 +47,7 @@ MIN_STAMP_SECONDS, MAX_STAMP_SECONDS = -(2**31), 2**31 - 1
 """Limits of the seconds of a ROS stamp."""
 
 MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
-"""Largest distance (s) of a clock from the start of the run: beyond it, no epoch fits its stamps into a message."""
+"""Largest reading (s since the start of the run) of a clock whose stamps fit into a message with some epoch."""
 
 
 def stamp_error(clock: str, seconds: float) -> RecordingError:
@@ -63,8 +63,8 @@ def stamp_error(clock: str, seconds: float) -> RecordingError:
 def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
     """Return the time on the sensor's clock at each row, or at its time of validity (n,) s, in integer nanoseconds.
 
-    The clock error is that of the row. Raises `RecordingError` with the name of the clock for a stamp that is not
-    finite or outside the limits of all formats.
+    The clock error is that at the time of the row, not at the time of validity. Raises `RecordingError` with the
+    name of the clock for a stamp that is not finite or outside the limits of all formats.
     """
     time = (reading.time if validity is None else validity) + reading.clock_error
     if time.size and not (time.min() >= -MAX_CLOCK_TIME and time.max() <= MAX_CLOCK_TIME):

@@ -74,7 +74,10 @@ def make_row_dtype(fields: Mapping[str, FieldOffset], size: int) -> np.dtype[np.
 
 @dataclass(frozen=True, eq=False)
 class CdrLayout:
-    """One message type with its strings: `template` is the message with zeros as numbers, `fields` by path.
+    """The byte layout of one message type with its strings.
+
+    template: the bytes of a message whose numbers are 0.
+    fields: the offsets of the numbers by path.
 
     Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A nested message of float64 fields only is
     a field itself, in addition to its members: `orientation` is (4,) x y z w, `orientation.w` a scalar.
@@ -91,8 +94,8 @@ class CdrLayout:
         """Return the fields of rows in which a header precedes the message."""
         return {name: replace(field, offset=field.offset + header_size) for name, field in self.fields.items()}
 
-    def with_values(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
-        """Return the layout with numbers that are constant in all messages, by path."""
+    def with_constants(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
+        """Return the layout with constant numbers, by path, in the template."""
         rows = np.frombuffer(bytearray(self.template), dtype=self.dtype())
         for path, value in values.items():
             rows[path] = value
@@ -172,19 +175,24 @@ def build_layout(
 
 
 @dataclass(frozen=True, eq=False)
-class MessageLayout:
-    """The messages of one channel: full type name, layout, the function that writes the numbers, `ros2msg` schema.
+class MessageEncoder:
+    """Encodes the arrays of one channel as messages.
 
-    `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer nanoseconds, and the arrays by
-    name, time first. It raises `RecordingError` for a stamp outside the limits of the message. A `constant` message is
-    written at every sample, also without a reading, and gets no arrays.
+    type: full name of the message type.
+    layout: byte layout of a message.
+    fill: writes the numbers. `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer
+        nanoseconds, and the arrays by name, time first. It raises `RecordingError` for a stamp outside the limits of
+        the message.
+    schema: definition of the type in the encoding `ros2msg`.
+    ignores_arrays: true for a message without values of the reading. It is written at every sample, also if the
+        sensor publishes none, and `fill` gets no arrays.
     """
 
     type: str
     layout: CdrLayout
     fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
     schema: str = ""
-    constant: bool = False
+    ignores_arrays: bool = False
 
     def __post_init__(self) -> None:
         """Set the default schema of the type."""
@@ -192,38 +200,40 @@ class MessageLayout:
             object.__setattr__(self, "schema", format_schema(self.type))
 
 
-LayoutMaker: TypeAlias = Callable[[MountedSensor, SeriesKind], MessageLayout]
-"""A function of a sensor and a series that returns the layout of its messages."""
+EncoderMaker: TypeAlias = Callable[[MountedSensor, SeriesKind], MessageEncoder]
+"""A function of a sensor and a series that returns the encoder of its messages."""
 
 
-def to_humble(message: MessageLayout) -> MessageLayout:
-    """Return the layout in ROS 2 Humble, without the fields that later distributions added.
+def to_humble(encoder: MessageEncoder) -> MessageEncoder:
+    """Return the encoder for ROS 2 Humble, without the fields that later distributions added.
 
     These fields are the last of their messages, and have constant values.
     """
     definitions = DISTRIBUTIONS[HUMBLE]
-    if message.type not in definitions or message.schema != format_schema(message.type):
-        return message
-    later, older = ({part.name for part in parse_fields(text[message.type])} for text in (DEFINITIONS, definitions))
-    fields, template = message.layout.fields, message.layout.template
-    end = min((fields[name].offset for name in later - older), default=len(template))
-    kept = {name: field for name, field in fields.items() if name not in later - older}
-    return replace(message, layout=CdrLayout(template[:end], kept), schema=format_schema(message.type, definitions))
+    if encoder.type not in definitions or encoder.schema != format_schema(encoder.type):
+        return encoder
+    current_names, humble_names = (
+        {part.name for part in parse_fields(texts[encoder.type])} for texts in (DEFINITIONS, definitions)
+    )
+    added, template = current_names - humble_names, encoder.layout.template
+    end = min((encoder.layout.fields[name].offset for name in added), default=len(template))
+    fields = {name: field for name, field in encoder.layout.fields.items() if name not in added}
+    return replace(encoder, layout=CdrLayout(template[:end], fields), schema=format_schema(encoder.type, definitions))
 
 
-def encode(message: MessageLayout, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
+def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
     """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
-    out = np.empty((stamp.shape[0], len(message.layout.template)), dtype=np.uint8)
-    out[:] = np.frombuffer(message.layout.template, dtype=np.uint8)
-    message.fill(out.view(message.layout.dtype())[:, 0], stamp, arrays)
+    out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
+    out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
+    encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)
     return out
 
 
 def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) ns at `path`. Seconds are rounded down, so the nanoseconds are never negative.
 
-    Raises `RecordingError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` for
-    another number of rows.
+    Raises `RecordingError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` if
+    the numbers of rows and stamps differ.
     """
     invalid = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
     if invalid:
@@ -243,7 +253,7 @@ def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> 
 
 
 def write_vectors(rows: AnyArray, path: str, vector: AnyArray) -> None:
-    """Write vectors (n, 3) at `path`. Raises `ValueError` for another number of rows."""
+    """Write vectors (n, 3) at `path`. Raises `ValueError` if their number is not that of the rows."""
     _write_vectors(get_field(rows, path, vector), vector)
 
 
@@ -268,7 +278,10 @@ def _write_vectors(column: AnyArray, vector: AnyArray) -> None:
 
 
 def write_quaternions(rows: AnyArray, path: str, orientation: AnyArray) -> None:
-    """Write quaternions (n, 4) w x y z in the order x y z w of ROS. Raises `ValueError` for another number of rows."""
+    """Write quaternions (n, 4) w x y z in the order x y z w of ROS.
+
+    Raises `ValueError` if their number is not that of the rows.
+    """
     _write_quaternions(get_field(rows, path, orientation), orientation)
 
 

@@ -13,7 +13,7 @@ from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import air_pressure
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.sensors.depth import Depth
 from navsense.world import MountedSensor
 
@@ -21,13 +21,13 @@ DEPTH_TYPE = "geometry_msgs/msg/PointStamped"
 GZ_TYPE = air_pressure.GZ_TYPE
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the pressure (Pa). Raises `RecordingError` for a specification of another sensor type."""
-    return air_pressure.make_layout(sensor, series_kind, Depth)
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the pressure (Pa). Raises `RecordingError` for a specification of another sensor type."""
+    return air_pressure.make_encoder(sensor, series_kind, Depth)
 
 
-def make_depth_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the depth (m)."""
+def make_depth_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the depth (m)."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -35,10 +35,10 @@ def make_depth_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> Messag
         if "depth" in arrays:
             rows["point.z"] = arrays["depth"]
 
-    return MessageLayout(DEPTH_TYPE, build_layout(DEPTH_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(DEPTH_TYPE, build_layout(DEPTH_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-COMPANIONS = {"_depth": make_depth_layout}
+COMPANIONS = {"_depth": make_depth_encoder}
 """Companion messages by the suffix of their topic."""
 
 
@@ -50,7 +50,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
-    """Return the pressure (Pa), or the depth (m) of the companion. The inverse of `make_layout`."""
+    """Return the pressure (Pa), or the depth (m) of the companion. The inverse of `make_encoder`."""
     if not companion:
         return air_pressure.extract_arrays(sensor, rows, series_kind, companion)
     return {} if series_kind == "bias" else {"depth": rows["point.z"]}

@@ -51,7 +51,7 @@ from navsense.messages.base import (
     get_frame_id,
     require_spec,
 )
-from navsense.messages.cdr import CdrLayout, LayoutMaker, MessageLayout, build_layout, write_stamps, write_vectors
+from navsense.messages.cdr import CdrLayout, EncoderMaker, MessageEncoder, build_layout, write_stamps, write_vectors
 from navsense.messages.gz import (
     encode_doubles,
     encode_header,
@@ -355,33 +355,33 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     return frames
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the main message of the dialect.
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the main message of the dialect.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
-    makers = {MessageDialect.UUV: _make_uuv_layout, MessageDialect.DSROS: _make_ds_layout}
-    return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_layout)(sensor, series_kind)
+    makers = {MessageDialect.UUV: _make_uuv_encoder, MessageDialect.DSROS: _make_ds_encoder}
+    return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_encoder)(sensor, series_kind)
 
 
-def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
     """Return the companion messages: those of the dialect, then `_ping`, which replaces one of the same name.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
-    return {**_list_dialect_companions(require_spec(sensor, Dvl), series_kind), PING_SUFFIX: generic.make_layout}
+    return {**_list_dialect_companions(require_spec(sensor, Dvl), series_kind), PING_SUFFIX: generic.make_encoder}
 
 
-def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, LayoutMaker]:
+def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
     """Return the companion messages of the dialect, by topic or suffix."""
     if spec.dialect is MessageDialect.UUV:
-        state = {"/state": make_state_layout} if series_kind == "reading" else {}
-        return {"_twist": make_twist_layout, **state}
+        state = {"/state": make_state_encoder} if series_kind == "reading" else {}
+        return {"_twist": make_twist_encoder, **state}
     if spec.dialect is MessageDialect.DSROS:
         ranges_topic = spec.message_options.ranges_topic.strip("/")
         topic = f"//{ranges_topic}" if spec.message_options.ranges_topic else "_ranges"
-        return {topic: make_ranges_layout, "_cloud": make_cloud_layout} if series_kind != "bias" else {}
-    return {"_water": make_water_layout} if _has_both_tracks(spec) and series_kind != "bias" else {}
+        return {topic: make_ranges_encoder, "_cloud": make_cloud_encoder} if series_kind != "bias" else {}
+    return {"_water": make_water_encoder} if _has_both_tracks(spec) and series_kind != "bias" else {}
 
 
 def _has_both_tracks(spec: Dvl) -> bool:
@@ -400,8 +400,8 @@ def get_transducer_type(spec: Dvl | Adcp) -> int:
     return int(spec.transducer is Transducer.PHASED_ARRAY)
 
 
-def _make_marine_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `marine_acoustic_msgs/msg/Dvl`."""
+def _make_marine_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `marine_acoustic_msgs/msg/Dvl`."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -422,7 +422,7 @@ def _make_marine_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
                 _take_four_beams(series.range_variance, UNKNOWN),
             )
 
-    return MessageLayout(MARINE_TYPE, _build_marine_cdr(info), fill)
+    return MessageEncoder(MARINE_TYPE, _build_marine_cdr(info), fill)
 
 
 def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
@@ -430,7 +430,7 @@ def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
     values = ("velocity", "altitude", "course_gnd", "speed_gnd", "sound_speed", "range", "beam_velocity")
     variances = dict.fromkeys(("velocity_covar", "range_covar", "beam_velocity_covar"), UNKNOWN)
     unknown = {**dict.fromkeys(values, math.nan), **variances, "beam_quality": LOW_QUALITY}
-    return build_layout(MARINE_TYPE, info.header_strings).with_values({**_instrument_values(info), **unknown})
+    return build_layout(MARINE_TYPE, info.header_strings).with_constants({**_instrument_values(info), **unknown})
 
 
 def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None:
@@ -470,8 +470,8 @@ def _write_beams(
             quality[i, k] = LOW_QUALITY if math.isnan(velocity[i, k]) else HIGH_QUALITY
 
 
-def make_water_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the water track if the main message has the bottom track."""
+def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the water track if the main message has the bottom track."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -485,11 +485,11 @@ def make_water_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
             rows, beams, series.report_variance(lambda: series.get_beam_column("water_beam_deviation") ** 2, beams)
         )
 
-    return MessageLayout(MARINE_TYPE, _build_marine_cdr(info), fill)
+    return MessageEncoder(MARINE_TYPE, _build_marine_cdr(info), fill)
 
 
-def _make_uuv_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `uuv_sensor_ros_plugins_msgs/msg/DVL`; each beam has a pose in the beam's own frame."""
+def _make_uuv_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `uuv_sensor_ros_plugins_msgs/msg/DVL`; each beam has a pose in the beam's own frame."""
     info = DvlMessageInfo(sensor, series_kind)
     strings = {
         f"beams.{i}.pose.header.frame_id": name or get_frame_id(sensor) for i, name in enumerate(info.beam_frames)
@@ -500,7 +500,7 @@ def _make_uuv_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageL
         fixed |= {f"beams.{i}.pose.pose.position": pose.position, f"beams.{i}.pose.pose.orientation": (x, y, z, w)}
     layout = build_layout(
         UUV_TYPE, {**info.header_strings, **strings}, {"beams": len(info.transducer_poses)}
-    ).with_values(fixed)
+    ).with_constants(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
@@ -515,11 +515,11 @@ def _make_uuv_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageL
             rows[f"{beam}.velocity"] = series.beam_velocity[:, i]
             rows[f"{beam}.velocity_covariance"] = series.beam_variance[:, i]
 
-    return MessageLayout(UUV_TYPE, layout, fill)
+    return MessageEncoder(UUV_TYPE, layout, fill)
 
 
-def make_twist_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of velocities as twists. The angular velocity is unknown: 0 with variances of -1."""
+def make_twist_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of velocities as twists. The angular velocity is unknown: 0 with variances of -1."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -531,16 +531,16 @@ def make_twist_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
         covariance[:, (3, 4, 5), (3, 4, 5)] = UNKNOWN
         rows["twist.covariance"] = covariance.reshape(-1, 36)
 
-    return MessageLayout(TWIST_TYPE, build_layout(TWIST_TYPE, info.header_strings), fill)
+    return MessageEncoder(TWIST_TYPE, build_layout(TWIST_TYPE, info.header_strings), fill)
 
 
-def make_state_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the on/off state. A sensor that is off also publishes it."""
+def make_state_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the on/off state. A sensor that is off also publishes it."""
 
     def fill(rows: AnyArray, _stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
         rows["data"] = sensor.is_on
 
-    return MessageLayout(STATE_TYPE, build_layout(STATE_TYPE), fill, constant=True)
+    return MessageEncoder(STATE_TYPE, build_layout(STATE_TYPE), fill, ignores_arrays=True)
 
 
 def _write_ds_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
@@ -554,8 +554,8 @@ def make_source_uuid(sensor: MountedSensor) -> dict[str, ArrayLike]:
     return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes)}
 
 
-def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `ds_sensor_msgs/msg/Dvl`."""
+def _make_ds_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `ds_sensor_msgs/msg/Dvl`."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -576,7 +576,7 @@ def _make_ds_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLa
         rows["velocity_mode"] = series.mode
 
     fixed = {**_instrument_values(info), **make_source_uuid(sensor), "coordinate_mode": COORDINATES_INSTRUMENT}
-    return MessageLayout(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_values(fixed), fill)
+    return MessageEncoder(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_constants(fixed), fill)
 
 
 def _compute_range_validity(series: DvlSeries) -> FloatArray:
@@ -586,8 +586,8 @@ def _compute_range_validity(series: DvlSeries) -> FloatArray:
     return nan_to_zero(series.get_beam_column("range_validity"))
 
 
-def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `ds_sensor_msgs/msg/Ranges3D`: the ends of the beams."""
+def make_ranges_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `ds_sensor_msgs/msg/Ranges3D`: the ends of the beams."""
     info = DvlMessageInfo(sensor, series_kind)
     frame, count = get_frame_id(sensor), len(info.transducer_poses)
     strings = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
@@ -608,11 +608,11 @@ def make_ranges_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
 
     layout = build_layout(RANGES_TYPE, {**info.header_strings, **strings}, {"ranges": count})
     fixed = {**make_source_uuid(sensor), "soundspeed_correction_type": get_transducer_type(info.spec)}
-    return MessageLayout(RANGES_TYPE, layout.with_values(fixed), fill)
+    return MessageEncoder(RANGES_TYPE, layout.with_constants(fixed), fill)
 
 
-def make_cloud_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `sensor_msgs/msg/PointCloud`: equidistant points from transducer to end of each beam."""
+def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `sensor_msgs/msg/PointCloud`: equidistant points from transducer to end of each beam."""
     info = DvlMessageInfo(sensor, series_kind)
     options, count = info.spec.message_options, len(info.transducer_poses)
     strings = {"header.frame_id": options.pointcloud_frame} if options.pointcloud_frame else info.header_strings
@@ -630,7 +630,7 @@ def make_cloud_layout(sensor: MountedSensor, series_kind: SeriesKind) -> Message
                 for component, origin, direction in zip("xyz", transducer, axis, strict=True):
                     rows[f"{point}.{component}"] = origin + fraction * series.beam_range[:, i] * direction
 
-    return MessageLayout(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * points}), fill)
+    return MessageEncoder(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * points}), fill)
 
 
 class GzTrack(NamedTuple):
@@ -828,7 +828,7 @@ def _extract_all(sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind)
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
-    """Return the arrays in messages: the inverse of `make_layout` and of the companions."""
+    """Return the arrays in messages: the inverse of `make_encoder` and of the companions."""
     if isinstance(sensor.spec, OpaqueSensor):
         return {}
     info = DvlMessageInfo(sensor, series_kind)

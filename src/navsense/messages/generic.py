@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import schemas
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.world import MountedSensor
 
 PACKAGE = "navsense_msgs/msg/"
@@ -26,8 +26,8 @@ def format_type_name(sensor_type: str) -> str:
     return PACKAGE + ("".join(word[:1].upper() + word[1:] for word in words) or "Reading")
 
 
-def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of the arrays of any sensor in SI units. Arrays that a series lacks are NaN."""
+def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of the arrays of any sensor in SI units. Arrays that a series lacks are NaN."""
     outputs, clock = sensor.spec.outputs, get_clock_name(sensor)
     type_name = format_type_name(sensor.spec.type)
     fields = (f"float64{'[]' if output.axes else ''} {output.name}" for output in outputs)
@@ -43,12 +43,14 @@ def make_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayou
                 rows[output.name] = arrays[output.name].reshape(stamp.shape[0], *width)
 
     unknown = dict.fromkeys((output.name for output in outputs), math.nan)
-    return MessageLayout(type_name, layout.with_values(unknown), fill, schemas.format_schema(type_name, definitions))
+    return MessageEncoder(
+        type_name, layout.with_constants(unknown), fill, schemas.format_schema(type_name, definitions)
+    )
 
 
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the arrays in messages: the inverse of `make_layout`. Arrays that the messages lack are left out."""
+    """Return the arrays in messages: the inverse of `make_encoder`. Arrays that the messages lack are left out."""
     outputs = [output for output in sensor.spec.outputs if output.name in (rows.dtype.names or ())]
     return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in outputs}

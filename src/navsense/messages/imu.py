@@ -15,7 +15,7 @@ from navsense.messages.base import (
     require_spec,
 )
 from navsense.messages.cdr import (
-    MessageLayout,
+    MessageEncoder,
     build_layout,
     read_quaternions,
     write_quaternions,
@@ -30,8 +30,8 @@ TYPE = "sensor_msgs/msg/Imu"
 GZ_TYPE = "gz.msgs.IMU"
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `sensor_msgs/msg/Imu` (rad/s, m/s^2).
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `sensor_msgs/msg/Imu` (rad/s, m/s^2).
 
     The covariances have the variance of the white noise of one sample on the diagonal. Without an orientation, the
     first element of its covariance is -1 by definition of ROS; biases have no orientation. Raises `RecordingError` for
@@ -51,7 +51,9 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
         write_vectors(rows, "angular_velocity", arrays["angular_velocity"])
         write_vectors(rows, "linear_acceleration", arrays["linear_acceleration"])
 
-    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_values(fixed), fill)
+    return MessageEncoder(
+        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(fixed), fill
+    )
 
 
 def encode_gz_message(
@@ -112,7 +114,7 @@ def compute_covariances(spec: Imu, series_kind: SeriesKind, rate: float) -> tupl
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the arrays in messages: rad/s, m/s^2, and the orientation if any. The inverse of `make_layout`."""
+    """Return the arrays in messages: rad/s, m/s^2, and the orientation if any. The inverse of `make_encoder`."""
     arrays = {name: rows[name] for name in ("angular_velocity", "linear_acceleration")}
     if series_kind != "bias" and any(output.name == "orientation" for output in sensor.spec.outputs):
         arrays = {"orientation": read_quaternions(rows, "orientation"), **arrays}

@@ -14,7 +14,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps, write_vectors
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps, write_vectors
 from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import MountedSensor
@@ -23,8 +23,8 @@ TYPE = "sensor_msgs/msg/MagneticField"
 GZ_TYPE = "gz.msgs.Magnetometer"
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `sensor_msgs/msg/MagneticField` (T).
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `sensor_msgs/msg/MagneticField` (T).
 
     The covariance has the variance of the white noise of one sample on the diagonal. Raises `RecordingError` for a
     specification of another sensor type.
@@ -37,7 +37,7 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
         write_vectors(rows, "magnetic_field", arrays["field"])
 
     layout = build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)})
-    return MessageLayout(TYPE, layout.with_values({"magnetic_field_covariance": covariance}), fill)
+    return MessageEncoder(TYPE, layout.with_constants({"magnetic_field_covariance": covariance}), fill)
 
 
 def encode_gz_message(stamp: int, frame: str, sequence: int, field: Sequence[float]) -> bytes:
@@ -70,5 +70,5 @@ def encode_classic_messages(sensor: MountedSensor, reading: Reading) -> list[byt
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the field (T) in messages: the inverse of `make_layout`."""
+    """Return the field (T) in messages: the inverse of `make_encoder`."""
     return {"field": rows["magnetic_field"]}

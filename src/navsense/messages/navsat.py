@@ -21,7 +21,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.navsat import NavSat
 from navsense.world import MountedSensor
@@ -37,15 +37,15 @@ DIAGONAL_KNOWN = 2
 """Values of `NavSatStatus.status`, `NavSatStatus.service` and `NavSatFix.position_covariance_type`; a fix is 0."""
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of positions (rad, m) or of their biases (m).
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of positions (rad, m) or of their biases (m).
 
     The covariance (m^2, east north up) has the variance of the white noise of one sample on the diagonal. Raises
     `RecordingError` for a specification of another sensor type.
     """
     spec, clock = require_spec(sensor, NavSat), get_clock_name(sensor)
     if series_kind == "bias":
-        return _make_error_layout(sensor)
+        return _make_error_encoder(sensor)
     horizontal = spec.horizontal_position.white_stddev(sensor.rate)
     vertical = spec.vertical_position.white_stddev(sensor.rate)
     covariance = make_covariance(series_kind, horizontal, horizontal, vertical)
@@ -61,11 +61,11 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
             rows["position_covariance"] = covariance
             rows["position_covariance_type"] = DIAGONAL_KNOWN
 
-    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-def _make_error_layout(sensor: MountedSensor) -> MessageLayout:
-    """Return the layout of biases of the position, m east, north and up."""
+def _make_error_encoder(sensor: MountedSensor) -> MessageEncoder:
+    """Return the encoder of biases of the position, m east, north and up."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -73,21 +73,21 @@ def _make_error_layout(sensor: MountedSensor) -> MessageLayout:
         for axis, name in (("x", "longitude"), ("y", "latitude"), ("z", "altitude")):
             rows[f"vector.{axis}"] = arrays[name]
 
-    return MessageLayout(ERROR_TYPE, build_layout(ERROR_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(ERROR_TYPE, build_layout(ERROR_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-def make_velocity_layout(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of velocities, m/s east, north and up."""
+def make_velocity_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of velocities, m/s east, north and up."""
     clock = get_clock_name(sensor)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["twist.linear"] = arrays["velocity"]
 
-    return MessageLayout(VELOCITY_TYPE, build_layout(VELOCITY_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
+    return MessageEncoder(VELOCITY_TYPE, build_layout(VELOCITY_TYPE, {"header.frame_id": get_frame_id(sensor)}), fill)
 
 
-COMPANIONS = {"_velocity": make_velocity_layout}
+COMPANIONS = {"_velocity": make_velocity_encoder}
 """Companion messages by the suffix of their topic."""
 
 
@@ -118,7 +118,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 def extract_arrays(
     _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
-    """Return the position (rad, m), its biases (m), or the velocity of the companion. The inverse of `make_layout`."""
+    """Return the position (rad, m), its biases (m), or the velocity of the companion. The inverse of `make_encoder`."""
     if companion:
         return {"velocity": rows["twist.linear"]}
     if series_kind == "bias":

@@ -25,7 +25,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageLayout, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
 from navsense.messages.gz import (
     encode_doubles,
     encode_header,
@@ -58,8 +58,8 @@ def select_reported_ranges(
     return np.where(side == -1.0, low, ranges)
 
 
-def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout:
-    """Return the layout of `sensor_msgs/msg/Range` (m).
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+    """Return the encoder of `sensor_msgs/msg/Range` (m).
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -77,7 +77,9 @@ def make_layout(sensor: MountedSensor, series_kind: SeriesKind) -> MessageLayout
         "max_range": spec.maximum_range,
         "variance": make_covariance(series_kind, spec.range.white_stddev(sensor.rate))[0],
     }
-    return MessageLayout(TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_values(fixed), fill)
+    return MessageEncoder(
+        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(fixed), fill
+    )
 
 
 def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -110,7 +112,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 def extract_arrays(
     sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
-    """Return the range (m) and its side of the limits in messages: the inverse of `make_layout`."""
+    """Return the range (m) and its side of the limits in messages: the inverse of `make_encoder`."""
     distance, spec = rows["range"].astype(np.float64), sensor.spec
     if series_kind == "bias":
         return {"range": distance}

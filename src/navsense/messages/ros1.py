@@ -18,7 +18,7 @@ from importlib.resources import files
 import numpy as np
 
 from navsense.core.typing import ByteArray
-from navsense.messages.cdr import MessageLayout
+from navsense.messages.cdr import MessageEncoder
 from navsense.messages.repack import MessageShape, build_shape
 from navsense.messages.schemas import ROS1_DEFINITIONS, SEPARATOR, format_schema, parse_fields, to_ros1_definitions
 
@@ -35,7 +35,7 @@ class Ros1Packing:
         return self.shape.convert(rows, np.arange(first, first + rows.shape[0]))
 
 
-def split_definitions(message: MessageLayout) -> dict[str, str]:
+def split_definitions(message: MessageEncoder) -> dict[str, str]:
     """Return the definitions in the schema of a message by full type name: the inverse of `format_schema`."""
     main, *others = message.schema.split(f"{SEPARATOR}\nMSG: ")
     definitions = {message.type: main.strip()}
@@ -60,7 +60,7 @@ def format_definition(type_name: str, definitions: Mapping[str, str] = ROS1_DEFI
     return format_schema(type_name, definitions, published)
 
 
-def make_ros1_packing(message: MessageLayout) -> Ros1Packing:
+def make_ros1_packing(message: MessageEncoder) -> Ros1Packing:
     """Return the ROS 1 packing of a channel's messages."""
     definitions = split_definitions(message)
     parsed = {kind: parse_fields(definition) for kind, definition in definitions.items()}

@@ -23,7 +23,7 @@ from navsense.core.series import FAULT_BITS
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 from navsense.messages.base import GLOBAL_TIME
 from navsense.messages.cdr import (
-    MessageLayout,
+    MessageEncoder,
     build_layout,
     read_quaternions,
     write_quaternions,
@@ -50,13 +50,13 @@ def _fill_clock(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]
     write_stamps(rows, stamp, GLOBAL_TIME, "clock")
 
 
-def make_clock_layout() -> MessageLayout:
-    """Return the layout of `/clock`. It needs no arrays."""
-    return MessageLayout(CLOCK_TYPE, build_layout(CLOCK_TYPE), _fill_clock)
+def make_clock_encoder() -> MessageEncoder:
+    """Return the encoder of `/clock`. It needs no arrays."""
+    return MessageEncoder(CLOCK_TYPE, build_layout(CLOCK_TYPE), _fill_clock)
 
 
-def make_transforms_layout(frames: Sequence[tuple[str, str]]) -> MessageLayout:
-    """Return the layout of k transforms in one message; `frames` are (parent, child).
+def make_transforms_encoder(frames: Sequence[tuple[str, str]]) -> MessageEncoder:
+    """Return the encoder of k transforms in one message; `frames` are (parent, child).
 
     Arrays: `position` (n, k, 3) m and `orientation` (n, k, 4) w x y z of the child in its parent.
     """
@@ -72,7 +72,7 @@ def make_transforms_layout(frames: Sequence[tuple[str, str]]) -> MessageLayout:
             write_vectors(rows, path + ".transform.translation", arrays["position"][:, i])
             write_quaternions(rows, path + ".transform.rotation", arrays["orientation"][:, i])
 
-    return MessageLayout(TRANSFORM_TYPE, build_layout(TRANSFORM_TYPE, strings, {"transforms": len(frames)}), fill)
+    return MessageEncoder(TRANSFORM_TYPE, build_layout(TRANSFORM_TYPE, strings, {"transforms": len(frames)}), fill)
 
 
 def rotate_inverse(orientation: Quaternions, vectors: Vectors) -> Vectors:
@@ -111,17 +111,17 @@ def _fill_odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArra
     write_vectors(rows, "twist.twist.angular", arrays["angular_velocity"])
 
 
-def make_odometry_layout(link: str) -> MessageLayout:
-    """Return the layout of odometry: pose of `link` in the world, twist (m/s, rad/s) in the frame of the link.
+def make_odometry_encoder(link: str) -> MessageEncoder:
+    """Return the encoder of odometry: pose of `link` in the world, twist (m/s, rad/s) in the frame of the link.
 
     The arrays are those of a `Truth`. Covariances are zero.
     """
     strings = {"header.frame_id": WORLD_FRAME, "child_frame_id": link}
-    return MessageLayout(ODOMETRY_TYPE, build_layout(ODOMETRY_TYPE, strings), _fill_odometry)
+    return MessageEncoder(ODOMETRY_TYPE, build_layout(ODOMETRY_TYPE, strings), _fill_odometry)
 
 
 def extract_truth(rows: AnyArray) -> dict[str, AnyArray]:
-    """Return the arrays of a `Truth` in odometry messages: the inverse of `make_odometry_layout`."""
+    """Return the arrays of a `Truth` in odometry messages: the inverse of `make_odometry_encoder`."""
     orientation = read_quaternions(rows, "pose.pose.orientation")
     return {
         "position": rows["pose.pose.position"],
@@ -137,9 +137,9 @@ def _fill_accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray])
     write_vectors(rows, "accel.angular", arrays["angular_acceleration"])
 
 
-def make_accel_layout(link: str) -> MessageLayout:
-    """Return the layout of the acceleration (m/s^2, rad/s^2) of `link` in its own frame, without gravity."""
-    return MessageLayout(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": link}), _fill_accel)
+def make_accel_encoder(link: str) -> MessageEncoder:
+    """Return the encoder of the acceleration (m/s^2, rad/s^2) of `link` in its own frame, without gravity."""
+    return MessageEncoder(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": link}), _fill_accel)
 
 
 def _fill_current(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -147,19 +147,19 @@ def _fill_current(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray
     rows["twist.linear"] = arrays["velocity"]
 
 
-def make_current_layout() -> MessageLayout:
-    """Return the layout of the current at one position. Array: `velocity` (n, 3) m/s, world frame."""
-    return MessageLayout(CURRENT_TYPE, build_layout(CURRENT_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_current)
+def make_current_encoder() -> MessageEncoder:
+    """Return the encoder of the current at one position. Array: `velocity` (n, 3) m/s, world frame."""
+    return MessageEncoder(CURRENT_TYPE, build_layout(CURRENT_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_current)
 
 
 def extract_current(rows: AnyArray) -> AnyArray:
-    """Return the velocities (n, 3) m/s in messages: the inverse of `make_current_layout`."""
+    """Return the velocities (n, 3) m/s in messages: the inverse of `make_current_encoder`."""
     velocity: AnyArray = rows["twist.linear"]
     return velocity
 
 
-def make_current_layers_layout(depths: tuple[float, ...]) -> MessageLayout:
-    """Return the layout of the current at `depths` (m). Array: `velocity` (n, layer, 3) m/s, world frame."""
+def make_current_layers_encoder(depths: tuple[float, ...]) -> MessageEncoder:
+    """Return the encoder of the current at `depths` (m). Array: `velocity` (n, layer, 3) m/s, world frame."""
     lengths = {"depths": len(depths), "velocities": len(depths)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
@@ -169,11 +169,11 @@ def make_current_layers_layout(depths: tuple[float, ...]) -> MessageLayout:
             rows[f"velocities.{layer}"] = arrays["velocity"][:, layer]
 
     layout = build_layout(CURRENT_LAYERS_TYPE, {"header.frame_id": WORLD_FRAME}, lengths)
-    return MessageLayout(CURRENT_LAYERS_TYPE, layout, fill)
+    return MessageEncoder(CURRENT_LAYERS_TYPE, layout, fill)
 
 
 def extract_current_layers(rows: AnyArray, count: int) -> AnyArray:
-    """Return the velocities (n, layer, 3) m/s at `count` depths: the inverse of `make_current_layers_layout`."""
+    """Return the velocities (n, layer, 3) m/s at `count` depths: the inverse of `make_current_layers_encoder`."""
     return np.stack([rows[f"velocities.{layer}"] for layer in range(count)], axis=1)
 
 
@@ -194,6 +194,6 @@ def _fill_fault(rows: AnyArray, _stamp: IntArray, arrays: Mapping[str, AnyArray]
     rows["data"] = arrays[FAULT]
 
 
-def make_fault_layout() -> MessageLayout:
-    """Return the layout of the active faults of a sensor. Array: `FAULT` (n,)."""
-    return MessageLayout(FAULT_TYPE, build_layout(FAULT_TYPE), _fill_fault)
+def make_fault_encoder() -> MessageEncoder:
+    """Return the encoder of the active faults of a sensor. Array: `FAULT` (n,)."""
+    return MessageEncoder(FAULT_TYPE, build_layout(FAULT_TYPE), _fill_fault)

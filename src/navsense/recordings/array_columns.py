@@ -136,19 +136,19 @@ def make_current(header: Mapping[str, Any], time: Times, arrays: Mapping[str, An
 class SeriesHeaders:
     """The headers of the sensors, links and current that a writer has met."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Start without any."""
-        self._path, self._recording = path, recording
+        self._path, self._header = path, header
         self.sensors: dict[str, dict[str, Any]] = {}
         self.links: list[str] = []
         self.current: dict[str, Any] | None = None
 
     def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
-        """Add a sensor, and return its header. Raises `RecordingError` if its arrays, shapes or runs changed."""
-        header = metadata.sensor_header(self._recording, name, reading)
-        if self.sensors.setdefault(name, header) != header:
+        """Add a sensor, and return its metadata. Raises `RecordingError` if its arrays, shapes or runs changed."""
+        sensor_metadata = metadata.make_sensor_metadata(self._header, name, reading)
+        if self.sensors.setdefault(name, sensor_metadata) != sensor_metadata:
             raise self.changed_error(name)
-        return header
+        return sensor_metadata
 
     def changed_error(self, name: str) -> RecordingError:
         """Return the error of a sensor whose arrays are not those of its first rows."""
@@ -162,7 +162,7 @@ class SeriesHeaders:
 
     def add_current(self, current: Current) -> dict[str, Any]:
         """Add the current, and return its header."""
-        self.current = metadata.current_header(current)
+        self.current = metadata.make_current_metadata(current)
         return self.current
 
     def count(self) -> int:
@@ -171,7 +171,7 @@ class SeriesHeaders:
 
     def format(self) -> str:
         """Return the metadata of the recording so far."""
-        return metadata.format_metadata(self._recording, self.sensors, self.links, self.current)
+        return metadata.format_metadata(self._header, self.sensors, self.links, self.current)
 
 
 class SeriesName(NamedTuple):

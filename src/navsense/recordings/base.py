@@ -30,9 +30,9 @@ from navsense.recordings.format import (
 
 
 class WriterBase(ABC):
-    """Context manager: closes the writer at the end of the block.
+    """Context manager that closes the writer at the end of the block.
 
-    After an exception it keeps the time slices so far.
+    After an exception the complete time slices remain in the recording.
     """
 
     def __enter__(self) -> Self:
@@ -40,7 +40,7 @@ class WriterBase(ABC):
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close the recording. After an error, keep what can be kept."""
+        """Close the recording. After an error, the complete time slices remain."""
         if kind is None:
             self.close()
         else:
@@ -54,7 +54,7 @@ class WriterBase(ABC):
 
     @abstractmethod
     def salvage(self) -> None:
-        """Keep what can be kept of the time slices before an error."""
+        """Complete the recording with the time slices that were written before an error."""
 
 
 def closed_error(path: Path | str) -> RecordingError:
@@ -79,26 +79,30 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
         view = view[file.write(view) :]
 
 
-def os_error(path: Path, error: OSError, doing: str = "write") -> RecordingError:
+def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingError:
     """Return a `RecordingError` with a remedy for an error of the operating system."""
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
         errno.EDQUOT: "free some of the quota or choose another disk",
         errno.EFBIG: "raise the limit on file sizes or record a shorter time",
-        errno.EACCES: "choose a place that you may write to" if doing == "write" else "ask for the right to read it",
-        errno.EPERM: "choose a place that you may write to" if doing == "write" else "ask for the right to read it",
+        errno.EACCES: "choose a folder with write permission"
+        if operation == "write"
+        else "ask for the right to read it",
+        errno.EPERM: "choose a folder with write permission"
+        if operation == "write"
+        else "ask for the right to read it",
         errno.EROFS: "choose a disk that is not read-only",
-        errno.ENOENT: "create the directory first" if doing == "write" else "check the name",
-        errno.ENOTDIR: "a part of the path is a file: choose another",
+        errno.ENOENT: "create the directory first" if operation == "write" else "check the name",
+        errno.ENOTDIR: "a component of the path is a file: choose another path",
         errno.EISDIR: "name a file, not a directory",
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
     part = atomic.hidden_path(storage_path(path)) if path.name else path
-    is_missing = doing == "read" and error.errno == errno.ENOENT
+    is_missing = operation == "read" and error.errno == errno.ENOENT
     if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
         return atomic.reader_error(path)
-    what = f"cannot be {'written' if doing == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
+    what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
         remedy = recovery_command(path) or remedy
@@ -228,8 +232,8 @@ class PendingFile(Protocol):
         """Write a time slice."""
         ...
 
-    def finish(self, *, empty: bool = True) -> None:
-        """Complete the file and give it its name; with `empty` false only if it has a time slice."""
+    def finish(self, *, keep_empty: bool = True) -> None:
+        """Complete the file and give it its name. With `keep_empty` false, remove a file without time slices."""
         ...
 
     def discard(self) -> None:
@@ -238,7 +242,7 @@ class PendingFile(Protocol):
 
 
 class AtomicWriter(WriterBase):
-    """Writes time slices by a `PendingFile` in a thread of its own, which an interrupt cannot stop halfway."""
+    """Writes time slices to a `PendingFile` in a separate thread, which an interrupt cannot stop during a write."""
 
     def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
         """Create the file in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
@@ -267,7 +271,7 @@ class AtomicWriter(WriterBase):
 
     def _run(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
-            # In this context the call knows the inputs of the command, which it must not overwrite.
+            # The context contains the input files of the command, which the call must not overwrite.
             context = copy_context()
             self._thread.submit(lambda: context.run(call, *args, **kwargs)).result()
         except OSError as error:
@@ -294,8 +298,8 @@ class AtomicWriter(WriterBase):
         self._finish(self._file.finish)
 
     def salvage(self) -> None:
-        """Keep the time slices before an error elsewhere, if there are any."""
-        self._finish(self._file.finish, empty=False)
+        """Complete the file with the time slices before an error; without them, remove it."""
+        self._finish(self._file.finish, keep_empty=False)
 
     def abort(self) -> None:
         """Remove the unfinished file. Never raises."""

@@ -121,12 +121,12 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
 
 
 def _replace_epoch(
-    recording: RecordingHeader, slices: Iterator[TimeSlice], epoch: int | None
+    header: RecordingHeader, slices: Iterator[TimeSlice], epoch: int | None
 ) -> tuple[RecordingHeader, Iterator[TimeSlice]]:
     """Return a header and time slices with another epoch (s), unchanged for None."""
     if epoch is None:
-        return recording, slices
-    return replace(recording, epoch=epoch), (_replace_slice_epoch(time_slice, epoch) for time_slice in slices)
+        return header, slices
+    return replace(header, epoch=epoch), (_replace_slice_epoch(time_slice, epoch) for time_slice in slices)
 
 
 def _replace_slice_epoch(time_slice: TimeSlice, epoch: int) -> TimeSlice:
@@ -180,14 +180,14 @@ def _no_readings_error(source: Path) -> RecordingError:
 
 
 def _write_slices(
-    recording: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
+    header: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
 ) -> ConversionResult:
     """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
     suffix, found = find_suffix(target), False
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
-        with recordings.open_writer(part, recording) as writer:
+        with recordings.open_writer(part, header) as writer:
             for time_slice in slices:
                 lost.add(time_slice)
                 found = found or bool(time_slice.readings or time_slice.truth or time_slice.current)

@@ -175,11 +175,11 @@ class TableFolder:
 class PendingCsv:
     """A folder of tables that is written by one thread."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder."""
-        self._path, self._recording = path, recording
+        self._path, self._header = path, header
         self._folder = TableFolder(path)
-        self._headers = SeriesHeaders(path, recording)
+        self._headers = SeriesHeaders(path, header)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
         self._described_count = -1
@@ -191,7 +191,7 @@ class PendingCsv:
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
-            if self._recording.truth:
+            if self._header.truth:
                 for name, truth in time_slice.truth.items():
                     self._write_truth(name, truth)
                 if time_slice.current is not None:
@@ -245,12 +245,12 @@ class PendingCsv:
             name = self._reserve_name("current.layers.csv", owner)
             self._folder.append(name, ("time", *header), [current.time, *deep.T])
 
-    def finish(self, *, empty: bool = True) -> None:
+    def finish(self, *, keep_empty: bool = True) -> None:
         """Write the metadata, and give the folder its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._has_slices:
+            if keep_empty or self._has_slices:
                 self._write_metadata()
                 self._folder.finish()
         finally:
@@ -272,10 +272,10 @@ def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
 class CsvWriter(AtomicWriter):
     """Writes time slices to a folder of CSV tables: NAME for the path NAME.csv."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
-        super().__init__(path, lambda: PendingCsv(path, recording))
+        super().__init__(path, lambda: PendingCsv(path, header))
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:

@@ -68,12 +68,12 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
 class DeviceLogWriter(WriterBase):
     """Writes the output of one instrument to a file."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Find the sensor and open the file. Raises `RecordingError` if either fails."""
-        check_header(path, recording, "a device's log")
+        check_header(path, header, "a device's log")
         check_target(path)
-        device_format, sensor, frame = resolve_log(path, recording.world)
-        self._encoder = InstrumentEncoder(recording.world, device_format, sensor, frame)
+        device_format, sensor, frame = resolve_log(path, header.world)
+        self._encoder = InstrumentEncoder(header.world, device_format, sensor, frame)
         self._path, self._size, self._is_open = path, 0, True
         try:
             # The file has no buffer, so a killed process loses nothing.

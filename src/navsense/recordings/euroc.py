@@ -149,10 +149,10 @@ class BiasInterpolator:
 class PendingEuroc:
     """A folder that is written by one thread."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
-        self._path, self._recording = path, recording
-        self._imus = [sensor for sensor in recording.world.sensors if sensor.spec.type == Imu.type]
+        self._path, self._header = path, header
+        self._imus = [sensor for sensor in header.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, and EuRoC has no other sensor of ours"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
@@ -168,7 +168,7 @@ class PendingEuroc:
                 if sensor.name in time_slice.readings:
                     self._write_imu(number, time_slice.readings[sensor.name])
             first = self._imus[0]
-            if self._recording.truth and first.link in time_slice.truth:
+            if self._header.truth and first.link in time_slice.truth:
                 self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
             self._write_states(last=False)
             if not self._has_rows:
@@ -209,12 +209,12 @@ class PendingEuroc:
             )
         self._folder.append(name, header, [stamp, *columns])
 
-    def finish(self, *, empty: bool = True) -> None:
+    def finish(self, *, keep_empty: bool = True) -> None:
         """Write the remaining rows and the metadata, and give the folder its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._has_rows:
+            if keep_empty or self._has_rows:
                 self._write_states(last=True)
                 self._write_metadata()
                 if f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv" in self._folder.row_counts:
@@ -225,25 +225,25 @@ class PendingEuroc:
 
     def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
-        first, world = self._imus[0], self._recording.world
+        first, world = self._imus[0], self._header.world
         if sensor.model != first.model:
             return sensor.pose
         model = world.model(first.model)
         return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
 
     def _format_metadata(self) -> str:
-        recording = self._recording
+        header = self._header
         return json.dumps(
             {
                 "program": "navsense",
                 "format": "euroc",
                 "version": get_version(),
-                "world": recording.world.name,
-                "seed": recording.seed,
-                "epoch": recording.epoch,
-                "runs": [int(run) for run in recording.runs],
+                "world": header.world.name,
+                "seed": header.seed,
+                "epoch": header.epoch,
+                "runs": [int(run) for run in header.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                WORLD_KEY: world_to_json(recording.world, recording.allocate_topics()),
+                WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
             }
         )
 
@@ -256,10 +256,10 @@ class PendingEuroc:
 class EurocWriter(AtomicWriter):
     """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
         check_table_folder(path)
-        super().__init__(path, lambda: PendingEuroc(path, recording))
+        super().__init__(path, lambda: PendingEuroc(path, header))
 
 
 def find_root(folder: Path) -> Path | None:

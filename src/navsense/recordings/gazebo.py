@@ -35,17 +35,17 @@ ENCODING = "protobuf"
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Open the file and write its header and all definitions. Raises `RecordingError` if that fails."""
-        check_header(path, recording)
-        self._sensors = {s.name: s for s in recording.world.sensors if messages.has_gz(s.spec)}
+        check_header(path, header)
+        self._sensors = {s.name: s for s in header.world.sensors if messages.has_gz(s.spec)}
         self._channels = {name: number for number, name in enumerate(self._sensors)}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._file = McapFileWriter(path, profile="")
         try:
-            self._file.add_metadata(encode_run_metadata(recording), "navsense")
-            self._file.add_metadata(encode_world_metadata(recording), WORLD_METADATA)
-            self._file.write_chunks([(self._encode_definitions(recording.allocate_topics()), [])])
+            self._file.add_metadata(encode_run_metadata(header), "navsense")
+            self._file.add_metadata(encode_world_metadata(header), WORLD_METADATA)
+            self._file.write_chunks([(self._encode_definitions(header.allocate_topics()), [])])
         except BaseException:
             self._file.release()
             raise
@@ -57,7 +57,7 @@ class GazeboWriter(McapWriterBase):
             kind = messages.GZ_TYPES[sensor.spec.type]
             number = numbers.setdefault(kind, len(numbers) + 1)
             file.schemas[number] = records.encode_schema(number, kind, encode_descriptor_set(), ENCODING)
-            channel, topic = self._channels[name], topics.sensor(name, "reading")
+            channel, topic = self._channels[name], topics.get_sensor_topic(name, "reading")
             file.channels[channel] = records.encode_channel(channel, number, topic, {}, ENCODING)
             file.message_counts[channel] = 0
         return b"".join((*file.schemas.values(), *file.channels.values()))

@@ -1,4 +1,4 @@
-"""What describes a recording: the header that its writer gets, and the summary that `navsense info` prints."""
+"""The header of a recording, which its writer gets, and the summary that `navsense info` prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
 
 WORLD_KEY = "layout"
-"""Metadata key of the world as JSON (`world_json`)."""
+"""Metadata key of the world as JSON (`world_json`). Files have this name since their first format version."""
 
 
 def get_version() -> str:
@@ -34,14 +34,14 @@ def get_version() -> str:
         return "0"
 
 
-def requested_duration(recording: RecordingHeader) -> float | None:
+def get_requested_duration(header: RecordingHeader) -> float | None:
     """Return the requested duration (s); None for a live run."""
-    return recording.duration if math.isfinite(recording.duration) else None
+    return header.duration if math.isfinite(header.duration) else None
 
 
-def format_runs(recording: RecordingHeader) -> str:
+def format_runs(header: RecordingHeader) -> str:
     """Return the numbers of the runs as a JSON list."""
-    return json.dumps([int(run) for run in recording.runs])
+    return json.dumps([int(run) for run in header.runs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class RecordingHeader:
     topics: TopicNames | None = None
 
     def __post_init__(self) -> None:
-        """Reject an unknown ROS distribution."""
+        """Check the ROS distribution."""
         if self.ros not in DISTRIBUTIONS:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
             raise RecordingError("distribution of ROS", self.ros, allowed=allowed)
@@ -110,23 +110,20 @@ def build_header(run: HasRunSettings, *, truth: bool = True, ros: str = DEFAULT_
     return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
 
 
-def check_header(path: Path | str, recording: RecordingHeader, what: str = "an MCAP file") -> None:
-    """Raise `RecordingError` if `what` cannot hold several runs, or the stamps of a recording."""
+def check_header(path: Path | str, header: RecordingHeader, file: str = "an MCAP file") -> None:
+    """Raise `RecordingError` for several runs, and for stamps outside the limits; `file` is a noun for the file."""
     where = Where(str(path))
-    if len(recording.runs) != 1:
-        raise RecordingError(
-            f"{what} holds one run",
-            len(recording.runs),
-            where=where,
-            remedy="write many runs to .npz or .parquet",
-        )
+    if len(header.runs) != 1:
+        remedy = "write many runs to .npz or .parquet"
+        raise RecordingError("runs", len(header.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
     # A live run has no duration; its stamps are checked when they are written.
-    last = recording.epoch + (recording.duration if math.isfinite(recording.duration) else 0.0)
-    if recording.epoch < 0 or last > MAX_STAMP_SECONDS:
+    last = header.epoch + (header.duration if math.isfinite(header.duration) else 0.0)
+    if header.epoch < 0 or last > MAX_STAMP_SECONDS:
+        subject, seconds = ("start", header.epoch) if header.epoch < 0 else ("end", last)
         raise RecordingError(
-            f"{GLOBAL_TIME} at the {'start' if recording.epoch < 0 else 'end'}, in seconds",
-            recording.epoch if recording.epoch < 0 else last,
-            allowed=f"a recording holds 0 to {MAX_STAMP_SECONDS}",
+            f"{GLOBAL_TIME} at the {subject}, in seconds",
+            seconds,
+            allowed=f"must be from 0 to {MAX_STAMP_SECONDS}",
             where=where,
             remedy="choose another --epoch",
         )
@@ -140,7 +137,7 @@ class RecordingWriter(Protocol):
         ...
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close the recording. After an error, keep what can be kept."""
+        """Close the recording. After an error, the complete time slices remain."""
         ...
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -171,8 +168,8 @@ class RecordingSummary:
 
     start, end: true time of the first and last message or row in integer nanoseconds; None without any.
     metadata: texts about the run: `world`, `seed`, `runs` as a JSON list, `duration_asked` in s, ...
-    notes: what this version of navsense cannot read of the world.
-    unit: what the counts of the entries are of: "message", "row" or "record".
+    notes: parts of the world that this version of navsense cannot read.
+    unit: noun of the entries that are counted: "message", "row" or "record".
     """
 
     path: str
@@ -192,9 +189,9 @@ class RecordingSummary:
         span = ""
         if self.start is not None and self.end is not None:
             span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
-        made = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
+        items = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
         sizes = f"{format_count(self.size, 'byte')}, {format_count(count, self.unit)}"
-        return f"{self.path}: {self.format}, {sizes}{span}{made}"
+        return f"{self.path}: {self.format}, {sizes}{span}{items}"
 
 
 def format_seconds(stamp: int) -> str:
@@ -205,7 +202,7 @@ def format_seconds(stamp: int) -> str:
 
 
 def format_metadata_item(key: str, value: str) -> str:
-    """Return an item of the metadata as `headline` shows it; a value of another form is shown as it is."""
+    """Return an item of the metadata for `headline`; a value of an unknown form is not changed."""
     if key == "duration_asked":
         return f"asked for {value.removesuffix('.0')} s"
     if key == "runs":

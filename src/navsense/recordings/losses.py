@@ -31,20 +31,20 @@ class ConversionLosses:
     """What a format does not hold of a recording, and how many rows it holds."""
 
     def __init__(
-        self, recording_format: Format, recording: RecordingHeader, target: Path, *, has_origin: bool = True
+        self, recording_format: Format, header: RecordingHeader, target: Path, *, has_origin: bool = True
     ) -> None:
         """Start with nothing; `has_origin` is false if the recording does not give its place on Earth.
 
         Raises `RecordingError` if the format has one sensor, and the recording does not have it.
         """
-        self._format, self._recording, self._has_origin = recording_format, recording, has_origin
-        self._sensors = {sensor.name: sensor for sensor in recording.world.sensors}
+        self._format, self._header, self._has_origin = recording_format, header, has_origin
+        self._sensors = {sensor.name: sensor for sensor in header.world.sensors}
         list_sensors = recording_format.list_sensors
-        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(recording, target)
+        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(header, target)
         self._lost_arrays: dict[str, list[str]] = {}
         self._lost_rows: dict[tuple[str, str], int] = {}
         self._missing_arrays: dict[str, list[str]] = {}
-        self._lost_series = {Capability.FAULTS: bool(list_faults(recording.world))}
+        self._lost_series = {Capability.FAULTS: bool(list_faults(header.world))}
         self.count = 0
 
     @property
@@ -72,7 +72,7 @@ class ConversionLosses:
             self._lost_arrays[name] = (
                 missing_groups(self._format.capabilities, reading)
                 if list_lost is None
-                else list_lost(self._recording, sensor, reading)
+                else list_lost(self._header, sensor, reading)
             )
             self._missing_arrays[name] = [one for one in self._format.list_needed(sensor) if one not in reading]
         if Capability.UNPUBLISHED in self._format.capabilities:

@@ -35,8 +35,10 @@ def read(path: Path) -> Dataset:
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
-        headers = {name: metadata.sensor_header(reader.header, name, reading) for name, reading in readings.items()}
-        flow = None if current is None else metadata.current_header(current)
+        headers = {
+            name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
+        }
+        flow = None if current is None else metadata.make_current_metadata(current)
         text = metadata.format_metadata(reader.header, headers, truth, flow)
         return Dataset(readings, truth, metadata.parse_metadata(text), current)
 
@@ -54,8 +56,8 @@ def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     if validity is not None:
         rows[AGE] = reading.time[:1] - validity[:1]
     found: list[str] = ["time_of_validity"] if validity is not None else []
-    for companion in messages.list_companion_topics(sensor):
-        message = messages.make_layout(sensor, "reading", companion)
+    for companion in messages.list_message_suffixes(sensor):
+        message = messages.make_encoder(sensor, "reading", companion)
         raw = encode(message, reading.true_stamp[:1], rows)
         own = raw.view(message.layout.dtype())[:, 0]
         is_generic = message.type.startswith(generic.PACKAGE)

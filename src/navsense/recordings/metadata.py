@@ -21,18 +21,18 @@ from navsense.core.series import ARRAY_GROUPS, Current, Reading
 from navsense.core.typing import AnyArray
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
-from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_version, requested_duration
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_requested_duration, get_version
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
 
 
-def sensor_header(recording: RecordingHeader, name: str, reading: Reading) -> dict[str, Any]:
+def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -> dict[str, Any]:
     """Return the header of one sensor. Groups of arrays that are not recorded are empty."""
     lead = reading.clock_error.shape[:-1]
-    groups = ARRAY_GROUPS if recording.truth else ARRAY_GROUPS[:1]
-    mounted = [sensor for sensor in recording.world.sensors if sensor.name == name]
+    groups = ARRAY_GROUPS if header.truth else ARRAY_GROUPS[:1]
+    mounted = [sensor for sensor in header.world.sensors if sensor.name == name]
     outputs = [output for sensor in mounted for output in sensor.spec.outputs]
     return {
         **{key: value for sensor in mounted for key, value in _mounting_header(sensor).items()},
@@ -80,32 +80,32 @@ def _mounting_header(sensor: MountedSensor) -> dict[str, Any]:
 
 
 def format_metadata(
-    recording: RecordingHeader,
+    header: RecordingHeader,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the metadata of a recording.
 
-    sensors: the header of each sensor (`sensor_header`).
+    sensors: the metadata of each sensor (`make_sensor_metadata`).
     links: the names of the links with recorded truth.
-    current: the header of the current (`current_header`).
+    current: the metadata of the current (`make_current_metadata`).
     """
-    faults = list_faults(recording.world)
+    faults = list_faults(header.world)
     return json.dumps(
         {
             **({"current": current} if current else {}),
             "format": FORMAT_VERSION,
             "program": "navsense",
             "version": get_version(),
-            "world": recording.world.name,
-            "seed": recording.seed,
-            "epoch": recording.epoch,
-            "duration_asked": requested_duration(recording),
-            "runs": [int(run) for run in recording.runs],
+            "world": header.world.name,
+            "seed": header.seed,
+            "epoch": header.epoch,
+            "duration_asked": get_requested_duration(header),
+            "runs": [int(run) for run in header.runs],
             "sensors": sensors,
             "links": list(links),
-            WORLD_KEY: world_to_json(recording.world, recording.allocate_topics()),
+            WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
             **({"faults": faults} if faults else {}),
         }
     )
@@ -123,7 +123,7 @@ def parse_metadata(text: str | bytes) -> dict[str, Any]:
     return meta
 
 
-def current_header(current: Current) -> dict[str, Any]:
+def make_current_metadata(current: Current) -> dict[str, Any]:
     """Return the header of the current."""
     runs, position = list(current.velocity.shape[:-2]), list(current.position)
     head: dict[str, Any] = {"topic": current.topic, "position": position, "epoch": current.epoch, "runs": runs}

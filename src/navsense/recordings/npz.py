@@ -95,14 +95,14 @@ class DiskArray:
 class NpzWriter(WriterBase):
     """Writes time slices to one NumPy archive."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
         check_target(path)
-        check_keys(path, recording)
+        check_keys(path, header)
         self._path = path
-        self._recording = recording
+        self._header = header
         self._arrays: dict[str, DiskArray] = {}
-        self._headers = SeriesHeaders(path, recording)
+        self._headers = SeriesHeaders(path, header)
         self._files = 0
         self._closed = False
         try:
@@ -119,7 +119,7 @@ class NpzWriter(WriterBase):
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
-            if self._recording.truth:
+            if self._header.truth:
                 for name, truth in time_slice.truth.items():
                     self._write_truth(name, truth)
                 if time_slice.current is not None:
@@ -177,7 +177,7 @@ class NpzWriter(WriterBase):
             if key in RESERVED_NAMES:
                 raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
-        for group in ARRAY_GROUPS[1:] if self._recording.truth else ():
+        for group in ARRAY_GROUPS[1:] if self._header.truth else ():
             axes = len(reading.ideal_run_shape) if group == "ideal" else runs
             for key, array in getattr(reading, group).items():
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
@@ -276,29 +276,29 @@ RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted"
 """Names that an output of a sensor cannot have in an archive."""
 
 
-def list_keys(recording: RecordingHeader) -> Iterator[tuple[str, str]]:
+def list_keys(header: RecordingHeader) -> Iterator[tuple[str, str]]:
     """Yield the key and the owner of each array of the recording of a world."""
-    world = recording.world
+    world = header.world
     for sensor in world.sensors:
         owner = f"sensor {sensor.name!r}"
         outputs = [output.name for output in sensor.spec.outputs]
         arrival = ("arrival",) if sensor.latency else ()
         for key in ("time", "clock_error", *arrival, "valid", "emitted", *outputs):
             yield f"{sensor.name}/{key}", owner
-        for key in outputs if recording.truth else ():
+        for key in outputs if header.truth else ():
             yield from ((f"{sensor.name}/{group}/{key}", f"{group} of {owner}") for group in ARRAY_GROUPS[1:4])
-    for link in (link for model in world.models for link in model.links if recording.truth):
+    for link in (link for model in world.models for link in model.links if header.truth):
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
-    if world.environment.current is not None and recording.truth:
+    if world.environment.current is not None and header.truth:
         layers = ("layers",) if world.current_topic.layers else ()
         yield from ((f"current/{key}", CURRENT_OWNER) for key in ("time", "velocity", *layers))
 
 
-def check_keys(path: Path, recording: RecordingHeader) -> None:
+def check_keys(path: Path, header: RecordingHeader) -> None:
     """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
-    for key, owner in list_keys(recording):
+    for key, owner in list_keys(header):
         other = owners.setdefault(key, owner)
         if other != owner:
             raise collision_error(path, key, owner, other)

@@ -177,11 +177,11 @@ class RowBuffer:
 class PendingParquet:
     """A Parquet file that is written by one thread."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden file next to `path`."""
         self._pa = import_pyarrow(path)
-        self._path, self._recording = path, recording
-        self._runs: IntArray = np.array([int(run) for run in recording.runs], dtype=np.int64)
+        self._path, self._header = path, header
+        self._runs: IntArray = np.array([int(run) for run in header.runs], dtype=np.int64)
         self._work = HiddenFolder(path)
         self._part = self._work.folder / path.name
         try:
@@ -194,7 +194,7 @@ class PendingParquet:
         self._schema: Any = None
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
-        self._headers = SeriesHeaders(path, recording)
+        self._headers = SeriesHeaders(path, header)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self.is_open = True
@@ -205,10 +205,10 @@ class PendingParquet:
             # Register all columns first: the first row group fixes them.
             for name, reading in time_slice.readings.items():
                 self._register_sensor(name, reading)
-            truths = time_slice.truth if self._recording.truth else {}
+            truths = time_slice.truth if self._header.truth else {}
             for name, truth in truths.items():
                 self._register_truth(name, truth)
-            current = time_slice.current if self._recording.truth else None
+            current = time_slice.current if self._header.truth else None
             if current is not None:
                 self._register_current(current)
             for name, reading in time_slice.readings.items():
@@ -319,7 +319,7 @@ class PendingParquet:
         arrays = {"velocity": current.velocity}
         if current.layers is not None:
             arrays["layers"] = current.layers.velocity
-        for part in current_components(metadata.current_header(current)):
+        for part in current_components(metadata.make_current_metadata(current)):
             columns[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
         self._append_rows(RowLabels("current", current.topic, "current"), columns, shape)
 
@@ -384,12 +384,12 @@ class PendingParquet:
             )
         return self._schema
 
-    def finish(self, *, empty: bool = True) -> None:
+    def finish(self, *, keep_empty: bool = True) -> None:
         """Write the remaining rows and the footer, and give the file its name."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._headers.sensors or self._headers.links:
+            if keep_empty or self._headers.sensors or self._headers.links:
                 self._flush()
                 self._writer.add_key_value_metadata({"navsense": self._headers.format()})
                 self._writer.close()
@@ -413,12 +413,12 @@ class PendingParquet:
 class ParquetWriter(AtomicWriter):
     """Writes time slices to one Parquet file."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
         check_target(path)
-        for sensor in recording.world.sensors:
+        for sensor in header.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
-        super().__init__(path, lambda: PendingParquet(path, recording))
+        super().__init__(path, lambda: PendingParquet(path, header))
 
 
 MAGIC = b"PAR1"

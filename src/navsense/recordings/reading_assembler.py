@@ -42,7 +42,7 @@ from navsense.recordings.columns import (
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
-from navsense.recordings.topic_names import FIXED, PARTS, TopicNames, allocate_topics
+from navsense.recordings.topic_names import FIXED, SERIES_KINDS, TopicNames, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import Model, MountedSensor, World
@@ -406,7 +406,7 @@ class ReadingAssembler:
             else None
         )
         self._layers = self._make_layers_buffer(channels.get(topics.layers)) if topics.layers else None
-        known = IGNORED_TOPICS | {topics.common(what) for what in FIXED}
+        known = IGNORED_TOPICS | {topics.get_common_topic(what) for what in FIXED}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
 
@@ -438,9 +438,9 @@ class ReadingAssembler:
     ) -> SensorAssembler | None:
         """Return the assembler of one sensor, None without its main topic."""
         found = SensorAssembler(sensor, self.time_base)
-        for part in PARTS:
-            for companion in topics.companions(sensor.name, part):
-                channel = channels.get(topics.sensor(sensor.name, part, companion))
+        for part in SERIES_KINDS:
+            for companion in topics.list_companions(sensor.name, part):
+                channel = channels.get(topics.get_sensor_topic(sensor.name, part, companion))
                 is_generic = channel is not None and channel.type.startswith(OWN_TYPE_PREFIX)
 
                 def extract(
@@ -456,7 +456,7 @@ class ReadingAssembler:
             sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
         ):
             found.faults = self._make_buffer(
-                channels.get(topics.fault(sensor.name)), world_topics.FAULT_TYPE, _extract_faults
+                channels.get(topics.get_fault_topic(sensor.name)), world_topics.FAULT_TYPE, _extract_faults
             )
         return found if ("reading", "") in found.buffers else None
 
@@ -464,7 +464,7 @@ class ReadingAssembler:
         self, link: str, topics: TopicNames, channels: Mapping[str, Channel]
     ) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
-        pose_topic, accel_topic = topics.truth(link)
+        pose_topic, accel_topic = topics.get_truth_topics(link)
         pose = self._make_buffer(channels.get(pose_topic), world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
         accel = self._make_buffer(channels.get(accel_topic), world_topics.ACCEL_TYPE, _extract_acceleration)
         return LinkAssembler(link, pose, accel) if pose is not None else None

@@ -1,10 +1,16 @@
 """LZ4 compression of messages while they are encoded: without a search for matches and without a copy.
 
 All messages of a channel have one size and differ only in the numbers that their encoder writes. So n rows of w bytes
-are one LZ4 block: the first row, then for each row its numbers as literals and the bytes between them as matches at the
-distance w, then the last row (LZ4 Block Format Description, 2022; LZ4 Frame Format 1.6.2). The matches are the same in
-every row. So a row of LZ4 has its numbers at known offsets, as a message has, and an encoder writes them there. Each
-block has an XXH32 checksum (xxHash fast digest algorithm, version 0.1.1, seed 0).
+become one LZ4 block:
+
+- the first row, as literals
+- each further row: its numbers as literals, the bytes between them as matches at the distance w
+- the last row, as literals
+
+The matches are the same in every row. So the numbers of a compressed row are at known offsets, as in a message, and the
+encoder writes them there. Each block has an XXH32 checksum (xxHash fast digest algorithm, version 0.1.1, seed 0).
+
+Sources: LZ4 Block Format Description (2022); LZ4 Frame Format 1.6.2.
 """
 
 from __future__ import annotations
@@ -19,46 +25,56 @@ from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray
 from navsense.messages.cdr import FieldOffset, make_row_dtype
 
-MASK = 0xFFFFFFFF
+MASK_32 = 0xFFFFFFFF
 
 PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 """The five primes of the algorithm."""
 
 LANES = 4
-"""Words that are processed together, each with an accumulator of its own."""
+"""Words that are processed together, each with its accumulator."""
 
 
 @kernel
 def multiply(value: int, prime: int) -> int:
     """Return the low 32 bits of a product."""
-    return (value * (prime & 0xFFFF) + (((value * (prime >> 16)) & 0xFFFF) << 16)) & MASK
+    return (value * (prime & 0xFFFF) + (((value * (prime >> 16)) & 0xFFFF) << 16)) & MASK_32
 
 
 @kernel
 def rotate_left(value: int, bits: int) -> int:
     """Return 32 bits rotated to the left."""
-    return ((value << bits) | (value >> (32 - bits))) & MASK
+    return ((value << bits) | (value >> (32 - bits))) & MASK_32
 
 
 @kernel
-def digest(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> int:
+def xxh32_words(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> int:
     """Return the checksum of words of four bytes and of the remaining bytes, fewer than four."""
-    count, at, state = len(words), 0, PRIME_5
+    count, word, state = len(words), 0, PRIME_5
     if count >= LANES:
-        one, two, three, four = (PRIME_1 + PRIME_2) & MASK, PRIME_2, 0, -PRIME_1 & MASK
-        while at + LANES <= count:
-            one = multiply(rotate_left((one + multiply(int(words[at]) & MASK, PRIME_2)) & MASK, 13), PRIME_1)
-            two = multiply(rotate_left((two + multiply(int(words[at + 1]) & MASK, PRIME_2)) & MASK, 13), PRIME_1)
-            three = multiply(rotate_left((three + multiply(int(words[at + 2]) & MASK, PRIME_2)) & MASK, 13), PRIME_1)
-            four = multiply(rotate_left((four + multiply(int(words[at + 3]) & MASK, PRIME_2)) & MASK, 13), PRIME_1)
-            at += LANES
-        state = (rotate_left(one, 1) + rotate_left(two, 7) + rotate_left(three, 12) + rotate_left(four, 18)) & MASK
-    state = (state + 4 * count + len(rest)) & MASK
-    while at < count:
-        state = multiply(rotate_left((state + multiply(int(words[at]) & MASK, PRIME_3)) & MASK, 17), PRIME_4)
-        at += 1
+        lane_1, lane_2, lane_3, lane_4 = (PRIME_1 + PRIME_2) & MASK_32, PRIME_2, 0, -PRIME_1 & MASK_32
+        while word + LANES <= count:
+            lane_1 = multiply(
+                rotate_left((lane_1 + multiply(int(words[word]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
+            )
+            lane_2 = multiply(
+                rotate_left((lane_2 + multiply(int(words[word + 1]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
+            )
+            lane_3 = multiply(
+                rotate_left((lane_3 + multiply(int(words[word + 2]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
+            )
+            lane_4 = multiply(
+                rotate_left((lane_4 + multiply(int(words[word + 3]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
+            )
+            word += LANES
+        state = (
+            rotate_left(lane_1, 1) + rotate_left(lane_2, 7) + rotate_left(lane_3, 12) + rotate_left(lane_4, 18)
+        ) & MASK_32
+    state = (state + 4 * count + len(rest)) & MASK_32
+    while word < count:
+        state = multiply(rotate_left((state + multiply(int(words[word]) & MASK_32, PRIME_3)) & MASK_32, 17), PRIME_4)
+        word += 1
     for i in range(len(rest)):
-        state = multiply(rotate_left((state + multiply(int(rest[i]) & 255, PRIME_5)) & MASK, 11), PRIME_1)
+        state = multiply(rotate_left((state + multiply(int(rest[i]) & 255, PRIME_5)) & MASK_32, 11), PRIME_1)
     state = multiply(state ^ (state >> 15), PRIME_2)
     state = multiply(state ^ (state >> 13), PRIME_3)
     return state ^ (state >> 16)
@@ -69,7 +85,7 @@ def xxh32(data: ByteArray) -> int:
     size = data.size - data.size % 4
     words, rest = data[:size].view("<i4"), data[size:].view(np.int8)
     # Without compilation, lists are faster than arrays.
-    return digest(words.tolist(), rest.tolist()) if INTERPRETED else digest(words, rest)
+    return xxh32_words(words.tolist(), rest.tolist()) if INTERPRETED else xxh32_words(words, rest)
 
 
 FRAME_HEADER = b"\x04\x22\x4d\x18\x70\x70\x72"
@@ -124,12 +140,12 @@ def max_compressed_size(width: int, count: int) -> int:
 def find_number_spans(fields: Mapping[str, FieldOffset]) -> list[tuple[int, int]]:
     """Return the spans [first, stop) of the numbers in a row; spans that are close to each other are joined."""
     spans: list[tuple[int, int]] = []
-    for place in sorted(fields.values(), key=lambda place: place.offset):
-        stop = place.offset + np.dtype(place.dtype).itemsize * max(place.count, 1)
-        if spans and place.offset - spans[-1][1] < MIN_MATCH_LENGTH:
+    for field in sorted(fields.values(), key=lambda field: field.offset):
+        stop = field.offset + np.dtype(field.dtype).itemsize * max(field.count, 1)
+        if spans and field.offset - spans[-1][1] < MIN_MATCH_LENGTH:
             spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
         else:
-            spans.append((place.offset, stop))
+            spans.append((field.offset, stop))
     return spans
 
 
@@ -137,9 +153,12 @@ def find_number_spans(fields: Mapping[str, FieldOffset]) -> list[tuple[int, int]
 class RowCompressor:
     """Compressor of rows.
 
-    template (w,), dtype: a row. lz4_row (l,), lz4_dtype: a row of LZ4. opening: the first row and the first literals of
-    the second, with their token. ending: the last row, with its token. number_offsets, opening_offsets, ending_offsets
-    (b,): the offsets of the bytes of numbers in a row of LZ4, in the opening and in the ending.
+    template, dtype: the bytes (w,) and the type of a row.
+    lz4_row, lz4_dtype: the bytes (l,) and the type of a compressed row.
+    opening: the first row and the first literals of the second one, with their token.
+    ending: the last row, with its token.
+    number_offsets, opening_offsets, ending_offsets: (b,), offsets of the bytes of numbers in a compressed row, in the
+        opening and in the ending.
     """
 
     template: ByteArray
@@ -168,23 +187,23 @@ class RowCompressor:
 
     def _compress_block(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
         """Write one compressed block. Rows are encoded in place; the first and the last row are written in full."""
-        size, begin = self.lz4_row.size, offset + 4
+        size, opening_start = self.lz4_row.size, offset + 4
         # The literals of the opening end with the first numbers of the second row, so that row needs no token.
-        own = begin + self.opening.size - int(self.number_offsets[0]) - size
-        rows = out[own : own + count * size].reshape(count, size)
-        fill_rows(rows, self.lz4_row)
-        fill(np.ndarray((count,), self.lz4_dtype, out, own))
+        rows_start = opening_start + self.opening.size - int(self.number_offsets[0]) - size
+        rows = out[rows_start : rows_start + count * size].reshape(count, size)
+        repeat_row(rows, self.lz4_row)
+        fill(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
-        out[begin : begin + self.opening.size] = self.opening
-        out[begin + self.opening_offsets] = numbers[0]
-        begin = own + (count - 1) * size
-        end = begin + self.ending.size
-        out[begin:end] = self.ending
-        out[begin + self.ending_offsets] = numbers[1]
-        return close_block(out, offset, end)
+        out[opening_start : opening_start + self.opening.size] = self.opening
+        out[opening_start + self.opening_offsets] = numbers[0]
+        ending_start = rows_start + (count - 1) * size
+        end = ending_start + self.ending.size
+        out[ending_start:end] = self.ending
+        out[ending_start + self.ending_offsets] = numbers[1]
+        return write_block_frame(out, offset, end)
 
 
-def fill_rows(rows: ByteArray, row: ByteArray) -> None:
+def repeat_row(rows: ByteArray, row: ByteArray) -> None:
     """Fill rows (n, w) with one row (w,): first `COPY_ROWS` rows, then copies of these, which is faster."""
     copies = len(rows) // COPY_ROWS
     if copies < MIN_COPIES:
@@ -197,39 +216,41 @@ def fill_rows(rows: ByteArray, row: ByteArray) -> None:
 
 def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: set[str]) -> RowCompressor:
     """Return the compressor of rows like `template` in which the fields `names` are written."""
-    written = {name: place for name, place in fields.items() if name in names}
-    spans, row, starts = find_number_spans(written), b"", list[int]()
-    follows = [*(a for a, _ in spans[1:]), len(template) + spans[0][0]]
-    for (first, stop), following in zip(spans, follows, strict=True):
-        match = following - stop
-        row += encode_token(stop - first, match)
-        starts.append(len(row))
-        row += template[first:stop] + len(template).to_bytes(4, "little")[:2] + encode_length(match - 4)
-    moved = {
-        name: FieldOffset(place.dtype, place.count, place.offset + start - first)
-        for name, place in written.items()
-        for (first, stop), start in zip(spans, starts, strict=True)
-        if first <= place.offset < stop
+    written = {name: field for name, field in fields.items() if name in names}
+    spans, row, literal_starts = find_number_spans(written), b"", list[int]()
+    next_starts = [*(first for first, _ in spans[1:]), len(template) + spans[0][0]]
+    for (first, stop), next_start in zip(spans, next_starts, strict=True):
+        match_length = next_start - stop
+        row += encode_token(stop - first, match_length)
+        literal_starts.append(len(row))
+        row += template[first:stop] + len(template).to_bytes(4, "little")[:2] + encode_length(match_length - 4)
+    shifted = {
+        name: FieldOffset(field.dtype, field.count, field.offset + start - first)
+        for name, field in written.items()
+        for (first, stop), start in zip(spans, literal_starts, strict=True)
+        if first <= field.offset < stop
     }
     first = spans[0][0]
-    head = encode_token(len(template) + spans[0][1], follows[0] - spans[0][1])
-    tail = encode_token(len(template) - first, 0)
+    opening_token = encode_token(len(template) + spans[0][1], next_starts[0] - spans[0][1])
+    ending_token = encode_token(len(template) - first, 0)
     numbers = np.concatenate([np.arange(*span) for span in spans])
-    moved_numbers = [np.arange(start, start + b - a) for (a, b), start in zip(spans, starts, strict=True)]
+    number_offsets = [
+        np.arange(start, start + stop - first) for (first, stop), start in zip(spans, literal_starts, strict=True)
+    ]
     return RowCompressor(
         np.frombuffer(template, dtype=np.uint8),
         make_row_dtype(fields, len(template)),
         np.frombuffer(row, dtype=np.uint8),
-        make_row_dtype(moved, len(row)),
-        opening=np.frombuffer(head + template + template[:first], dtype=np.uint8),
-        ending=np.frombuffer(tail + template[first:], dtype=np.uint8),
-        number_offsets=np.concatenate(moved_numbers),
-        opening_offsets=numbers + len(head),
-        ending_offsets=numbers + len(tail) - first,
+        make_row_dtype(shifted, len(row)),
+        opening=np.frombuffer(opening_token + template + template[:first], dtype=np.uint8),
+        ending=np.frombuffer(ending_token + template[first:], dtype=np.uint8),
+        number_offsets=np.concatenate(number_offsets),
+        opening_offsets=numbers + len(opening_token),
+        ending_offsets=numbers + len(ending_token) - first,
     )
 
 
-def close_block(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
+def write_block_frame(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
     """Write the size and the checksum of a block around its bytes; return its end."""
     UINT32.pack_into(out.data, start, end - start - 4 | flag)
     UINT32.pack_into(out.data, end, xxh32(out[start + 4 : end]))
@@ -241,7 +262,7 @@ def write_uncompressed(out: ByteArray, offset: int, data: ByteArray) -> int:
     for first in range(0, data.size, MAX_BLOCK_SIZE):
         part = data[first : first + MAX_BLOCK_SIZE]
         out[offset + 4 : offset + 4 + part.size] = part
-        offset = close_block(out, offset, offset + 4 + part.size, UNCOMPRESSED_FLAG)
+        offset = write_block_frame(out, offset, offset + 4 + part.size, UNCOMPRESSED_FLAG)
     return offset
 
 
@@ -249,7 +270,7 @@ class AccessRecorder:
     """Rows that record which of their fields are written."""
 
     def __init__(self, rows: AnyArray) -> None:
-        """Take the rows."""
+        """Store the rows."""
         self._rows = rows
         self.names: set[str] = set()
 

@@ -36,14 +36,14 @@ from navsense.recordings.channels import (
 )
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEAD, PREFIX, WORLD_METADATA, DamagedError
+from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEADER, RECORD_HEADER, WORLD_METADATA, DamagedError
 
 HEAD_DTYPE = np.dtype(
     {
         "names": ["channel", "log", "time"],
         "formats": ["<u2", "<u8", "<u8"],
         "offsets": [9, 15, 23],
-        "itemsize": MESSAGE_HEAD.size,
+        "itemsize": MESSAGE_HEADER.size,
     }
 )
 """Fields of the header of a message record that differ between messages."""
@@ -90,16 +90,18 @@ class RecordIndex:
 
     def body(self, place: int) -> bytes:
         """Return the body of one record."""
-        return self.data[self.offsets[place] + PREFIX.size : self.offsets[place + 1]].tobytes()
+        return self.data[self.offsets[place] + RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
         """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
         own = np.flatnonzero(self.kinds == MESSAGE)
         chosen = as_slice(own)
         starts, stops = self.offsets[:-1][chosen], self.offsets[1:][chosen]
-        if (stops - starts < MESSAGE_HEAD.size).any():
+        if (stops - starts < MESSAGE_HEADER.size).any():
             raise DamagedError("a message ends too early")
-        return ScannedMessages(self.data, own, starts + MESSAGE_HEAD.size, stops, *read_heads(self.data, starts, stops))
+        return ScannedMessages(
+            self.data, own, starts + MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,7 @@ MAX_HELD_BYTES = 1 << 29
 SEGMENT_BYTES = 4_000_000
 """Bytes at which a run of messages outside chunks is split."""
 
-HEAD_SIZE = records.PREFIX.size + max(records.CHUNK_HEAD.size, records.MESSAGE_HEAD.size)
+HEAD_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, records.MESSAGE_HEADER.size)
 """Bytes at the start of a record that hold its opcode and its times."""
 
 
@@ -248,27 +250,27 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     run: list[int] = []
     begun = size = 0
     offset, end = span
-    while offset + records.PREFIX.size <= end:
+    while offset + records.RECORD_HEADER.size <= end:
         file.seek(offset)
         head = file.read(min(HEAD_SIZE, end - offset))
-        kind, length = records.PREFIX.unpack_from(head)
-        after = offset + records.PREFIX.size + length
+        kind, length = records.RECORD_HEADER.unpack_from(head)
+        after = offset + records.RECORD_HEADER.size + length
         if kind == 0 or after > end:
             break
         is_unchunked = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
         if is_unchunked:
             begun = begun if size else offset
             size += after - offset
-            if kind == records.MESSAGE and after - offset >= records.MESSAGE_HEAD.size:
-                run.append(records.MESSAGE_HEAD.unpack_from(head)[4])
+            if kind == records.MESSAGE and after - offset >= records.MESSAGE_HEADER.size:
+                run.append(records.MESSAGE_HEADER.unpack_from(head)[4])
         if size and (size >= SEGMENT_BYTES or kind in (records.CHUNK, records.DATA_END)):
             stop = after if is_unchunked else offset
             found.append(Segment(begun, stop, min(run, default=0), max(run, default=0), is_chunk=False))
             run, size = [], 0
         if kind == records.CHUNK:
-            if length < records.CHUNK_HEAD.size:
+            if length < records.CHUNK_HEADER.size:
                 raise records.DamagedError("a record ends too early")
-            first, last = records.CHUNK_HEAD.unpack_from(head, records.PREFIX.size)[:2]
+            first, last = records.CHUNK_HEADER.unpack_from(head, records.RECORD_HEADER.size)[:2]
             found.append(Segment(offset, after, first, last, is_chunk=True))
         if kind == records.DATA_END:
             break
@@ -284,7 +286,7 @@ def read_segment(file: BinaryIO, segment: Segment) -> bytes:
     if segment.is_chunk:
         return records.decompress(records.parse_chunk(next(own).body))
     kinds = (records.MESSAGE, records.SCHEMA, records.CHANNEL)
-    return b"".join(records.encode_record(raw.kind, raw.body) for raw in own if raw.kind in kinds)
+    return b"".join(records.encode_record(raw.opcode, raw.body) for raw in own if raw.opcode in kinds)
 
 
 def read_windows(
@@ -332,13 +334,13 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
         other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
         raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
     head = next(records.read_records(file, len(records.MAGIC), end), None)
-    if head is None or head.kind != records.HEADER:
+    if head is None or head.opcode != records.HEADER:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
     try:
         name = records.FieldReader(head.body).read_string()
     except records.DamagedError as error:
         raise RecordingError(f"the file's header is damaged: {error}", where=where) from error
-    return name, head.offset + records.PREFIX.size + len(head.body)
+    return name, head.offset + records.RECORD_HEADER.size + len(head.body)
 
 
 def truncated_error(path: Path) -> RecordingError:
@@ -370,18 +372,18 @@ class McapReader:
         self.where = Where(str(self.path))
         size = self.file.seek(0, os.SEEK_END)
         self.profile, start = read_profile(self.file, self.path, size)
-        tail = records.PREFIX.size + records.FOOTER_BODY.size + len(records.MAGIC)
+        tail = records.RECORD_HEADER.size + records.FOOTER_FIELDS.size + len(records.MAGIC)
         self.file.seek(max(start, size - tail))
         ending = self.file.read(tail)
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
             raise truncated_error(self.path)
         self._span = (start, size - tail)
-        summary = records.FOOTER_BODY.unpack_from(ending, records.PREFIX.size)[0]
+        summary = records.FOOTER_FIELDS.unpack_from(ending, records.RECORD_HEADER.size)[0]
         if not (summary and self._read_summary(summary)):
             self._schemas, self._channels, self._all_channels, self.metadata = {}, {}, [], {}
             self._statistics = b""
             for raw in self._read_data_records():
-                self._add_definition(raw.kind, raw.body)
+                self._add_definition(raw.opcode, raw.body)
         self.channels = list(dict.fromkeys(self._channels.values()))
         self.is_navsense = bool(self.metadata)
 
@@ -412,17 +414,17 @@ class McapReader:
         """Read the summary. Return True if it has all channels of the messages in the file, and their schemas."""
         used: set[int] = set()
         found = list(self._read_summary_records(summary))
-        for raw in sorted(found, key=lambda one: one.kind != records.SCHEMA):
-            self._add_definition(raw.kind, raw.body)
+        for raw in sorted(found, key=lambda one: one.opcode != records.SCHEMA):
+            self._add_definition(raw.opcode, raw.body)
             used |= records.list_channels(raw)
-            self._statistics = raw.body if raw.kind == records.STATISTICS else self._statistics
-        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in found if raw.kind == records.CHANNEL} - {0}
+            self._statistics = raw.body if raw.opcode == records.STATISTICS else self._statistics
+        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in found if raw.opcode == records.CHANNEL} - {0}
         return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
 
     def _read_summary_records(self, summary: int) -> Iterator[records.RawRecord]:
         """Yield the records of the summary, and the metadata records in its index."""
         for raw in records.read_records(self.file, summary, self._span[1]):
-            if raw.kind == records.METADATA_INDEX:
+            if raw.opcode == records.METADATA_INDEX:
                 at, length = struct.unpack_from("<QQ", raw.body)
                 if at + length > self._span[1]:
                     raise records.DamagedError("its index points outside the file")
@@ -434,13 +436,13 @@ class McapReader:
         """Yield all records before the summary, also those in chunks."""
         end = self._span[0]
         for raw in records.read_records(self.file, *self._span):
-            end = raw.offset + records.PREFIX.size + len(raw.body)
-            if raw.kind == records.CHUNK:
+            end = raw.offset + records.RECORD_HEADER.size + len(raw.body)
+            if raw.opcode == records.CHUNK:
                 inner = records.parse_records(records.decompress(records.parse_chunk(raw.body)))
                 yield from (records.RawRecord(kind, at, bytes(body)) for kind, at, body in inner)
             else:
                 yield raw
-            if raw.kind == records.DATA_END:
+            if raw.opcode == records.DATA_END:
                 return
         if end != self._span[1]:
             raise records.DamagedError("a record ends outside the file")

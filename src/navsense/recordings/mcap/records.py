@@ -1,6 +1,6 @@
 """Records of MCAP files (MCAP specification, version 0): encoding, parsing, and reading files that may be truncated.
 
-A file is a magic, records (1 byte opcode, 8 bytes length, body) and the magic again; little-endian.
+A file consists of the magic, records (opcode, 1 byte; length, 8 bytes; body), and the magic again, in little-endian.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFS
 WORLD_METADATA = "navsense.world"
 """Name of the metadata record with the world's JSON, see `world_json`."""
 
-PREFIX = struct.Struct("<BQ")
-"""Kind and length of every record."""
+RECORD_HEADER = struct.Struct("<BQ")
+"""Opcode (1 byte) and length (8 bytes) of every record."""
 
-MESSAGE_HEAD = struct.Struct("<BQHIQQ")
-"""Kind, length, channel, sequence, log time (ns), publish time (ns), before a message's data."""
+MESSAGE_HEADER = struct.Struct("<BQHIQQ")
+"""Opcode, length, channel id, sequence, log time (ns), publish time (ns), before the data of a message."""
 
-MESSAGE_INDEX_HEAD = struct.Struct("<BQHI")
-"""Kind, length, channel, bytes of the table, before a MessageIndex record's table."""
+MESSAGE_INDEX_HEADER = struct.Struct("<BQHI")
+"""Opcode, length, channel id, bytes of the table, before the table of a MessageIndex record."""
 
-FOOTER_BODY = struct.Struct("<QQI")
+FOOTER_FIELDS = struct.Struct("<QQI")
 """Start of the summary, start of its offsets, CRC."""
 
-CHUNK_HEAD = struct.Struct("<QQQI")
+CHUNK_HEADER = struct.Struct("<QQQI")
 """First and last log time (ns), uncompressed size and CRC."""
 
 MAX_CHUNK_SIZE = 1 << 30
@@ -49,7 +49,7 @@ class DamagedError(Exception):
 
 
 def is_truncated(file: BinaryIO) -> bool:
-    """Return True for an MCAP file without its end. False for a complete one and for other files."""
+    """Return True for an MCAP file without the closing magic, False for a complete one and for other files."""
     file.seek(0)
     begins = file.read(len(MAGIC)) == MAGIC
     size = file.seek(0, io.SEEK_END)
@@ -57,16 +57,15 @@ def is_truncated(file: BinaryIO) -> bool:
     return begins and (file.read() != MAGIC or size <= len(MAGIC))
 
 
-def encode_record(kind: int, *parts: bytes) -> bytes:
+def encode_record(opcode: int, *parts: bytes) -> bytes:
     """Return one record of the joined parts."""
     body = b"".join(parts)
-    return PREFIX.pack(kind, len(body)) + body
+    return RECORD_HEADER.pack(opcode, len(body)) + body
 
 
-def encode_text(value: str) -> bytes:
+def encode_string(value: str) -> bytes:
     """Return a string with its length."""
-    raw = value.encode()
-    return struct.pack("<I", len(raw)) + raw
+    return encode_bytes(value.encode())
 
 
 def encode_bytes(raw: bytes) -> bytes:
@@ -76,26 +75,26 @@ def encode_bytes(raw: bytes) -> bytes:
 
 def encode_map(values: Mapping[str, str]) -> bytes:
     """Return a map of strings with its length."""
-    return encode_bytes(b"".join(encode_text(key) + encode_text(value) for key, value in values.items()))
+    return encode_bytes(b"".join(encode_string(key) + encode_string(value) for key, value in values.items()))
 
 
-def encode_schema(number: int, name: str, definition: bytes, encoding: str = "ros2msg") -> bytes:
+def encode_schema(schema_id: int, name: str, definition: bytes, encoding: str = "ros2msg") -> bytes:
     """Return a Schema record of a definition."""
     return encode_record(
-        SCHEMA, struct.pack("<H", number), encode_text(name), encode_text(encoding), encode_bytes(definition)
+        SCHEMA, struct.pack("<H", schema_id), encode_string(name), encode_string(encoding), encode_bytes(definition)
     )
 
 
 def encode_channel(
-    number: int, schema_number: int, topic: str, values: Mapping[str, str], encoding: str = "cdr"
+    channel_id: int, schema_id: int, topic: str, metadata: Mapping[str, str], encoding: str = "cdr"
 ) -> bytes:
     """Return a Channel record for messages in CDR or another encoding."""
     return encode_record(
         CHANNEL,
-        struct.pack("<HH", number, schema_number),
-        encode_text(topic),
-        encode_text(encoding),
-        encode_map(values),
+        struct.pack("<HH", channel_id, schema_id),
+        encode_string(topic),
+        encode_string(encoding),
+        encode_map(metadata),
     )
 
 
@@ -139,7 +138,7 @@ class FieldReader:
 class RawRecord:
     """One record of a file: opcode, offset, body."""
 
-    kind: int
+    opcode: int
     offset: int
     body: bytes
 
@@ -147,9 +146,9 @@ class RawRecord:
 def list_channels(raw: RawRecord) -> set[int]:
     """Return the channel ids with messages in a ChunkIndex or Statistics record."""
     reader = FieldReader(raw.body)
-    if raw.kind == CHUNK_INDEX:
+    if raw.opcode == CHUNK_INDEX:
         reader.read(32)
-    elif raw.kind == STATISTICS:
+    elif raw.opcode == STATISTICS:
         reader.read(42)
     else:
         return set()
@@ -160,16 +159,16 @@ def list_channels(raw: RawRecord) -> set[int]:
 def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:
     """Yield the records between two offsets up to the first incomplete one."""
     offset = start
-    while offset + PREFIX.size <= end:
+    while offset + RECORD_HEADER.size <= end:
         file.seek(offset)
-        kind, length = PREFIX.unpack(file.read(PREFIX.size))
-        if kind == 0 or length > end - offset - PREFIX.size:
+        opcode, length = RECORD_HEADER.unpack(file.read(RECORD_HEADER.size))
+        if opcode == 0 or length > end - offset - RECORD_HEADER.size:
             return
         body = file.read(length)
         if len(body) < length:
             return
-        yield RawRecord(kind, offset, body)
-        offset += PREFIX.size + length
+        yield RawRecord(opcode, offset, body)
+        offset += RECORD_HEADER.size + length
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ class Chunk:
 def parse_chunk(body: bytes) -> Chunk:
     """Return the chunk of a Chunk record's body."""
     reader = FieldReader(body)
-    start, end, size, crc = CHUNK_HEAD.unpack(reader.read(CHUNK_HEAD.size))
+    start, end, size, crc = CHUNK_HEADER.unpack(reader.read(CHUNK_HEADER.size))
     compression = reader.read_string()
     return Chunk(start, end, size, crc, compression, reader.read(reader.read_int(8)))
 
@@ -204,7 +203,7 @@ def decompress(chunk: Chunk) -> bytes:
     except (zstandard.ZstdError, RuntimeError, MemoryError, EOFError) as error:
         raise DamagedError(f"a chunk cannot be decompressed: {error}") from error
     if len(data) != chunk.size or (chunk.crc and zlib.crc32(data) != chunk.crc):
-        raise DamagedError("a chunk does not have its checksum")
+        raise DamagedError("a chunk has a wrong size or CRC")
     return data
 
 
@@ -232,13 +231,13 @@ def parse_records(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryvi
     view = memoryview(data)
     offset = 0
     while offset < len(view):
-        if offset + PREFIX.size > len(view):
+        if offset + RECORD_HEADER.size > len(view):
             raise DamagedError("a chunk ends inside a record")
-        kind, length = PREFIX.unpack_from(view, offset)
-        if kind == 0:
+        opcode, length = RECORD_HEADER.unpack_from(view, offset)
+        if opcode == 0:
             raise DamagedError("a chunk contains a record of the invalid opcode 0")
-        start = offset + PREFIX.size
+        start = offset + RECORD_HEADER.size
         if length > len(view) - start:
             raise DamagedError("a chunk ends inside a record")
-        yield kind, offset, view[start : start + length]
+        yield opcode, offset, view[start : start + length]
         offset = start + length

@@ -75,7 +75,7 @@ class _McapRecovery:
         """Copy all complete records between two offsets."""
         for raw in records.read_records(file, start, end):
             try:
-                if raw.kind == records.DATA_END:
+                if raw.opcode == records.DATA_END:
                     self.complete = True
                     break
                 self._copy_record(raw)
@@ -86,24 +86,24 @@ class _McapRecovery:
 
     def _copy_record(self, raw: records.RawRecord) -> None:
         """Copy one record of the data section."""
-        if raw.kind == records.CHUNK:
+        if raw.opcode == records.CHUNK:
             self._flush()
             chunk = records.parse_chunk(raw.body)
             entries = self._index_records(records.decompress(chunk))
             self.out.write_compressed_chunk([chunk.data], chunk.compression, chunk.size, chunk.crc, entries)
             self.chunks += 1
-        elif raw.kind in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
-            self._unchunked += records.encode_record(raw.kind, raw.body)
+        elif raw.opcode in (records.SCHEMA, records.CHANNEL, records.MESSAGE):
+            self._unchunked += records.encode_record(raw.opcode, raw.body)
             if len(self._unchunked) >= UNCHUNKED_BYTES:
                 self._flush()
-        elif raw.kind == records.METADATA:
+        elif raw.opcode == records.METADATA:
             reader = records.FieldReader(raw.body)
             name = reader.read_string()
             if name == records.WORLD_METADATA:
                 self.world = reader.read_map().get(WORLD_KEY, "")
             self._flush()
-            self.out.add_metadata(records.encode_record(raw.kind, raw.body), name)
-        elif raw.kind == records.ATTACHMENT:
+            self.out.add_metadata(records.encode_record(raw.opcode, raw.body), name)
+        elif raw.opcode == records.ATTACHMENT:
             self._flush()
             self.out.add_attachment(raw.body)
 
@@ -150,7 +150,7 @@ class _McapRecovery:
             self.topics[number] = topic
             self.out.channels[number] = record
             self.out.message_counts.setdefault(number, 0)
-        offsets = (messages.starts - records.MESSAGE_HEAD.size).astype(np.uint64)
+        offsets = (messages.starts - records.MESSAGE_HEADER.size).astype(np.uint64)
         places = [np.flatnonzero(messages.channel == number) for number in numbers[np.argsort(first)].tolist()]
         return [
             build_message_index(int(messages.channel[own[0]]), messages.log_time[own], offsets[own]) for own in places

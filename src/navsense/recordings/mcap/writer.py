@@ -1,7 +1,8 @@
-"""Writers of MCAP files: recordings of runs in the ROS 2 profile, compressed block by block, and single messages.
+"""Writers of MCAP files: recordings of runs, and copies of messages of other recordings.
 
-log_time is the true time of arrival, publish_time the true time of the sample, header.stamp the time of the sensor's
-clock. A chunk has the messages of all channels in one span of time, at most 12 MB before compression.
+A recording of a run has the ROS 2 profile. log_time is the true time of arrival, publish_time the true time of the
+sample, and header.stamp the time on the sensor's clock. A chunk contains the messages of all channels in one time
+interval, at most 12 MB before compression.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from navsense.core.kernels import kernel
 from navsense.core.series import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
-from navsense.messages.cdr import FieldOffset, MessageLayout, get_field, make_row_dtype
+from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
 from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
@@ -42,8 +43,8 @@ from navsense.recordings.header import (
     RecordingHeader,
     check_header,
     format_runs,
+    get_requested_duration,
     get_version,
-    requested_duration,
 )
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.lz4_rows import (
@@ -89,6 +90,8 @@ ZSTD_LEVEL = -1
 INDEX_ENTRY_SIZE = 16
 """Bytes of a log time and an offset in a MessageIndex record."""
 
+MAX_CHANNEL_ID = 65_535
+
 Buffer: TypeAlias = bytes | memoryview
 
 
@@ -121,14 +124,14 @@ class McapFileWriter:
     """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered."""
 
     def __init__(self, path: Path, profile: str = "ros2", final_path: Path | None = None) -> None:
-        """Open `path` for writing and write its header. Raises `RecordingError` if that fails.
+        """Open `path` for writing and write the MCAP header. Raises `RecordingError` if that fails.
 
-        `final_path` is the name that the caller gives the complete file. With it `path` must be new, errors name
-        `final_path`, and a file is not kept after an error.
+        final_path: the path to which the caller moves the complete file; it is used in errors. With it, `path` must
+            not exist, and the file is deleted after an error.
         """
         check_target(path)
         self.path = path
-        self._final = final_path
+        self._final_path = final_path
         self.schemas: dict[int, bytes] = {}
         self.channels: dict[int, bytes] = {}
         self.message_counts: dict[int, int] = {}
@@ -140,15 +143,18 @@ class McapFileWriter:
         self._end = 0
         self._size = 0
         self._failed = False
-        keep = None if is_recovered(path) else records.is_truncated
+        is_unfinished = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: written bytes survive a crash of this process.
-            self._file = atomic.open_in_place(path, keep) if final_path is None else path.open("xb", buffering=0)
+            self._file = (
+                atomic.open_in_place(path, is_unfinished) if final_path is None else path.open("xb", buffering=0)
+            )
         except OSError as error:
             raise os_error(final_path or path, error) from error
         try:
-            head = records.encode_record(records.HEADER, records.encode_text(profile), records.encode_text("navsense"))
-            self._append(records.MAGIC, head)
+            library = records.encode_string("navsense")
+            header = records.encode_record(records.HEADER, records.encode_string(profile), library)
+            self._append(records.MAGIC, header)
         except BaseException:
             if final_path is None:
                 self.release()
@@ -162,7 +168,7 @@ class McapFileWriter:
         return self._size
 
     def _append(self, *parts: Buffer) -> None:
-        """Append all parts or none."""
+        """Append bytes, all or none."""
         with self._all_or_nothing():
             size = self._write_at(self._size, parts)
         self._size += size
@@ -180,7 +186,7 @@ class McapFileWriter:
     def _all_or_nothing(self) -> Iterator[None]:
         """Undo the writes inside this context if one fails."""
         if self._failed:
-            raise RecordingError("the recording has already failed", where=Where(str(self._final or self.path)))
+            raise RecordingError("the recording has already failed", where=Where(str(self._final_path or self.path)))
         try:
             yield
         except RecordingError:
@@ -196,13 +202,12 @@ class McapFileWriter:
 
     def _write_error(self, error: OSError) -> RecordingError:
         """Return the error of a failed write, with its remedy."""
-        if self._final is not None:
-            return os_error(self._final, error)
-        failure = os_error(self.path, error)
-        if not self._chunk_indexes:
-            return failure
-        failure.rescue = f"recover the written part with: navsense recover {self.path}"
-        return failure
+        if self._final_path is not None:
+            return os_error(self._final_path, error)
+        write_error = os_error(self.path, error)
+        if self._chunk_indexes:
+            write_error.rescue = f"recover the written part with: navsense recover {self.path}"
+        return write_error
 
     def _truncate(self) -> None:
         """Truncate the file to the last complete chunk."""
@@ -212,37 +217,35 @@ class McapFileWriter:
 
     def add_metadata(self, record: bytes, name: str) -> None:
         """Write one Metadata record."""
-        at = self._size
+        position = struct.pack("<QQ", self._size, len(record))
         self._append(record)
         self._metadata_indexes.append(
-            records.encode_record(
-                records.METADATA_INDEX, struct.pack("<QQ", at, len(record)), records.encode_text(name)
-            )
+            records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
 
     def add_attachment(self, body: bytes) -> None:
-        """Write one Attachment record from its body as another file had it."""
+        """Write one Attachment record with the body that it has in another file."""
         reader = records.FieldReader(body)
         times = bytes(reader.read(16))
-        name, media = reader.read_string(), reader.read_string()
+        name, media_type = reader.read_string(), reader.read_string()
         size = reader.read_int(8)
-        at = self._size
+        offset = self._size
         self._append(records.encode_record(records.ATTACHMENT, body))
         self._attachment_indexes.append(
             records.encode_record(
                 records.ATTACHMENT_INDEX,
-                struct.pack("<QQ", at, self._size - at),
+                struct.pack("<QQ", offset, self._size - offset),
                 times,
                 struct.pack("<Q", size),
-                records.encode_text(name),
-                records.encode_text(media),
+                records.encode_string(name),
+                records.encode_string(media_type),
             )
         )
 
     def write_chunks(self, chunks: Iterable[tuple[Buffer, Sequence[MessageIndex]]]) -> None:
-        """Write chunks: the records of each, and their message indexes. All are written when this returns."""
-        for data, entries in chunks:
-            self.write_compressed_chunk([self._compressor.compress(data)], "zstd", len(data), zlib.crc32(data), entries)
+        """Write chunks; each is its records and its message indexes."""
+        for data, indexes in chunks:
+            self.write_compressed_chunk([self._compressor.compress(data)], "zstd", len(data), zlib.crc32(data), indexes)
 
     def write_compressed_chunk(
         self, parts: Iterable[Buffer], compression: str, size: int, crc: int, message_indexes: Sequence[MessageIndex]
@@ -251,35 +254,38 @@ class McapFileWriter:
 
         Parts are written one by one. If one of them fails, the chunk is removed.
         """
-        filled = [part for part in message_indexes if part.log_time.size]
-        start = min((int(part.log_time[0]) for part in filled), default=0)
-        end = max((int(part.log_time[-1]) for part in filled), default=0)
-        name, at = records.encode_text(compression), self._size
-        before = records.CHUNK_HEAD.size + len(name) + 8
-        indexes, starts = _encode_message_indexes(filled)
+        nonempty = [index for index in message_indexes if index.log_time.size]
+        start = min((int(index.log_time[0]) for index in nonempty), default=0)
+        end = max((int(index.log_time[-1]) for index in nonempty), default=0)
+        name, chunk_offset = records.encode_string(compression), self._size
+        header_size = records.CHUNK_HEADER.size + len(name) + 8
+        index_records, index_offsets = _encode_message_indexes(nonempty)
         with self._all_or_nothing():
-            # The length is known after the data. Until then the header is zeros, where a reader of the file stops.
-            length = self._write_at(at + records.PREFIX.size + before, parts)
-            chunk_size = records.PREFIX.size + before + length
-            self._write_at(at + chunk_size, [indexes])
-            times = records.CHUNK_HEAD.pack(start, end, size, crc)
-            prefix = records.PREFIX.pack(records.CHUNK, before + length)
-            # In one write: half a header would be a chunk of another size.
-            self._write_at(at, [prefix + times + name + struct.pack("<Q", length)])
+            # The length is known only after the data. Until then the header is zeros, where a reader stops.
+            length = self._write_at(chunk_offset + records.RECORD_HEADER.size + header_size, parts)
+            chunk_size = records.RECORD_HEADER.size + header_size + length
+            self._write_at(chunk_offset + chunk_size, [index_records])
+            times = records.CHUNK_HEADER.pack(start, end, size, crc)
+            record_header = records.RECORD_HEADER.pack(records.CHUNK, header_size + length)
+            # One write call: a header that is partly written would have a wrong length.
+            self._write_at(chunk_offset, [record_header + times + name + struct.pack("<Q", length)])
             self._file.seek(0, os.SEEK_END)
-        self._size = at + chunk_size + len(indexes)
-        places = [struct.pack("<HQ", part.channel, at + chunk_size + start) for part, start in starts]
-        for part in filled:
-            self.message_counts[part.channel] = self.message_counts.get(part.channel, 0) + part.log_time.size
-        if filled:
+        self._size = chunk_offset + chunk_size + len(index_records)
+        index_map = [
+            struct.pack("<HQ", index.channel, chunk_offset + chunk_size + index_offset)
+            for index, index_offset in zip(nonempty, index_offsets, strict=True)
+        ]
+        for index in nonempty:
+            self.message_counts[index.channel] = self.message_counts.get(index.channel, 0) + index.log_time.size
+        if nonempty:
             self._start = start if self._start is None else min(start, self._start)
             self._end = max(end, self._end)
         self._chunk_indexes.append(
             records.encode_record(
                 records.CHUNK_INDEX,
-                struct.pack("<QQQQ", start, end, at, chunk_size),
-                records.encode_bytes(b"".join(places)),
-                struct.pack("<Q", len(indexes)),
+                struct.pack("<QQQQ", start, end, chunk_offset, chunk_size),
+                records.encode_bytes(b"".join(index_map)),
+                struct.pack("<Q", len(index_records)),
                 name,
                 struct.pack("<QQ", length, size),
             )
@@ -317,21 +323,21 @@ class McapFileWriter:
             (records.METADATA_INDEX, self._metadata_indexes),
         )
         summary, offsets = bytearray(), bytearray()
-        for kind, members in groups:
+        for opcode, group in groups:
             start = len(summary)
-            for member in members:
-                summary += member
+            for record in group:
+                summary += record
             if len(summary) > start:
-                place = struct.pack("<BQQ", kind, self._size + start, len(summary) - start)
-                offsets += records.encode_record(records.SUMMARY_OFFSET, place)
-        footer = records.PREFIX.pack(records.FOOTER, records.FOOTER_BODY.size)
+                position = struct.pack("<BQQ", opcode, self._size + start, len(summary) - start)
+                offsets += records.encode_record(records.SUMMARY_OFFSET, position)
+        footer = records.RECORD_HEADER.pack(records.FOOTER, records.FOOTER_FIELDS.size)
         footer += struct.pack("<QQ", self._size, self._size + len(summary))
         summary_section = bytes(summary + offsets) + footer
         return summary_section + struct.pack("<I", zlib.crc32(summary_section))
 
     def _encode_statistics(self) -> bytes:
         """Return the Statistics record."""
-        counts = b"".join(struct.pack("<HQ", number, count) for number, count in self.message_counts.items())
+        counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in self.message_counts.items())
         return records.encode_record(
             records.STATISTICS,
             struct.pack("<QH", sum(self.message_counts.values()), len(self.schemas)),
@@ -342,23 +348,24 @@ class McapFileWriter:
         )
 
 
-def _encode_message_indexes(parts: Sequence[MessageIndex]) -> tuple[memoryview, list[tuple[MessageIndex, int]]]:
+def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview, list[int]]:
     """Return the MessageIndex records of one chunk, one per channel, and the offset of each."""
-    head = records.MESSAGE_INDEX_HEAD
-    out = np.empty(sum(head.size + INDEX_ENTRY_SIZE * part.log_time.size for part in parts), dtype=np.uint8)
-    starts, at = [], 0
-    for part in parts:
-        size = INDEX_ENTRY_SIZE * part.log_time.size
-        starts.append((part, at))
-        head.pack_into(out.data, at, records.MESSAGE_INDEX, head.size - records.PREFIX.size + size, part.channel, size)
-        table = np.ndarray((part.log_time.size, 2), "<u8", out, at + head.size)
-        table[:, 0], table[:, 1] = part.log_time, part.offset
-        at += head.size + size
-    return out.data, starts
+    header = records.MESSAGE_INDEX_HEADER
+    out = np.empty(sum(header.size + INDEX_ENTRY_SIZE * index.log_time.size for index in indexes), dtype=np.uint8)
+    offsets, offset = [], 0
+    for index in indexes:
+        size = INDEX_ENTRY_SIZE * index.log_time.size
+        offsets.append(offset)
+        length = header.size - records.RECORD_HEADER.size + size
+        header.pack_into(out.data, offset, records.MESSAGE_INDEX, length, index.channel, size)
+        table = np.ndarray((index.log_time.size, 2), "<u8", out, offset + header.size)
+        table[:, 0], table[:, 1] = index.log_time, index.offset
+        offset += header.size + size
+    return out.data, offsets
 
 
 class McapWriterBase(WriterBase):
-    """Base of writers of one MCAP file: how they end."""
+    """Base class of the writers of one MCAP file: completes the file, also after an error."""
 
     _file: McapFileWriter
 
@@ -391,33 +398,39 @@ class MessageRecord:
 
 def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, list[MessageIndex]]]:
     """Yield chunks of the messages, each of at most `CHUNK_BYTES` and one message."""
-    data, places = bytearray(), dict[int, tuple[list[int], list[int]]]()
-    for one in messages:
-        logs, offsets = places.setdefault(one.channel, ([], []))
-        logs.append(one.log_time)
+    data, entries = bytearray(), dict[int, tuple[list[int], list[int]]]()
+    for message in messages:
+        log_times, offsets = entries.setdefault(message.channel, ([], []))
+        log_times.append(message.log_time)
         offsets.append(len(data))
-        head = (
+        header = (
             records.MESSAGE,
-            22 + len(one.data),
-            one.channel,
-            one.sequence & 0xFFFFFFFF,
-            one.log_time,
-            one.publish_time,
+            22 + len(message.data),
+            message.channel,
+            message.sequence & 0xFFFFFFFF,
+            message.log_time,
+            message.publish_time,
         )
-        data += records.MESSAGE_HEAD.pack(*head) + one.data
+        data += records.MESSAGE_HEADER.pack(*header) + message.data
         if len(data) >= CHUNK_BYTES:
-            yield bytes(data), build_message_indexes(places)
-            data, places = bytearray(), {}
+            yield bytes(data), build_message_indexes(entries)
+            data, entries = bytearray(), {}
     if data:
-        yield bytes(data), build_message_indexes(places)
+        yield bytes(data), build_message_indexes(entries)
 
 
 @dataclass(eq=False)
 class ChannelWriter:
-    """One channel: the layout of its messages, a record as their template, and the compressor of such records."""
+    """The state of one channel that is written.
 
-    number: int
-    message_layout: MessageLayout
+    id: the channel id.
+    template: the bytes of a message record whose numbers are 0.
+    fields: the offsets of the numbers in the record.
+    sequence: the number of the next message.
+    """
+
+    id: int
+    encoder: MessageEncoder
     template: bytes
     fields: Mapping[str, FieldOffset]
     sequence: int = 0
@@ -425,18 +438,18 @@ class ChannelWriter:
 
     def fill(self, rows: AnyArray, block: MessageBlock) -> None:
         """Write the values of the records of a block into rows."""
-        places = tuple(
+        columns = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
         )
-        _fill_record_headers(self.sequence, block.log_time, block.publish_time, *places)
-        self.message_layout.fill(rows, block.stamp, block.arrays)
+        _fill_record_headers(self.sequence, block.log_time, block.publish_time, *columns)
+        self.encoder.fill(rows, block.stamp, block.arrays)
 
     def _make_compressor(self, block: MessageBlock) -> RowCompressor:
-        """Return the compressor of such blocks. Encoding the first row shows which fields are written."""
+        """Return the compressor for such blocks. The encoder writes one row to a recorder of the field names."""
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
-        noted = AccessRecorder(row)
-        self.fill(cast("AnyArray", noted), block.slice_rows(0, 1))
-        return build_compressor(self.template, self.fields, noted.names)
+        recorder = AccessRecorder(row)
+        self.fill(cast("AnyArray", recorder), block.slice_rows(0, 1))
+        return build_compressor(self.template, self.fields, recorder.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
         """Write the records of a block at an offset; return their end."""
@@ -445,7 +458,8 @@ class ChannelWriter:
         try:
             end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
         except ValueError:
-            # The encoder writes more fields than for its first block. Another error is raised again.
+            # The encoder writes a field that it did not write for its first block, so the rows lack this field. The
+            # second attempt raises any other error again.
             self.compressor = self._make_compressor(block)
             end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
         self.sequence += count
@@ -455,109 +469,114 @@ class ChannelWriter:
 @kernel
 def _fill_record_headers(
     first: int,
-    arrival_time: WordArray,
-    validity_time: WordArray,
+    log_times: WordArray,
+    publish_times: WordArray,
     sequence: AnyArray,
     log_time: AnyArray,
     publish_time: AnyArray,
 ) -> None:
     """Write the sequence numbers of records from `first` on, and their times (n,) ns."""
-    for i in range(arrival_time.size):
+    for i in range(log_times.size):
         sequence[i] = (first + i) & 0xFFFFFFFF
-        log_time[i] = arrival_time[i]
-        publish_time[i] = validity_time[i]
+        log_time[i] = log_times[i]
+        publish_time[i] = publish_times[i]
 
 
-def run_metadata(recording: RecordingHeader) -> dict[str, str]:
+def run_metadata(header: RecordingHeader) -> dict[str, str]:
     """Return the metadata of a recording."""
     values = {
-        "world": recording.world.name,
-        "seed": str(recording.seed),
-        "epoch": str(recording.epoch),
-        "runs": format_runs(recording),
+        "world": header.world.name,
+        "seed": str(header.seed),
+        "epoch": str(header.epoch),
+        "runs": format_runs(header),
         "version": get_version(),
-        ROS_KEY: recording.ros,
+        ROS_KEY: header.ros,
     }
-    duration = requested_duration(recording)
+    duration = get_requested_duration(header)
     if duration is not None:
         values["duration_asked"] = repr(duration)
-    faults = list_faults(recording.world)
+    faults = list_faults(header.world)
     if faults:
         values["faults"] = json.dumps(faults)
     return values
 
 
-def encode_run_metadata(recording: RecordingHeader) -> bytes:
+def encode_run_metadata(header: RecordingHeader) -> bytes:
     """Return the Metadata record of a recording."""
     return records.encode_record(
-        records.METADATA, records.encode_text("navsense"), records.encode_map(run_metadata(recording))
+        records.METADATA, records.encode_string("navsense"), records.encode_map(run_metadata(header))
     )
 
 
-def format_world(recording: RecordingHeader) -> str:
-    """Return the text of the world's JSON."""
-    return json.dumps(world_to_json(recording.world, recording.allocate_topics()))
+def format_world(header: RecordingHeader) -> str:
+    """Return the JSON of the world with its topics."""
+    return json.dumps(world_to_json(header.world, header.allocate_topics()))
 
 
-def encode_world_metadata(recording: RecordingHeader) -> bytes:
+def encode_world_metadata(header: RecordingHeader) -> bytes:
     """Return the Metadata record of the world: topics, mountings and specifications of the sensors."""
     return records.encode_record(
-        records.METADATA, records.encode_text(WORLD_METADATA), records.encode_map({WORLD_KEY: format_world(recording)})
+        records.METADATA, records.encode_string(WORLD_METADATA), records.encode_map({WORLD_KEY: format_world(header)})
     )
+
+
+def _make_topics_error(channel_id: int) -> RecordingError:
+    """Return the error of a channel id above the largest one."""
+    return RecordingError("too many topics for one MCAP file", channel_id, allowed=f"at most {MAX_CHANNEL_ID + 1}")
 
 
 class McapWriter(McapWriterBase):
     """Writes time slices to one MCAP file."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Open the file and write its header and `/tf_static`. Raises `RecordingError` if that fails."""
-        check_header(path, recording)
-        self._builder = MessageBuilder(recording)
+        check_header(path, header)
+        self._builder = MessageBuilder(header)
         self._file = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._pending: list[bytes] = []
         self._schemas: dict[tuple[str, str], int] = {}
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_metadata(encode_run_metadata(recording), "navsense")
-            self._file.add_metadata(encode_world_metadata(recording), WORLD_METADATA)
-            self._write_static()
+            self._file.add_metadata(encode_run_metadata(header), "navsense")
+            self._file.add_metadata(encode_world_metadata(header), WORLD_METADATA)
+            self._write_channels_and_static_transforms()
         except BaseException:
             self._file.release()
             raise
 
-    def _write_static(self) -> None:
-        """Make the channels of the sensors and write the static transforms."""
-        for source in self._builder.list_reading_channels():
-            self._get_writer(source)
-        fixed = self._builder.build_static_transforms()
-        for block in fixed:
+    def _write_channels_and_static_transforms(self) -> None:
+        """Write the channels of the sensors, and `/tf_static`."""
+        for channel in self._builder.list_reading_channels():
+            self._get_writer(channel)
+        blocks = self._builder.build_static_transforms()
+        for block in blocks:
             self._get_writer(block.channel)
         if self._pending:
-            self._write_chunk(fixed)
+            self._write_chunk(blocks)
 
     def _get_writer(self, channel: OutputChannel) -> ChannelWriter:
         """Return the writer of a channel, made at its first use."""
         if channel in self._writers:
             return self._writers[channel]
-        message = channel.message_layout
-        kind = (message.type, message.schema)
-        if kind not in self._schemas:
-            number = self._schemas[kind] = len(self._schemas) + 1
-            self._file.schemas[number] = records.encode_schema(number, message.type, message.schema.encode())
-            self._pending.append(self._file.schemas[number])
-        number = len(self._writers)
-        if number > 65535:
-            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
+        encoder = channel.encoder
+        schema = (encoder.type, encoder.schema)
+        if schema not in self._schemas:
+            schema_id = self._schemas[schema] = len(self._schemas) + 1
+            self._file.schemas[schema_id] = records.encode_schema(schema_id, encoder.type, encoder.schema.encode())
+            self._pending.append(self._file.schemas[schema_id])
+        channel_id = len(self._writers)
+        if channel_id > MAX_CHANNEL_ID:
+            raise _make_topics_error(channel_id)
         qos = LATCHED_QOS_PROFILE if channel.latched else ""
-        record = records.encode_channel(number, self._schemas[kind], channel.topic, {"offered_qos_profiles": qos})
-        self._file.channels[number] = record
-        self._file.message_counts[number] = 0
+        record = records.encode_channel(channel_id, self._schemas[schema], channel.topic, {QOS_KEY: qos})
+        self._file.channels[channel_id] = record
+        self._file.message_counts[channel_id] = 0
         self._pending.append(record)
-        data = message.layout.template
-        head = records.MESSAGE_HEAD.pack(records.MESSAGE, 22 + len(data), number, 0, 0, 0)
-        places = {**message.layout.shift_fields(len(head)), **RECORD_FIELDS}
-        writer = ChannelWriter(number, message, head + data, places)
+        message = encoder.layout.template
+        header = records.MESSAGE_HEADER.pack(records.MESSAGE, 22 + len(message), channel_id, 0, 0, 0)
+        fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
+        writer = ChannelWriter(channel_id, encoder, header + message, fields)
         self._writers[channel] = writer
         return writer
 
@@ -567,71 +586,72 @@ class McapWriter(McapWriterBase):
             blocks = self._builder.build_blocks(time_slice)
             for block in blocks:
                 self._get_writer(block.channel)
-            for span in self._split_by_size([block for block in blocks if block.publish_time.size]):
-                self._write_chunk(span)
+            for chunk_blocks in self._split_by_time([block for block in blocks if block.publish_time.size]):
+                self._write_chunk(chunk_blocks)
 
     def _block_size(self, block: MessageBlock) -> int:
         """Return the size (bytes) of the records of a block."""
         return int(block.publish_time.size * len(self._writers[block.channel].template))
 
-    def _split_by_size(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
-        """Yield the blocks in spans of time, each at most as large as a chunk."""
+    def _split_by_time(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
+        """Yield the blocks of consecutive time intervals, each at most as large as a chunk."""
         if not blocks:
             return
         largest = max(blocks, key=self._block_size)
-        cut = largest.log_time[largest.log_time.size // 2]
+        split_time = largest.log_time[largest.log_time.size // 2]
         fits = sum(map(self._block_size, blocks)) <= CHUNK_BYTES and self._block_size(largest) <= MAX_BLOCK_SIZE
-        if fits or cut == largest.log_time[0]:
+        if fits or split_time == largest.log_time[0]:
             yield blocks
             return
-        places = [int(np.searchsorted(block.log_time, cut)) for block in blocks]
-        halves = [
-            (b.slice_rows(0, at), b.slice_rows(at, b.publish_time.size)) for b, at in zip(blocks, places, strict=True)
-        ]
-        yield from self._split_by_size([early for early, _ in halves if early.publish_time.size])
-        yield from self._split_by_size([late for _, late in halves if late.publish_time.size])
+        first_half, second_half = [], []
+        for block in blocks:
+            split_row = int(np.searchsorted(block.log_time, split_time))
+            first_half.append(block.slice_rows(0, split_row))
+            second_half.append(block.slice_rows(split_row, block.publish_time.size))
+        for half in (first_half, second_half):
+            yield from self._split_by_time([block for block in half if block.publish_time.size])
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
         definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
-        entries, size = list[MessageIndex](), definitions.size
+        indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
-            channel, count = self._writers[block.channel], block.publish_time.size
-            width = len(channel.template)
-            offsets = np.arange(size, size + width * count, width, dtype=np.uint64)
-            entries.append(build_message_index(channel.number, block.log_time, offsets))
-            size += width * count
+            writer, count = self._writers[block.channel], block.publish_time.size
+            record_size = len(writer.template)
+            offsets = np.arange(size, size + record_size * count, record_size, dtype=np.uint64)
+            indexes.append(build_message_index(writer.id, block.log_time, offsets))
+            size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
-        self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, entries)
+        self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
         self._pending.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
-        channels = [self._writers[block.channel] for block in blocks]
+        writers = [self._writers[block.channel] for block in blocks]
         counts = [block.publish_time.size for block in blocks]
-        room = max(map(max_compressed_size, (len(channel.template) for channel in channels), counts), default=0)
-        room += (
+        capacity = max(map(max_compressed_size, (len(writer.template) for writer in writers), counts), default=0)
+        capacity += (
             len(FRAME_HEADER)
             + definitions.size
             + BLOCK_OVERHEAD * (2 + definitions.size // MAX_BLOCK_SIZE)
             + WRITE_BYTES
         )
-        if self._buffer.size < room:
-            self._buffer = np.empty(room, dtype=np.uint8)
+        if self._buffer.size < capacity:
+            self._buffer = np.empty(capacity, dtype=np.uint8)
         out = self._buffer
         out[: len(FRAME_HEADER)] = np.frombuffer(FRAME_HEADER, dtype=np.uint8)
-        at = write_uncompressed(out, len(FRAME_HEADER), definitions)
-        for channel, block in zip(channels, blocks, strict=True):
-            if at > WRITE_BYTES:
-                yield out[:at].data
-                at = 0
-            at = channel.write_records(out, at, block)
-        yield out[:at].data
+        end = write_uncompressed(out, len(FRAME_HEADER), definitions)
+        for writer, block in zip(writers, blocks, strict=True):
+            if end > WRITE_BYTES:
+                yield out[:end].data
+                end = 0
+            end = writer.write_records(out, end, block)
+        yield out[:end].data
         yield memoryview(FRAME_END)
 
 
 class McapTarget:
-    """An MCAP file, ROS 2 profile, that messages of another recording are copied to."""
+    """An MCAP file in the ROS 2 profile to which the messages of another recording are copied."""
 
     encoding = CDR
 
@@ -639,40 +659,39 @@ class McapTarget:
         """Create the file in the hidden folder, with the name of the target."""
         self.output = folder / target.name
         self.file = McapFileWriter(self.output, final_path=target)
-        self._numbers: dict[Channel, int] = {}
+        self._channel_ids: dict[Channel, int] = {}
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
         self._pending: list[bytes] = []
         metadata = complete_metadata(reader)
-        values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
-        named = [
-            ("navsense", values),
-            (WORLD_METADATA, {key: v for key, v in metadata.items() if key == WORLD_KEY}),
-        ]
-        for name, values in named:
+        world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
+        run_values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
+        for name, values in (("navsense", run_values), (WORLD_METADATA, world_metadata)):
             if values:
-                record = records.encode_record(records.METADATA, records.encode_text(name), records.encode_map(values))
+                record = records.encode_record(
+                    records.METADATA, records.encode_string(name), records.encode_map(values)
+                )
                 self.file.add_metadata(record, name)
 
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
-        if channel in self._numbers:
+        if channel in self._channel_ids:
             return
-        number = self._numbers[channel] = len(self._numbers)
-        if number > 65535:
-            raise RecordingError("too many topics for one MCAP file", number, allowed="at most 65536")
-        schema, form = channel.definition, channel.schema_encoding
+        channel_id = self._channel_ids[channel] = len(self._channel_ids)
+        if channel_id > MAX_CHANNEL_ID:
+            raise _make_topics_error(channel_id)
+        schema, schema_encoding = channel.definition, channel.schema_encoding
         if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
-            schema, form = channel.parse_type().ros2_text.encode(), "ros2msg"
+            schema, schema_encoding = channel.parse_type().ros2_text.encode(), "ros2msg"
         encoding = CDR if channel.encoding == ROS1 else channel.encoding
-        known = self._schemas.setdefault((channel.type, schema), len(self._schemas) + 1)
-        if known not in self.file.schemas:
-            self.file.schemas[known] = records.encode_schema(known, channel.type, schema, form)
-            self._pending.append(self.file.schemas[known])
-        quality = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
-        record = records.encode_channel(number, known, channel.topic, {QOS_KEY: quality}, encoding)
-        self.file.channels[number] = record
-        self.file.message_counts[number] = 0
+        schema_id = self._schemas.setdefault((channel.type, schema), len(self._schemas) + 1)
+        if schema_id not in self.file.schemas:
+            self.file.schemas[schema_id] = records.encode_schema(schema_id, channel.type, schema, schema_encoding)
+            self._pending.append(self.file.schemas[schema_id])
+        qos = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
+        record = records.encode_channel(channel_id, schema_id, channel.topic, {QOS_KEY: qos}, encoding)
+        self.file.channels[channel_id] = record
+        self.file.message_counts[channel_id] = 0
         self._counts.append(0)
         self._pending.append(record)
 
@@ -681,12 +700,12 @@ class McapTarget:
         if self._pending:
             self.file.write_chunks([(b"".join(self._pending), [])])
             self._pending.clear()
-        found = []
-        for channel, log, time, data in batch:
-            number = self._numbers[channel]
-            found.append(MessageRecord(number, self._counts[number], log, time, data))
-            self._counts[number] += 1
-        self.file.write_chunks(chunk_messages(found))
+        messages = []
+        for channel, log_time, publish_time, data in batch:
+            channel_id = self._channel_ids[channel]
+            messages.append(MessageRecord(channel_id, self._counts[channel_id], log_time, publish_time, data))
+            self._counts[channel_id] += 1
+        self.file.write_chunks(chunk_messages(messages))
 
     def close(self) -> None:
         """Write the summary."""

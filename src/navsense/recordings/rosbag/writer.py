@@ -70,9 +70,9 @@ def type_hash(kind: str, definition: str, ros_version: int) -> str:
     return store.generate_msgdef(kind, ros_version=1)[1] if ros_version == 1 else store.hash_rihs01(kind)
 
 
-def bag_metadata(recording: RecordingHeader) -> dict[str, str]:
+def bag_metadata(header: RecordingHeader) -> dict[str, str]:
     """Return the metadata of a bag: the metadata of an MCAP recording and the world in one mapping."""
-    return {**run_metadata(recording), WORLD_KEY: format_world(recording)}
+    return {**run_metadata(header), WORLD_KEY: format_world(header)}
 
 
 def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
@@ -335,7 +335,7 @@ class Ros1Encoder:
 
     def _get_packing(self, channel: OutputChannel) -> Ros1Packing:
         if channel not in self._packings:
-            self._packings[channel] = make_ros1_packing(channel.message_layout)
+            self._packings[channel] = make_ros1_packing(channel.encoder)
         return self._packings[channel]
 
     def get_definition(self, channel: OutputChannel) -> str:
@@ -347,7 +347,7 @@ class Ros1Encoder:
         earliest = int(block.stamp.min())
         if earliest < 0:
             raise negative_stamp_error(self._path, block.channel.clock, earliest)
-        messages = encode(block.channel.message_layout, block.stamp, block.arrays)
+        messages = encode(block.channel.encoder, block.stamp, block.arrays)
         return self._get_packing(block.channel).pack(messages, first)
 
 
@@ -358,28 +358,28 @@ class Ros2Encoder:
 
     def get_definition(self, channel: OutputChannel) -> str:
         """Return the `ros2msg` schema."""
-        return channel.message_layout.schema
+        return channel.encoder.schema
 
     def encode(self, block: MessageBlock, first: int) -> ByteArray:
         """Return the messages (n, size) of a block; ROS 2 does not number them."""
-        return encode(block.channel.message_layout, block.stamp, block.arrays)
+        return encode(block.channel.encoder, block.stamp, block.arrays)
 
 
 class PendingBag:
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
-    def __init__(self, path: Path, recording: RecordingHeader, *, is_ros1: bool) -> None:
+    def __init__(self, path: Path, header: RecordingHeader, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
         self._path, self._is_ros1 = path, is_ros1
-        self._builder = MessageBuilder(recording)
+        self._builder = MessageBuilder(header)
         self._connections: dict[str, Connection] = {}
         self._counts: dict[str, int] = {}
         self._has_slices = False
         self._work = HiddenFolder(storage_path(path), is_recording=True)
         self.is_open = True
         try:
-            metadata, file = bag_metadata(recording), self._work.folder / storage_path(path).name
-            start = recording.epoch * NANOSECONDS_PER_SECOND
+            metadata, file = bag_metadata(header), self._work.folder / storage_path(path).name
+            start = header.epoch * NANOSECONDS_PER_SECOND
             self._encoder: BlockEncoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
             self._bag: BagFile = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
@@ -395,7 +395,7 @@ class PendingBag:
     def _get_connection(self, channel: OutputChannel) -> Connection:
         """Return the connection of a topic, made at its first use."""
         if channel.topic not in self._connections:
-            kind, definition = channel.message_layout.type, self._encoder.get_definition(channel)
+            kind, definition = channel.encoder.type, self._encoder.get_definition(channel)
             known_by = type_hash(kind, definition, self._encoder.ros_version)
             self._connections[channel.topic] = self._bag.add_connection(
                 channel.topic, kind, definition, known_by, latched=channel.latched
@@ -430,12 +430,12 @@ class PendingBag:
             raise
         self._counts = counts
 
-    def finish(self, *, empty: bool = True) -> None:
-        """Finish the bag and move it to its path; with `empty` false only if it has time slices."""
+    def finish(self, *, keep_empty: bool = True) -> None:
+        """Finish the bag and move it to its path; with `keep_empty` false, remove a bag without time slices."""
         if not self.is_open:
             raise closed_error(self._path)
         try:
-            if empty or self._has_slices:
+            if keep_empty or self._has_slices:
                 self._bag.close()
                 if not self._is_ros1:
                     check_bag_folder(self._path)
@@ -451,38 +451,38 @@ class PendingBag:
         self._work.release()
 
 
-def check_clocks(path: Path, recording: RecordingHeader) -> None:
+def check_clocks(path: Path, header: RecordingHeader) -> None:
     """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
-    clocks = {clock.name: clock for clock in recording.world.clocks}
-    for clock in (clocks[sensor.clock] for sensor in recording.world.sensors if sensor.clock in clocks):
+    clocks = {clock.name: clock for clock in header.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in header.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
         error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
         is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
-        if is_known and recording.epoch + error < 0.0:
-            raise negative_stamp_error(path, clock.name, round((recording.epoch + error) * NANOSECONDS_PER_SECOND))
+        if is_known and header.epoch + error < 0.0:
+            raise negative_stamp_error(path, clock.name, round((header.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
 class Ros1BagWriter(AtomicWriter):
     """Writes time slices to one `.bag` of ROS 1."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
         check_target(path)
-        check_header(path, recording, "a ROS bag")
-        check_clocks(path, recording)
-        older = replace(recording, ros=HUMBLE)  # ROS 1 has the same definitions
+        check_header(path, header, "a ROS bag")
+        check_clocks(path, header)
+        older = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
         super().__init__(path, lambda: PendingBag(path, older, is_ros1=True))
 
 
 class Ros2BagWriter(AtomicWriter):
     """Writes time slices to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
 
-    def __init__(self, path: Path, recording: RecordingHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
         check_target(path)
         check_bag_folder(path)
-        check_header(path, recording, "a ROS bag")
-        super().__init__(path, lambda: PendingBag(path, recording, is_ros1=False))
+        check_header(path, header, "a ROS bag")
+        super().__init__(path, lambda: PendingBag(path, header, is_ros1=False))
 
 
 class BagTarget:
