@@ -31,7 +31,7 @@ from survey_factors import Compass, Flicker, Mounted, depth_factor, field_factor
 import navsense as ns
 from navsense.core.geodesy import compute_earth_rate_w
 from navsense.core.typing import FloatArray
-from navsense.noise.terms import make_components
+from navsense.noise.terms import make_flicker_components
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
 
@@ -123,7 +123,7 @@ def parameters(environment: Any, sheet: Any, place: FloatArray) -> Any:
     """
     made = gtsam.PreintegrationCombinedParams(environment.gravity.at(place[None], np.zeros(1))[0])
     gyro, force = sheet["angular_velocity"][0], sheet["linear_acceleration"][0]
-    times, shares = make_components(1.0, *BAND)
+    times, shares = make_flicker_components(1.0, *BAND)
     white, walk = 2.0 * shares**2 * times, 2.0 * shares[-1] ** 2 / times[-1]
     made.setGyroscopeCovariance(np.eye(3) * (gyro.noise_density**2 + white[:-1].sum() * gyro.bias_instability**2))
     made.setAccelerometerCovariance(np.eye(3) * (force.noise_density**2 + white[0] * force.bias_instability**2))
@@ -136,7 +136,7 @@ def parameters(environment: Any, sheet: Any, place: FloatArray) -> Any:
 
 def comes_and_goes(sheet: Any) -> Flicker:
     """Return what of the accelerometers' flicker is neither white from node to node nor walks as the bias does."""
-    times, deviations = make_components(sheet["linear_acceleration"][0].bias_instability, *BAND)
+    times, deviations = make_flicker_components(sheet["linear_acceleration"][0].bias_instability, *BAND)
     return Flicker(times[1:-1], deviations[1:-1])
 
 

@@ -38,7 +38,7 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
-from navsense.noise.terms import make_components
+from navsense.noise.terms import make_flicker_components
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags
@@ -575,7 +575,7 @@ def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
     """
     drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
-    flicker = float(np.sum(make_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
+    flicker = float(np.sum(make_flicker_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
     if noise.bias_stddev + drift + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
         return
     declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)

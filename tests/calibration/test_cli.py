@@ -161,7 +161,7 @@ def level(path: Path) -> Path:
         (["two.csv"], "2 readings"),
         (["none.csv"], "none.csv table: does not exist"),
         (["none.mcap"], "none.mcap cannot be read: no such file or directory; check the name"),
-        (["."], "is not a ROS 2 bag"),
+        (["."], "is a directory, and no recording"),
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
         (["level.csv", "-o", ""], '--output: ""; must not be empty'),

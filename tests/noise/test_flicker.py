@@ -14,7 +14,13 @@ from navsense.core.errors import SensorError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
 from navsense.core.typing import FloatArray
-from navsense.noise.terms import MAX_RATIO, add_flicker, make_components, place_time_constants, write_coefficients
+from navsense.noise.terms import (
+    MAX_RATIO,
+    add_flicker,
+    make_flicker_components,
+    place_time_constants,
+    write_coefficients,
+)
 
 FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Allan deviation of flicker noise with B = 1: 0.6642824703 (IEEE Std 952-1997, annex C)."""
@@ -30,7 +36,7 @@ def allan_variance(span: float, tau: float, deviation: float) -> float:
 
 
 def floor(span: float, band: tuple[float, float]) -> float:
-    tau, deviation = make_components(1.0, *band)
+    tau, deviation = make_flicker_components(1.0, *band)
     return math.sqrt(sum(allan_variance(span, t, s) for t, s in zip(tau, deviation, strict=True)))
 
 
@@ -66,7 +72,7 @@ def test_no_band_is_an_error(band: tuple[float, float]) -> None:
 
 @pytest.mark.parametrize("dt", [1e-6, 1e-3, 0.7, 1e3])
 def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
-    tau, deviation = make_components(0.3, 0.1, 1e4)
+    tau, deviation = make_flicker_components(0.3, 0.1, 1e4)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(dt, tau, deviation, phi, q)
     assert np.allclose(phi**2 * deviation**2 + q**2, deviation**2, rtol=1e-12, atol=0.0)
@@ -78,7 +84,7 @@ def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
 
 
 def test_it_is_the_sum_of_its_processes_cut_anywhere() -> None:
-    tau, deviation = make_components(1.0, 0.1, 1e3)
+    tau, deviation = make_flicker_components(1.0, 0.1, 1e3)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(0.02, tau, deviation, phi, q)
     draws = make_generator(1, ("flicker",)).standard_normal((tau.size, 500))
@@ -104,7 +110,7 @@ def test_samples_have_the_floor() -> None:
     The declared variance is that of averages of samples; false-alarm rate 1e-6 over all spans together.
     """
     dt, runs, band, spans = 0.05, 3000, (0.5, 50.0), (10, 40, 200)
-    tau, deviation = make_components(1.0, *band)
+    tau, deviation = make_flicker_components(1.0, *band)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(dt, tau, deviation, phi, q)
     normals, longest = make_generator(8, ("floor",)), 2 * max(spans)
@@ -133,7 +139,7 @@ def sampled_difference(m: int, dt: float, tau: FloatArray, deviation: FloatArray
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    tau, deviation = make_components(1.0, 0.1, 1e5)
+    tau, deviation = make_flicker_components(1.0, 0.1, 1e5)
     draws = make_generator(3, ("flicker",)).standard_normal((tau.size, 2000))
     results = []
     for make, go_on in ((write_coefficients, add_flicker), (interpreted(write_coefficients), interpreted(add_flicker))):

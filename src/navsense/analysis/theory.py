@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 
 from navsense.core.typing import FloatArray
 from navsense.noise.channels import FLICKER_BAND
-from navsense.noise.terms import make_components
+from navsense.noise.terms import make_flicker_components
 
 
 class NoiseTerm(Protocol):
@@ -356,7 +356,7 @@ def flicker_terms(
     instability: float, band: tuple[float, float] = FLICKER_BAND, *, sampled: bool = True
 ) -> tuple[GaussMarkov, ...]:
     """Return the Gauss-Markov processes whose sum the simulator uses for flicker; the sum is flat over `band` (s)."""
-    times, deviations = make_components(instability, *band)
+    times, deviations = make_flicker_components(instability, *band)
     return tuple(
         GaussMarkov(float(deviation) * math.sqrt(2.0 / float(tau)), float(tau), sampled)
         for tau, deviation in zip(times, deviations, strict=True)

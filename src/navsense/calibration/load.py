@@ -131,7 +131,7 @@ def read(
     is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
     recording_format = None if is_table else format_of_recording(path)
     _check_options(path, recording_format, attitude, mounting, run)
-    if path.is_dir() if recording_format is None else recording_format.holds_messages:
+    if path.is_dir() if recording_format is None else recording_format.open_messages:
         contents = _read_bag(path, sensor, attitude, mounting_quaternion)
     elif recording_format is not None:
         contents = _read_recording(path, sensor, attitude, mounting_quaternion, run)

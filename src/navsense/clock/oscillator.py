@@ -56,7 +56,7 @@ from navsense.core.random_streams import Draws, RandomProcess, StreamKey
 from navsense.core.typing import FloatArray, IntArray, Times
 from navsense.core.validation import MAX_MAGNITUDE, check_number
 from navsense.noise.channel import ROOM_TEMPERATURE
-from navsense.noise.terms import add_flicker, make_components, write_coefficients
+from navsense.noise.terms import add_flicker, make_flicker_components, write_coefficients
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
 """Seconds. A month of a data sheet has 30 days."""
@@ -197,7 +197,7 @@ def add_temperature_shift(
 
 def list_processes(oscillator: Oscillator) -> tuple[RandomProcess, ...]:
     """Return the random processes of the active noise terms."""
-    count = make_components(0.0, *FLICKER_BAND)[0].size
+    count = make_flicker_components(0.0, *FLICKER_BAND)[0].size
     all_processes = (
         (oscillator.frequency_stddev, RandomProcess(_CHANNEL, "frequency", initial=1, per_tick=0)),
         (oscillator.ageing_stddev, RandomProcess(_CHANNEL, "ageing", initial=1, per_tick=0)),
@@ -273,7 +273,7 @@ def _init_flicker(
     """Return the modes of flicker FM at node 0 and phi and q of a step; empty arrays without flicker FM."""
     if _FLICKER not in initial:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    tau, deviation = make_components(math.sqrt(math.pi * oscillator.flicker_frequency), *FLICKER_BAND)
+    tau, deviation = make_flicker_components(math.sqrt(math.pi * oscillator.flicker_frequency), *FLICKER_BAND)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(NODE_INTERVAL, tau, deviation, phi, q)
     return deviation * initial[_FLICKER], phi, q

@@ -20,16 +20,16 @@ _DATASHEET_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 
 @dataclass(frozen=True)
 class Noise:
-    """The errors of one channel. All defaults are neutral.
+    """The errors of one channel. The default is a channel without errors.
 
     The model for the ideal value x_k of sample k at time t_k, with standard normals w, v, u, the step
     dt = t_k - t_(k-1) and the temperature T_k above `reference_temperature`::
 
-        y_k  = quantise(saturate(gain_k x_k + slow_k + mean + sigma_k w_k + outlier_k))
-        gain_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
-        slow_k = turn_on + drift_k + flicker_k + walk_k + temperature_coefficient T_k
+        y_k  = quantise(saturate(scale_k x_k + bias_k + mean + sigma_k w_k + outlier_k))
+        scale_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
+        bias_k  = turn_on + drift_k + flicker_k + walk_k + temperature_coefficient T_k
         sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
-        turn_on   = bias_mean + bias_stddev u                                       once per instance
+        turn_on   = bias_mean + bias_stddev u                                       once per instrument
         drift_0   = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         drift_k   = exp(-dt / tau) drift_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
@@ -47,12 +47,13 @@ class Noise:
 
     stddev: standard deviation per sample, at any rate.
     noise_density: density (unit per root hertz) of a sensor that is band-limited to its rate.
-    dynamic_bias_stddev, random_walk: driving densities (unit per root second).
+    dynamic_bias_stddev, random_walk: driving densities (unit per root second), the first in spite of its name in SDF.
+    classic: copied from the fidelity of the sensor.
     dynamic_bias_correlation_time: s.
     scale_factor, scale_factor_stddev: fractions.
     temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K.
 
-    Raises `SensorError` for a value that is not finite, or is negative where only positive values are possible.
+    Raises `SensorError` for a value that is not finite, or is negative in a field that must be >= 0.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 

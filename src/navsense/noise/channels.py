@@ -1,7 +1,8 @@
-"""The noise of all channels of a sensor.
+"""The noise of all channels of a sensor. The formulas are those of `Noise`.
 
-`NoiseChannels(names, noises)` lists the random processes, computes the initial state of one instance (serial number)
-and applies the noise to a block of ideal values in one compiled loop. The formulas are those of `Noise`.
+`NoiseChannels(names, noises)` lists the random processes and computes the initial state of one instrument. It applies
+the noise to a block of ideal values in one compiled loop. A run has one instrument: its seed and number determine the
+constant errors, as a serial number would.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.noise.channel import Noise
 from navsense.noise.kernels import DRIFT_STATE, FLICKER_STATES, apply_noise
-from navsense.noise.terms import compute_turn_on_bias, make_components, randomise_sign, stationary_stddev
+from navsense.noise.terms import compute_turn_on_bias, make_flicker_components, randomise_sign, stationary_stddev
 
 _TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
-"""Processes with draws at each tick, in the order of the columns of `NoiseChannels._rows`."""
+"""Processes with draws at each tick, in the order of the columns of `NoiseChannels._draw_rows`."""
 
 FLICKER_BAND = (0.1, 1e4)
 """Averaging times (s) between which the Allan deviation of flicker is flat."""
 
-_MODES: FloatArray = make_read_only(np.array(make_components(1.0, *FLICKER_BAND)))
-_MODE_COUNT = _MODES.shape[1]
+_FLICKER_COMPONENTS: FloatArray = make_read_only(np.array(make_flicker_components(1.0, *FLICKER_BAND)))
+_FLICKER_COUNT = _FLICKER_COMPONENTS.shape[1]
 _NO_TEMPERATURE = np.empty(0)
 
 _MAX_ARRAYS = 4
@@ -47,15 +48,15 @@ def _as_rows(ideal: FloatArray) -> FloatArray:
 
 
 class NoiseState(NamedTuple):
-    """The state of one instance (serial number) at tick `last_tick`.
+    """The state of one instrument at tick `last_tick`.
 
-    turn_on, scale (channels,): turn-on bias (channel's unit) and scale factor.
-    slow (channels, 2 + modes): drift, random walk and modes of flicker.
+    turn_on, scale: (channels,), turn-on bias (channel's unit) and scale factor.
+    bias: (channels, 2 + m), drift, random walk and m components of flicker.
     """
 
     turn_on: FloatArray
     scale: FloatArray
-    slow: FloatArray
+    bias: FloatArray
     last_tick: int = 0
 
 
@@ -83,7 +84,7 @@ class NoiseChannels:
                     (noise.has_dynamic_bias, RandomProcess(name, "drift", initial=0 if noise.classic else 1)),
                     (
                         noise.bias_instability > 0.0,
-                        RandomProcess(name, "flicker", initial=_MODE_COUNT, per_tick=_MODE_COUNT),
+                        RandomProcess(name, "flicker", initial=_FLICKER_COUNT, per_tick=_FLICKER_COUNT),
                     ),
                     (noise.random_walk > 0.0, RandomProcess(name, "walk")),
                     (noise.has_white_noise, RandomProcess(name, "white")),
@@ -101,6 +102,7 @@ class NoiseChannels:
 
     @cached_property
     def _parameters(self) -> FloatArray:
+        """Parameters (channels, 15) of the kernel."""
         return np.array(
             [
                 (n.mean, n.stddev, n.noise_density, n.dynamic_bias_stddev, n.dynamic_bias_correlation_time)
@@ -112,7 +114,8 @@ class NoiseChannels:
         )
 
     @cached_property
-    def _rows(self) -> IntArray:
+    def _draw_rows(self) -> IntArray:
+        """First row (channels, 6) of each process in the draws; -1 for a process that is not active."""
         rows = np.full((len(self.noises), len(_TICK_PROCESSES)), -1, dtype=np.int64)
         row = 0
         for process in self.processes:
@@ -122,29 +125,27 @@ class NoiseChannels:
         return rows
 
     @cached_property
-    def _kernel_arguments(self) -> tuple[FloatArray, IntArray, FloatArray]:
-        return self._parameters, self._rows, _MODES
-
-    @cached_property
     def needs_temperature(self) -> bool:
         """True if `apply` requires the temperature."""
         return any(noise.has_temperature_coefficient for noise in self.noises)
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the state of one instance at t = 0 from the initial draws of `processes`, in their order."""
+        """Return the state of one instrument at t = 0 from the initial draws of `processes`, in their order."""
         initial: dict[str, dict[str, FloatArray]] = {name: {} for name in self.names}
         first = 0
         for process in self.processes:
             initial[process.channel][process.name] = draws[first : first + process.initial]
             first += process.initial
         count = len(self.names)
-        state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _MODE_COUNT)))
+        state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            drawn = initial[name]
-            state.turn_on[c], state.slow[c, DRIFT_STATE] = _compute_initial_bias(noise, drawn)
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * _get_draw(drawn, "scale")
+            channel_draws = initial[name]
+            state.turn_on[c], state.bias[c, DRIFT_STATE] = _compute_initial_bias(noise, channel_draws)
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * _get_draw(channel_draws, "scale")
             if noise.bias_instability > 0.0:
-                state.slow[c, FLICKER_STATES:] = noise.bias_instability * _MODES[1] * drawn["flicker"]
+                state.bias[c, FLICKER_STATES:] = (
+                    noise.bias_instability * _FLICKER_COMPONENTS[1] * channel_draws["flicker"]
+                )
         return state
 
     def apply(
@@ -155,24 +156,37 @@ class NoiseChannels:
         *ideals: FloatArray,
         temperature: AnyArray | None = None,
     ) -> tuple[NoiseState, FloatArray, FloatArray]:
-        """Return the new state, the noisy values (n, channels) and the slow errors (n, channels).
+        """Return the new state, the measured values (n, channels) and the biases (n, channels).
 
-        draws (draws_per_tick, n): in the order of `processes`.
-        ideals: arrays (n, axes) or (n,) that together hold the channels in their order. temperature (n,) K: required if
-            `needs_temperature`.
+        draws: (draws_per_tick, n), in the order of `processes`.
+        ideals: arrays (n, axes) or (n,) that together contain the channels in their order.
+        temperature: (n,) K, required if `needs_temperature`.
 
         The returned arrays are in Fortran order: the values of one channel are contiguous.
         """
-        columns = tuple(_as_rows(ideal) for ideal in ideals)
-        columns += (_NO_ROWS,) * (_MAX_ARRAYS - len(columns))
-        shape = (len(self.names), ticks.index.size)
-        index, out, error, slow = ticks.index, np.empty(shape), np.empty(shape), state.slow.copy()
-        noise = (*self._kernel_arguments, draws, self._check_temperature(temperature), state.last_tick)
+        ideal_rows = tuple(_as_rows(ideal) for ideal in ideals)
+        ideal_rows += (_NO_ROWS,) * (_MAX_ARRAYS - len(ideal_rows))
+        shape, index = (len(self.names), ticks.index.size), ticks.index
+        measured, bias, bias_state = np.empty(shape), np.empty(shape), state.bias.copy()
         apply_noise(
-            columns, index, ticks.rate, float(ticks.spacing), *noise, state.turn_on, state.scale, slow, out, error
+            ideal_rows,
+            index,
+            ticks.rate,
+            float(ticks.spacing),
+            self._parameters,
+            self._draw_rows,
+            _FLICKER_COMPONENTS,
+            draws,
+            self._check_temperature(temperature),
+            state.last_tick,
+            state.turn_on,
+            state.scale,
+            bias_state,
+            measured,
+            bias,
         )
-        last = int(index[-1]) if index.size else state.last_tick
-        return NoiseState(state.turn_on, state.scale, slow, last), out.T, error.T
+        last_tick = int(index[-1]) if index.size else state.last_tick
+        return NoiseState(state.turn_on, state.scale, bias_state, last_tick), measured.T, bias.T
 
     def _check_temperature(self, temperature: AnyArray | None) -> FloatArray:
         """Return the temperature (n,) K, or (0,) if it is not needed."""

@@ -1,7 +1,7 @@
 """The terms of the noise model: one formula each, with w, v, u standard normals unless stated.
 
     white noise     mean + sigma w                  sigma^2 = stddev^2 + density^2 / dt
-    turn-on bias    mean + stddev u                 drawn once per instance (one serial number)
+    turn-on bias    mean + stddev u                 drawn once per instrument
     Gauss-Markov    b_k = phi b_(k-1) + q v_k       phi = exp(-dt / tau)
                                                     q = sigma sqrt(tau / 2) sqrt(1 - exp(-2 dt / tau))
     random walk     b_k = b_(k-1) + K sqrt(dt) v_k  b_0 = 0, variance K^2 t
@@ -28,9 +28,10 @@ Flicker noise is a sum of independent Gauss-Markov processes with time constants
     s_j^2 = B^2 ln(r) / pi       stationary variance; the first and the last times r / (r - 1)
 
 B is the bias instability in the channel's unit. The two-sided power spectral density is ``B^2 / (2 pi f)``. The Allan
-deviation is flat at ``sqrt(2 ln 2 / pi) B = 0.664 B``. Equal shares of ln tau add up to this density, because the
-integral of ``2 tau / (1 + (omega tau)^2)`` over ln tau is ``pi / omega``. The first process also stands for all faster
-ones and the last for all slower ones. Each of these tails is a geometric series, hence the factor r / (r - 1).
+deviation is flat at ``sqrt(2 ln 2 / pi) B = 0.664 B``. Processes at equal steps of ln tau add up to this density,
+because the integral of ``2 tau / (1 + (omega tau)^2)`` over ln tau is ``pi / omega``. The first process also replaces
+all faster processes, and the last one all slower processes. Each of these sums is a geometric series, hence the factor
+r / (r - 1).
 
 The floor is within 2 percent for averaging times from `shortest` to `longest` (s). Outside this band the Allan
 deviation falls. The sum is stationary from the first sample: it takes m standard normals at the start and m per sample.
@@ -137,7 +138,7 @@ def place_time_constants(shortest: float, longest: float) -> FloatArray:
     return np.array([first * math.exp(span * j / (count - 1)) for j in range(count)])
 
 
-def make_components(instability: float, shortest: float, longest: float) -> tuple[FloatArray, FloatArray]:
+def make_flicker_components(instability: float, shortest: float, longest: float) -> tuple[FloatArray, FloatArray]:
     """Return time constants (m,) s and stationary deviations (m,) of flicker noise, in the unit of `instability`."""
     tau = place_time_constants(shortest, longest)
     ratio = float(tau[1] / tau[0])

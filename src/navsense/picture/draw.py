@@ -20,7 +20,7 @@ from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
 from navsense.picture.tracks import Track
 from navsense.recordings.base import check_target
-from navsense.runner.run import MotionGiven, load_motions
+from navsense.runner.run import MotionSource, load_motions
 from navsense.world import World
 
 WIDE = 1.3
@@ -70,7 +70,7 @@ def draw(
     path: str | os.PathLike[str],
     world: World,
     *,
-    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
     duration: float | None = None,
     seed: int = 0,
     run: int = 0,

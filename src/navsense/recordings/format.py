@@ -7,6 +7,7 @@ declare theirs under the entry point `navsense.formats`; the name of the entry p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
@@ -15,13 +16,14 @@ from pathlib import Path
 from navsense.core.errors import RecordingError
 from navsense.core.plugins import load_plugin
 from navsense.core.series import Reading
+from navsense.recordings.channels import CompleteReader
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
 
 
 class Capability(StrEnum):
-    """Content of a format in addition to the readings of published samples; the value names it in reports."""
+    """Content of a format in addition to the readings of published samples. The value is its name in reports."""
 
     IDEAL = "ideal values"
     BIAS = "biases"
@@ -63,7 +65,7 @@ class Format:
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
     check_target: raises `RecordingError` if a recording cannot have this path; gets the world if it is known.
     data_path: returns the data file in the folder of a recording with this path.
-    holds_messages: true if `message_reader.open_messages` opens its messages.
+    open_messages: opens the messages of a recording; None for a format without messages.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
     list_needed: returns the arrays of a sensor that the format has fields for; missing ones are reported.
@@ -82,7 +84,7 @@ class Format:
     folder_files: tuple[str, ...] = ()
     check_target: Callable[[Path, World | None], None] = lambda *_: None
     data_path: Callable[[Path], Path] | None = None
-    holds_messages: bool = False
+    open_messages: Callable[[Path], AbstractContextManager[CompleteReader]] | None = None
     list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
     list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
@@ -109,7 +111,8 @@ def list_formats() -> list[Format]:
 
 def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
     """Return the suffixes of formats, by default of all registered formats."""
-    return [suffix for one in (list_formats() if formats is None else formats) for suffix in one.suffixes if suffix]
+    selected = list_formats() if formats is None else formats
+    return [suffix for recording_format in selected for suffix in recording_format.suffixes if suffix]
 
 
 def find_suffix(path: Path) -> str:
@@ -128,6 +131,7 @@ def find_suffix(path: Path) -> str:
 
 
 def _longest(name: str, suffixes: Iterable[str]) -> str:
+    """Return the longest suffix of a name, which must have more than this suffix; "" without one."""
     fitting = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
     return max(fitting, key=len, default="")
 
@@ -141,9 +145,9 @@ def format_of_name(path: Path) -> Format | None:
 def format_of_recording(path: Path) -> Format | None:
     """Return the format of an existing recording, by the files in its folder or by its suffix; None if unknown."""
     folder = path if path.is_dir() else storage_path(path)
-    for one in list_formats() if folder.is_dir() else ():
-        if any((folder / file).is_file() for file in one.folder_files):
-            return one
+    for recording_format in list_formats() if folder.is_dir() else ():
+        if any((folder / file).is_file() for file in recording_format.folder_files):
+            return recording_format
     suffix = find_suffix(path)
     return _FORMATS[suffix] if suffix else None
 

@@ -16,9 +16,11 @@ from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.header import RecordingHeader
+from navsense.recordings.mcap.reader import open_mcap
 from navsense.recordings.mcap.writer import McapWriter
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.rosbag.reader import open_bag
 from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     Ros1BagWriter,
@@ -35,16 +37,16 @@ def read(path: Path) -> Dataset:
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
-        headers = {
+        sensors = {
             name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
         }
-        flow = None if current is None else metadata.make_current_metadata(current)
-        text = metadata.format_metadata(reader.header, headers, truth, flow)
+        current_metadata = None if current is None else metadata.make_current_metadata(current)
+        text = metadata.format_metadata(reader.header, sensors, truth, current_metadata)
         return Dataset(readings, truth, metadata.parse_metadata(text), current)
 
 
 def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
-    """Return the arrays of a reading that have no field in its messages, and the constant part of its bias."""
+    """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
     encoded = encoded_arrays(sensor, reading)
     return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
 
@@ -55,18 +57,17 @@ def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     rows = {name: array[:1] for name, array in reading.arrays.items()}
     if validity is not None:
         rows[AGE] = reading.time[:1] - validity[:1]
-    found: list[str] = ["time_of_validity"] if validity is not None else []
+    names: list[str] = ["time_of_validity"] if validity is not None else []
     for companion in messages.list_message_suffixes(sensor):
-        message = messages.make_encoder(sensor, "reading", companion)
-        raw = encode(message, reading.true_stamp[:1], rows)
-        own = raw.view(message.layout.dtype())[:, 0]
-        is_generic = message.type.startswith(generic.PACKAGE)
-        found += messages.extract_arrays(sensor, own, "reading", companion, is_generic=is_generic)
-    return found
+        encoder = messages.make_encoder(sensor, "reading", companion)
+        message_rows = encode(encoder, reading.true_stamp[:1], rows).view(encoder.layout.dtype())[:, 0]
+        is_generic = encoder.type.startswith(generic.PACKAGE)
+        names += messages.extract_arrays(sensor, message_rows, "reading", companion, is_generic=is_generic)
+    return names
 
 
 ROS_MESSAGES = frozenset(Capability) - {Capability.TURN_ON_BIAS, Capability.UNPUBLISHED, Capability.RUNS}
-"""What messages of ROS hold."""
+"""Capabilities of recordings of ROS messages."""
 
 MCAP = Format(
     name="mcap",
@@ -76,12 +77,13 @@ MCAP = Format(
     open_writer=McapWriter,
     summarize=summarize_messages,
     unit="message",
-    holds_messages=True,
+    open_messages=open_mcap,
     list_lost=list_lost,
 )
 
 GAZEBO = replace(
     MCAP,
+    name="Gazebo mcap",
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
     open_writer=GazeboWriter,
@@ -89,13 +91,14 @@ GAZEBO = replace(
     list_lost=None,
 )
 
-ROS1_BAG = replace(MCAP, name="ROS 1 bag", suffixes=(".bag",), open_writer=Ros1BagWriter)
+ROS1_BAG = replace(MCAP, name="ROS 1 bag", suffixes=(".bag",), open_writer=Ros1BagWriter, open_messages=open_bag)
 
 ROS2_BAG = replace(
     MCAP,
     name="ROS 2 bag",
     suffixes=(".db3",),
     open_writer=Ros2BagWriter,
+    open_messages=open_bag,
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
     check_target=lambda path, _: check_bag_folder(path),
@@ -108,6 +111,7 @@ ROS2_MCAP_BAG = replace(
     suffixes=("",),
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
     open_writer=None,
+    open_messages=open_bag,
     is_folder=True,
 )
 """The folder of a ROS 2 bag with one MCAP file. Only `convert` writes it."""

@@ -10,19 +10,17 @@ from typing import Any
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import open_for_reading, os_error
+from navsense.recordings.base import find_format, os_error
 from navsense.recordings.channels import CompleteReader, MessageReader
 from navsense.recordings.format import format_of_recording
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.reader import McapReader
-from navsense.recordings.rosbag.reader import open_bag
 
 
 def is_message_recording(path: Path) -> bool:
     """Return True if a path is read as a recording of messages."""
-    found = format_of_recording(path)
-    return found is not None and found.holds_messages
+    recording_format = format_of_recording(path)
+    return recording_format is not None and recording_format.open_messages is not None
 
 
 @contextmanager
@@ -33,11 +31,10 @@ def open_messages(path: Path) -> Iterator[CompleteReader]:
     """
     where = Where(str(path))
     try:
-        if path.suffix.lower() == ".mcap" and not path.is_dir():
-            with open_for_reading(path) as file:
-                yield McapReader(path, file)
-            return
-        with open_bag(path) as reader:
+        recording_format = find_format(path)
+        if recording_format.open_messages is None:
+            raise RecordingError(f"a recording in {recording_format.name} contains no messages", where=where)
+        with recording_format.open_messages(path) as reader:
             yield reader
     except NavsenseError:
         raise
@@ -47,7 +44,7 @@ def open_messages(path: Path) -> Iterator[CompleteReader]:
     except OSError as error:
         if error.strerror:
             raise os_error(path, error, "read") from error
-        raise RecordingError(f"is no bag that can be read: {error}", where=where) from error
+        raise RecordingError(f"cannot be read: {error}", where=where) from error
 
 
 def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
@@ -56,9 +53,9 @@ def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
     if not text:
         return None
     try:
-        found = inputs.parse_json(text)
+        world = inputs.parse_json(text)
     except ValueError as error:
         raise RecordingError(
             f"the recording is damaged: its world cannot be read: {error}", where=reader.where
         ) from error
-    return found if isinstance(found, dict) else None
+    return world if isinstance(world, dict) else None

@@ -29,11 +29,13 @@ def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
     or EuRoC folder: the folder, or the name given when recording.
     """
     path = to_path(path)
-    found = find_format(path)
+    recording_format = find_format(path)
     try:
-        if found.summarize is None:
-            return replace(summarize_dataset(path, found.name, found.read(path)), unit=found.unit)
-        return replace(found.summarize(path), unit=found.unit)
+        if recording_format.summarize is None:
+            summary = summarize_dataset(path, recording_format.name, recording_format.read(path))
+        else:
+            summary = recording_format.summarize(path)
+        return replace(summary, unit=recording_format.unit)
     except OSError as error:
         raise os_error(path, error, "read") from error
 
@@ -42,48 +44,45 @@ def summarize_dataset(
     path: Path, name: str, recording: Dataset, metadata: Mapping[str, Any] | None = None
 ) -> RecordingSummary:
     """Return the content of a recording in memory; `metadata` replaces its own, {} if another program wrote it."""
-    place = path if path.exists() else storage_path(path)
+    storage = path if path.exists() else storage_path(path)
     series: dict[tuple[str, str], Reading | Truth | Current] = {
         (name, reading.type): reading for name, reading in recording.items()
     }
     series |= {(f"truth/{name}", "truth"): truth for name, truth in recording.truth.items()}
     series |= {("current", "current"): recording.current} if recording.current else {}
-    entries = tuple(SummaryEntry(*key, int(one.time.size)) for key, one in series.items())
-    spans = [np.empty(0), *(one.time[[0, -1]] for one in series.values() if one.time.size)]
+    entries = tuple(SummaryEntry(*key, int(rows.time.size)) for key, rows in series.items())
+    spans = [np.empty(0), *(rows.time[[0, -1]] for rows in series.values() if rows.time.size)]
     times = to_nanoseconds(recording.metadata["epoch"], np.concatenate(spans))
-    found = make_summary(place, name, times, entries, recording.metadata if metadata is None else metadata)
-    if not place.is_dir():
-        return found
-    return replace(found, size=sum(file.stat().st_size for file in place.rglob("*") if file.is_file()))
+    summary = make_summary(storage, name, times, entries, recording.metadata if metadata is None else metadata)
+    if not storage.is_dir():
+        return summary
+    return replace(summary, size=sum(file.stat().st_size for file in storage.rglob("*") if file.is_file()))
 
 
 def summarize_messages(path: Path) -> RecordingSummary:
     """Return the summary of a recording of messages, from its index if it has one."""
-    path = ros2_bag_folder(path)
-    name = {".mcap": "mcap", ".bag": "ROS 1 bag"}.get("" if path.is_dir() else path.suffix.lower(), "ROS 2 bag")
+    name, path = find_format(path).name, ros2_bag_folder(path)
     with open_messages(path) as reader:
         counts = reader.count_messages()
         size = sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else (path,)))
         entries = tuple(SummaryEntry(*key, count) for key, count in sorted(counts.by_topic.items()))
         metadata = dict(reader.metadata)
-        layout = metadata.pop(WORLD_KEY, None)
-        keys = tuple(metadata) if name == "mcap" else METADATA_KEYS
-        known = {key: metadata[key] for key in keys if key in metadata}
-        return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, known, notes_about(layout))
+        world = metadata.pop(WORLD_KEY, None)
+        return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, notes_about(world))
 
 
 METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
-"""Metadata of an archive, a table or a bag that `info` prints, in order."""
+"""Metadata of an archive or a table that `info` prints, in order."""
 
 
 def make_summary(
-    path: Path, form: str, times: IntArray, entries: tuple[SummaryEntry, ...], meta: Mapping[str, Any]
+    path: Path, format_name: str, times: IntArray, entries: tuple[SummaryEntry, ...], meta: Mapping[str, Any]
 ) -> RecordingSummary:
     """Return the summary of an archive or a table."""
-    shown = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
+    texts = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(
-        str(path), form, path.stat().st_size, first, last, entries, shown, notes_about(meta.get(WORLD_KEY))
+        str(path), format_name, path.stat().st_size, first, last, entries, texts, notes_about(meta.get(WORLD_KEY))
     )
 
 

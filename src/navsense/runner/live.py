@@ -8,7 +8,7 @@ from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.run import MotionGiven, load_motions
+from navsense.runner.run import MotionSource, load_motions
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
@@ -21,7 +21,7 @@ def live(
     *,
     seed: int = 0,
     run: int = 0,
-    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
     driven: Mapping[str, State] | Sequence[str] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,

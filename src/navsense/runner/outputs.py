@@ -13,11 +13,11 @@ from navsense.recordings.base import to_path
 from navsense.recordings.header import RecordingHeader, RecordingWriter
 from navsense.world import World
 
-Output = str | os.PathLike[str]
+OutputTarget = str | os.PathLike[str]
 """The path of a recording, or the URL of a stream as a text."""
 
 
-def check_outputs(outputs: Sequence[Output]) -> None:
+def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
     """Raise `SimulationError` if two outputs are the same, or one is inside another."""
     urls = [output for output in outputs if streams.is_url(output)]
     paths = [Path(os.path.realpath(recordings.output_path(path))) for path in list_paths(outputs)]
@@ -28,7 +28,7 @@ def check_outputs(outputs: Sequence[Output]) -> None:
         raise SimulationError("outputs", ", ".join(map(str, outputs)), allowed=allowed)
 
 
-def check_output(output: Output, world: World | None = None) -> None:
+def check_output(output: OutputTarget, world: World | None = None) -> None:
     """Raise `RecordingError` if this path or URL cannot be an output of a world. Opens no file and no connection."""
     if isinstance(output, str) and streams.is_url(output):
         streams.check_url(output, world)
@@ -36,13 +36,13 @@ def check_output(output: Output, world: World | None = None) -> None:
         recordings.find_output_format(to_path(output), world)
 
 
-def open_output(output: Output, header: RecordingHeader) -> RecordingWriter:
+def open_output(output: OutputTarget, header: RecordingHeader) -> RecordingWriter:
     """Open a recording for writing, or the publisher of a stream. Raises `RecordingError`."""
     if isinstance(output, str) and streams.is_url(output):
         return streams.open_publisher(output, header)
     return recordings.open_writer(output, header)
 
 
-def list_paths(outputs: Sequence[Output]) -> list[Path]:
+def list_paths(outputs: Sequence[OutputTarget]) -> list[Path]:
     """Return the paths of the recordings among outputs."""
     return [to_path(output) for output in outputs if not streams.is_url(output)]

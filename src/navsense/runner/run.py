@@ -22,7 +22,7 @@ from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.recorded_motion import load_motion
-from navsense.runner.outputs import Output, check_output, check_outputs, list_paths, open_output
+from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation import fidelity as fidelities
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.real_time import RealTimeLimiter
@@ -31,11 +31,11 @@ from navsense.simulation.sensor_run import compute_ideal
 from navsense.simulation.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
 from navsense.world import World
 
-MotionGiven = Motion | str | os.PathLike[str]
-"""A motion, or the path of a motion log or of a recording, see `recordings.recorded_motion`."""
+MotionSource = Motion | str | os.PathLike[str]
+"""A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
 
 Progress = Callable[[float, float], None]
-"""Called with the simulated time (s) that is done, and that will be."""
+"""Called with the simulated time (s) so far, and the duration (s) of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +70,14 @@ class Run(Mapping[str, Reading]):
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
         for start, end in self.session.split_windows():
-            readings = {name: r.between(*row_range(r.time, start, end)) for name, r in self.readings.items()}
-            truth = {name: t.between(*row_range(t.time, start, end)) for name, t in self.truth.items()}
-            flow = self.current and self.current.between(*row_range(self.current.time, start, end))
-            yield TimeSlice(start, end, readings, truth, flow)
+            readings = {name: r.between(*find_rows(r.time, start, end)) for name, r in self.readings.items()}
+            truth = {name: t.between(*find_rows(t.time, start, end)) for name, t in self.truth.items()}
+            current = None
+            if self.current is not None:
+                current = self.current.between(*find_rows(self.current.time, start, end))
+            yield TimeSlice(start, end, readings, truth, current)
 
-    def save(self, path: Output, *, ros: str = DEFAULT_DISTRIBUTION) -> None:
+    def save(self, path: OutputTarget, *, ros: str = DEFAULT_DISTRIBUTION) -> None:
         """Write the run to a recording in the format of its suffix, or publish it to the URL of a stream.
 
         ros: the ROS 2 distribution of the message definitions.
@@ -90,13 +92,13 @@ class Run(Mapping[str, Reading]):
                 writer.write(time_slice)
 
 
-def row_range(time: Times, start: float, end: float) -> tuple[int, int]:
-    """Return the first row with start <= t (s), and the first with end <= t."""
+def find_rows(time: Times, start: float, end: float) -> tuple[int, int]:
+    """Return the first row with start <= t (s), and the first row with end <= t."""
     first, stop = np.searchsorted(time, (start, end))
     return int(first), int(stop)
 
 
-def load_motions(world: World, motion: MotionGiven | Mapping[str, MotionGiven] | None) -> dict[str, Motion]:
+def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, Motion]:
     """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`."""
     if motion is None:
         return {}
@@ -110,11 +112,13 @@ def load_motions(world: World, motion: MotionGiven | Mapping[str, MotionGiven] |
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
-    for name, given in motion.items():
-        if not isinstance(given, str | os.PathLike | Motion):
+    motions = {}
+    for name, source in motion.items():
+        if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
-            raise SimulationError(f"motion of model {name}", repr(given), allowed=allowed, remedy='write "log.csv"')
-    return {name: load_motion(m) if isinstance(m, str | os.PathLike) else m for name, m in motion.items()}
+            raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
+        motions[name] = load_motion(source) if isinstance(source, str | os.PathLike) else source
+    return motions
 
 
 def simulate(
@@ -123,7 +127,7 @@ def simulate(
     *,
     seed: int = 0,
     runs: int | Sequence[int] | None = None,
-    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -142,7 +146,7 @@ def simulate(
 
     Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
     """
-    numbers = run_numbers(runs)
+    numbers = check_run_numbers(runs)
     world = fidelities.apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
         motions = load_motions(world, motion)
@@ -185,29 +189,29 @@ def simulate(
     )
 
 
-def run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
-    """Return the run numbers asked for; raise `SimulationError` for none, negative or repeated ones."""
+def check_run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
+    """Return the run numbers of the argument `runs`. Raise `SimulationError` for none, negative or repeated ones."""
     if runs is None:
         return (0,)
-    given = runs
+    argument = runs
     if isinstance(runs, int | np.integer) and not isinstance(runs, bool):
         runs = range(runs)
     if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
-        raise SimulationError("runs", given, allowed=ALLOWED_RUNS)
+        raise SimulationError("runs", argument, allowed=ALLOWED_RUNS)
     try:
         count = len(runs)
     except OverflowError:  # of a range
         count = sys.maxsize
     if count > MAX_RUNS:
         remedy = f"run parts of them, one after another: runs=range({MAX_RUNS})"
-        raise SimulationError("runs", given, allowed=f"must be at most {MAX_RUNS} at once", remedy=remedy)
+        raise SimulationError("runs", argument, allowed=f"must be at most {MAX_RUNS} at once", remedy=remedy)
     if isinstance(runs, range) and runs:
         check_run(min(runs[0], runs[-1]))
         check_run(max(runs[0], runs[-1]))
         return runs
     numbers = tuple(check_run(run) for run in runs)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise SimulationError("runs", given, allowed=ALLOWED_RUNS)
+        raise SimulationError("runs", argument, allowed=ALLOWED_RUNS)
     return numbers
 
 
@@ -217,13 +221,13 @@ MAX_RUNS = 1_000_000
 """Largest number of runs in one call."""
 
 
-def buffered_slices(session: Session, pace: RealTimeLimiter | None) -> Iterator[TimeSlice]:
-    """Yield the windows of a run as they are to be written: at a pace, each when it is due, else some at once."""
-    if pace is None:
+def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> Iterator[TimeSlice]:
+    """Yield the time slices of a run: in groups, or one by one in real time if there is a limiter."""
+    if limiter is None:
         yield from buffer_slices(session.compute_slices())
         return
-    for time_slice in session.compute_slices(min(pace.window, LONGEST_WINDOW)):
-        pace.wait(time_slice.end)
+    for time_slice in session.compute_slices(min(limiter.window, LONGEST_WINDOW)):
+        limiter.wait(time_slice.end)
         yield time_slice
 
 
@@ -247,12 +251,12 @@ class RecordSummary:
 
 def record(
     world: World,
-    path: Output | Sequence[Output],
+    path: OutputTarget | Sequence[OutputTarget],
     duration: float | None = None,
     *,
     seed: int = 0,
     run: int = 0,
-    motion: MotionGiven | Mapping[str, MotionGiven] | None = None,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -269,15 +273,15 @@ def record(
 
     Other arguments as for `simulate`.
 
-    The readings are those of `simulate(...).save(path)`. After an interrupt, the recordings have the time slices so
-    far, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`.
+    The readings are those of `simulate(...).save(path)`. After an interrupt (Ctrl-C) the recordings contain the
+    complete time slices, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`.
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
-    check_outputs(outputs)
+    check_outputs_differ(outputs)
     world = fidelities.apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
-    interrupted, pace = False, None if speed is None else RealTimeLimiter(speed)
+    interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
             world,
@@ -293,7 +297,7 @@ def record(
         header = recordings.build_header(session, ros=ros)
         writers = [stack.enter_context(open_output(output, header)) for output in outputs]
         try:
-            for time_slice in buffered_slices(session, pace):
+            for time_slice in compute_paced_slices(session, limiter):
                 for writer in writers:
                     writer.write(time_slice)
                 for name, reading in time_slice.readings.items():
@@ -305,6 +309,6 @@ def record(
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
-    behind = pace.behind if pace else 0.0
+    behind = limiter.behind if limiter else 0.0
     paths = tuple(map(recordings.data_path, list_paths(outputs)))
     return RecordSummary(paths, session.duration, samples, valid, behind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +22,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
+from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -564,3 +566,10 @@ def _full_type_name(name: str, encoding: str) -> str:
     """Return a ROS message type in the spelling of ROS 2."""
     package, _, short = name.rpartition("/")
     return f"{package}/msg/{short}" if encoding == ROS1 and package and "/" not in package else name
+
+
+@contextmanager
+def open_mcap(path: Path) -> Iterator[McapReader]:
+    """Yield a reader of an MCAP file. Raises `RecordingError` if the file cannot be read."""
+    with open_for_reading(path) as file:
+        yield McapReader(path, file)
