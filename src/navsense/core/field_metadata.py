@@ -23,6 +23,7 @@ class FileField:
     below: the absolute value of each number must be < `below`.
     may_be_infinite: True if the text `inf` is a number here.
     degrees: True if the file has degrees and the field radians.
+    is_attribute: True for an attribute of an element whose other fields are children.
     excluded: True if the field is not in files.
     """
 
@@ -33,6 +34,7 @@ class FileField:
     below: float = math.inf
     may_be_infinite: bool = False
     degrees: bool = False
+    is_attribute: bool = False
     excluded: bool = False
 
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from navsense.core.errors import FieldError, Where
+from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.inputs import FileKind, parse_decimal, read_lines
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
@@ -66,9 +67,10 @@ MAX_NODE_SPACING = 10.0
 MAX_NODE_CHANGE = 1.0
 """Largest change of temperature (K) and practical salinity between nodes."""
 
-CSV_HEADER = ("depth", "temperature", "salinity")
+PROFILE_COLUMNS = ("depth", "temperature", "salinity")
+"""Columns of a profile in a file, and attributes of its points in SDF."""
 
-_FILE_KIND = FileKind("profile of the water", FieldError, f"must be a CSV file of {','.join(CSV_HEADER)} in UTF-8")
+_FILE_KIND = FileKind("profile of the water", FieldError, f"must be a CSV file of {','.join(PROFILE_COLUMNS)} in UTF-8")
 
 
 @kernel
@@ -177,11 +179,11 @@ class Water:
     Raises `FieldError` for invalid values.
     """
 
-    surface: float = 0.0
-    latitude: float = DEFAULT_LATITUDE
-    depths: tuple[float, ...] = (0.0,)
-    temperatures: tuple[float, ...] = (283.15,)
-    salinities: tuple[float, ...] = (35.0,)
+    surface: float = field(default=0.0, metadata=in_file(is_attribute=True))
+    latitude: float = field(default=DEFAULT_LATITUDE, metadata=in_file("latitude_deg", degrees=True, is_attribute=True))
+    depths: tuple[float, ...] = field(default=(0.0,), metadata=NOT_IN_FILE)
+    temperatures: tuple[float, ...] = field(default=(283.15,), metadata=in_file("temperature"))
+    salinities: tuple[float, ...] = field(default=(35.0,), metadata=in_file("salinity"))
     density: float | None = None
     sound_speed: float | str = "chen-millero"
 
@@ -232,15 +234,15 @@ class Water:
         rows: list[tuple[float, float, float]] = []
         filled = [(number, line) for number, line in enumerate(read_lines(name, _FILE_KIND), 1) if line.strip()]
         number, head = filled[0] if filled else (1, "")
-        if tuple(part.strip() for part in head.split(",")) != CSV_HEADER:
-            allowed = f"must be {','.join(CSV_HEADER)}"
+        if tuple(part.strip() for part in head.split(",")) != PROFILE_COLUMNS:
+            allowed = f"must be {','.join(PROFILE_COLUMNS)}"
             raise FieldError("header of the profile", head.strip(), allowed=allowed, where=Where(name, number))
         for number, line in filled[1:]:
             rows.append(_parse_row(line, Where(name, number)))
             _check_point(rows[-1], [row[0] for row in rows[-3:-1]], Where(name, number))
         if not rows:
             raise FieldError(
-                "profile without rows", where=Where(name), allowed=f"must hold rows of {','.join(CSV_HEADER)}"
+                "profile without rows", where=Where(name), allowed=f"must hold rows of {','.join(PROFILE_COLUMNS)}"
             )
         return tuple(zip(*rows, strict=True))
 
@@ -400,11 +402,11 @@ def _check_point(point: tuple[float, float, float], before: Sequence[float], whe
 def _parse_row(line: str, where: Where) -> tuple[float, float, float]:
     """Return depth (m), temperature (K) and salinity of a row. Raises `FieldError`."""
     parts = line.split(",")
-    if len(parts) != len(CSV_HEADER):
-        allowed = f"must be {len(CSV_HEADER)}: {','.join(CSV_HEADER)}"
+    if len(parts) != len(PROFILE_COLUMNS):
+        allowed = f"must be {len(PROFILE_COLUMNS)}: {','.join(PROFILE_COLUMNS)}"
         raise FieldError("number of columns", len(parts), allowed=allowed, where=where)
     found = []
-    for what, part in zip(CSV_HEADER, parts, strict=True):
+    for what, part in zip(PROFILE_COLUMNS, parts, strict=True):
         value = parse_decimal(part)
         if value is None:
             raise FieldError(f"{what} of the profile", part.strip(), allowed="must be a finite number", where=where)

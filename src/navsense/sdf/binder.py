@@ -1,8 +1,9 @@
 """Binding of an SDF element to a dataclass.
 
 The fields of the dataclass determine the allowed children and attributes, the parsing and the limits.
-A number, flag, choice or tuple of numbers is read from the child or attribute with the name of the field.
-`navsense.core.field_metadata` sets other names, limits and units. Fields of other types need a parser.
+A number, flag, choice or tuple of numbers is read from the child or attribute with the name of the field. The metadata
+of the field (`navsense.core.field_metadata`) set another name, limits and units, and whether it is an attribute. A
+field of another type needs a parser.
 """
 
 from __future__ import annotations
@@ -28,22 +29,25 @@ Spec = TypeVar("Spec")
 ChildParser = Callable[[Context, Element], Any]
 """Parses one child and returns the value of the field. Raises `SdfError`."""
 
+ValueParser = Callable[[Element, str], Any]
+"""Parses a child, from it and the tag of its parent, or an attribute, from its element and its name."""
+
 _NO_PARSERS: Mapping[str, ChildParser] = MappingProxyType({})
 
 
 class ElementBinding(Generic[Spec]):
     """An element whose children or attributes are the fields of a dataclass.
 
-    spec: the dataclass
-    parent: only fields with this `FileField.parent` belong to the element
-    attributes: True if the fields are attributes
-    check_limits: False if only the specification checks the limits of the fields
-    parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts more
-    extra: children that are not fields
-    extra_attributes: attributes that are not fields
-    repeatable: children that may occur more than once
-    unsupported, forbidden: see `ElementSchema`
-    causes: first word of an error without a field -> child
+    spec: the dataclass.
+    parent: only fields with this `FileField.parent` belong to the element.
+    attributes: True if all fields are attributes.
+    check_limits: False if only the specification checks the limits of the fields.
+    parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts further ones.
+    other_children: children that are not fields.
+    other_attributes: attributes that are not fields.
+    repeatable: children that may occur more than once.
+    unsupported, forbidden: see `ElementSchema`.
+    causes: first word of an error without a field -> child.
     """
 
     def __init__(
@@ -54,33 +58,38 @@ class ElementBinding(Generic[Spec]):
         attributes: bool = False,
         check_limits: bool = True,
         parsers: Mapping[str, ChildParser] = _NO_PARSERS,
-        extra: Iterable[str] = (),
-        extra_attributes: Iterable[str] = (),
+        other_children: Iterable[str] = (),
+        other_attributes: Iterable[str] = (),
         repeatable: Iterable[str] = (),
         unsupported: Mapping[str, str] = MappingProxyType({}),
         forbidden: Mapping[str, str] = MappingProxyType({}),
         causes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Derive the schema and the parsers from the fields."""
-        files = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
+        file_fields = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
+        if attributes:
+            file_fields = {name: replace(file, is_attribute=True) for name, file in file_fields.items()}
         if not check_limits:
-            files = {name: replace(file, minimum=-math.inf, above=-math.inf) for name, file in files.items()}
-        hints, given = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
-        make = _make_attribute_parser if attributes else _make_child_parser
-        self.spec, self._hints, self.tags = spec, hints, {name: file.name or name for name, file in files.items()}
-        self._parsers, self._attributes, self._causes = dict(parsers), attributes, causes
-        self._values = [
-            (name, self.tags[name], parse)
-            for name, file in files.items()
-            if name not in parsers and (parse := make(hints[name], file, given[name].default)) is not None
+            file_fields = {name: replace(f, minimum=-math.inf, above=-math.inf) for name, f in file_fields.items()}
+        hints, spec_fields = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
+        self.spec, self._hints, self._parsers, self._causes = spec, hints, dict(parsers), causes
+        self.tags = {name: file.name or name for name, file in file_fields.items()}
+        self._child_parsers: dict[str, ValueParser] = {}
+        self._attribute_parsers: dict[str, ValueParser] = {}
+        for name, file in file_fields.items():
+            make_parser = _make_attribute_parser if file.is_attribute else _make_child_parser
+            parser = None if name in parsers else make_parser(hints[name], file, spec_fields[name].default)
+            if parser is not None:
+                (self._attribute_parsers if file.is_attribute else self._child_parsers)[name] = parser
+        self._required_attributes = [
+            self.tags[name]
+            for name, file in file_fields.items()
+            if file.is_attribute and spec_fields[name].default is spec_fields[name].default_factory is MISSING
         ]
-        self._required = [
-            self.tags[name] for name in files if given[name].default is given[name].default_factory is MISSING
-        ]
-        own = frozenset(self.tags.values())
+        attribute_names = frozenset(self.tags[name] for name, file in file_fields.items() if file.is_attribute)
         self.schema = ElementSchema(
-            children=frozenset(extra) | (frozenset() if attributes else own),
-            attributes=frozenset(extra_attributes) | (own if attributes else frozenset()),
+            children=frozenset(other_children) | (frozenset(self.tags.values()) - attribute_names),
+            attributes=frozenset(other_attributes) | attribute_names,
             repeatable=frozenset(repeatable),
             unsupported=unsupported,
             forbidden=forbidden,
@@ -89,41 +98,39 @@ class ElementBinding(Generic[Spec]):
     def read_values(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS
     ) -> dict[str, Any]:
-        """Return the values of an element by field. Adds invalid values to the problems of `context`.
+        """Return the values of an element by field. Adds invalid children to the problems of `context`.
 
         Raises `SdfError` for an invalid attribute, and the errors of the parsers.
         """
-        if self._attributes:
-            return self._read_attributes(element)
+        field_values: dict[str, Any] = {}
+        for name, parse in self._attribute_parsers.items():
+            if self.tags[name] in element.attributes:
+                field_values[name] = parse(element, self.tags[name])
+        for tag in self._required_attributes:
+            if tag not in element.attributes:
+                raise invalid_value(element, "missing", "must be given", attribute=tag)
         children: dict[str, Element] = {}
         for child in element.children:
             children.setdefault(child.tag, child)
-        found: dict[str, Any] = {}
-        for name, tag, parse in self._values:
+        for name, parse in self._child_parsers.items():
+            tag = self.tags[name]
             if tag in children and name not in parsers:
                 context.check(children[tag], LEAF)
                 with context.collect_errors():
-                    found[name] = parse(children[tag], element.tag)
-        for name, parser in {**self._parsers, **parsers}.items():
+                    field_values[name] = parse(children[tag], element.tag)
+        for name, parse_child in {**self._parsers, **parsers}.items():
             if self.tags[name] in children:
-                found[name] = parser(context, children[self.tags[name]])
-        return found
-
-    def _read_attributes(self, element: Element) -> dict[str, Any]:
-        found = {name: parse(element, tag) for name, tag, parse in self._values if tag in element.attributes}
-        for tag in self._required:
-            if tag not in element.attributes:
-                raise invalid_value(element, "missing", "must be given", attribute=tag)
-        return found
+                field_values[name] = parse_child(context, children[self.tags[name]])
+        return field_values
 
     def read(
-        self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **given: Any
+        self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **other_fields: Any
     ) -> Spec:
-        """Return the specification of an element; `given` are additional fields. Raises `SdfError`."""
+        """Return the specification of an element; `other_fields` are further fields of it. Raises `SdfError`."""
         context.check(element, self.schema)
-        found = self.read_values(context, element, parsers)
+        field_values = self.read_values(context, element, parsers)
         with map_spec_errors(element):
-            return self.spec(**given, **found)
+            return self.spec(**other_fields, **field_values)
 
     def list_fields(self, kind: type[Any]) -> list[str]:
         """Return the names of the fields of a type."""
@@ -138,27 +145,29 @@ class ElementBinding(Generic[Spec]):
 
 
 def _get_type(hint: Any) -> Any:
-    """Return the only type of a type hint except None; None for several types."""
-    choices = [one for one in get_args(hint) if one is not NoneType] if get_origin(hint) is not tuple else [hint]
-    return hint if not choices else choices[0] if len(choices) == 1 else None
+    """Return the type of a type hint without None; None for a union of several types."""
+    if get_origin(hint) is tuple or not get_args(hint):
+        return hint
+    types = [choice for choice in get_args(hint) if choice is not NoneType]
+    return types[0] if len(types) == 1 else None
 
 
-def _make_child_parser(hint: Any, file: FileField, default: Any) -> Callable[[Element, str], Any] | None:
+def _make_child_parser(hint: Any, file: FileField, default: Any) -> ValueParser | None:
     """Return the parser of a child with a value of a type. The parser takes the tag of the parent element."""
     kind = _get_type(hint)
 
     def parse_number(child: Element, parent: str) -> float:
         if file.may_be_infinite and child.text == "inf":
             return math.inf
-        found = values.parse_number(child, parent=parent, minimum=file.minimum, above=file.above)
-        if kind is int and found == int(found):
-            return int(found)
-        return math.radians(found) if file.degrees else found
+        number = values.parse_number(child, parent=parent, minimum=file.minimum, above=file.above)
+        if kind is int and number == int(number):
+            return int(number)
+        return math.radians(number) if file.degrees else number
 
     def parse_numbers(child: Element, parent: str) -> tuple[float, ...]:
         count = len(default) if Ellipsis in get_args(kind) else len(get_args(kind))
-        found = values.parse_numbers_below(child, count, file.below, parent=parent)
-        return tuple(math.radians(number) for number in found) if file.degrees else found
+        numbers = values.parse_numbers_below(child, count, file.below, parent=parent)
+        return tuple(math.radians(number) for number in numbers) if file.degrees else numbers
 
     if kind is bool:
         return lambda child, parent: values.parse_flag(child, parent=parent)
@@ -171,13 +180,18 @@ def _make_child_parser(hint: Any, file: FileField, default: Any) -> Callable[[El
     return None
 
 
-def _make_attribute_parser(hint: Any, file: FileField, _default: Any) -> Callable[[Element, str], Any] | None:
+def _make_attribute_parser(hint: Any, file: FileField, _default: Any) -> ValueParser | None:
     """Return the parser of an attribute with a value of a type. The parser takes the name of the attribute."""
     kind = _get_type(hint)
+
+    def parse_number(element: Element, name: str) -> float | None:
+        number = values.parse_attribute_number(element, name, above=file.above)
+        return math.radians(number) if file.degrees and number is not None else number
+
     if kind is bool:
         return values.parse_attribute_flag
     if kind is int:
         return values.parse_attribute_integer
     if kind is float:
-        return lambda element, name: values.parse_attribute_number(element, name, above=file.above)
+        return parse_number
     return None

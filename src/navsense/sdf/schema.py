@@ -81,13 +81,6 @@ DAVE_CONSTITUENT = ElementSchema(children=frozenset(("amp", "phase", "speed")))
 MEAN_DIRECTION = ElementSchema(children=frozenset(("ebb", "flood")))
 START_TIME = ElementSchema(children=frozenset(("day", "month", "year", "hour", "minute")))
 
-_CURRENT_TAGS = frozenset(
-    "uniform gauss_markov stratified tidal tidal_ellipses grid replay boundary_layer profile".split()
-)
-
-CURRENT = ElementSchema(
-    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("topic", "rate", "position", "start"))
-)
 GAUSS_MARKOV = ElementSchema(
     children=frozenset(("speed", "horizontal_angle", "vertical_angle")), attributes=frozenset(("name",))
 )
@@ -115,12 +108,6 @@ GRID = ElementSchema(
     )
 )
 REPLAY = ElementSchema(attributes=frozenset(("file", "topic", "frame", "start", "outside")))
-BOUNDARY_LAYER = ElementSchema(
-    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("bed", "thickness", "exponent"))
-)
-PROFILE = ElementSchema(
-    children=_CURRENT_TAGS | {"factor"}, repeatable=_CURRENT_TAGS | {"factor"}, attributes=frozenset(("outside",))
-)
 
 WORLD = ElementSchema(
     children=frozenset(
@@ -283,14 +270,6 @@ DSROS_DVL_PLUGIN = ElementSchema(
     },
     attributes=_PLUGIN_ATTRIBUTES,
 )
-
-WATER = ElementSchema(
-    children=frozenset(("point", "temperature", "salinity", "density", "sound_speed")),
-    repeatable=frozenset(("point",)),
-    attributes=frozenset(("surface", "latitude_deg", "file")),
-)
-
-WATER_POINT = ElementSchema(attributes=frozenset(("depth", "temperature", "salinity")))
 
 MODEL = ElementSchema(
     children=frozenset(

@@ -63,7 +63,7 @@ NO_SIGNALS: Mapping[str, TemperatureSignal] = MappingProxyType({})
 
 LATENCY_TAG = "navsense:latency"
 
-OSCILLATOR = ElementBinding(Oscillator, check_limits=False, extra_attributes=("grade",))
+OSCILLATOR = ElementBinding(Oscillator, check_limits=False, other_attributes=("grade",))
 DISCIPLINE = ElementBinding(Discipline, check_limits=False)
 LATENCY = ElementBinding(Latency)
 

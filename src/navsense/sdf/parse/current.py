@@ -56,19 +56,16 @@ from navsense.environment.current import (
 )
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import error_at
 from navsense.sdf.schema import (
-    BOUNDARY_LAYER,
     CONSTITUENT,
-    CURRENT,
     CURRENT_LAYER,
     ELLIPSE,
     GAUSS_MARKOV,
     GRID,
     LEAF,
-    PROFILE,
     REPLAY,
     STRATIFIED,
     TIDAL,
@@ -79,8 +76,8 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.world import CurrentTopic
 
-GAUSS_MARKOV_PROCESS = ElementBinding(GaussMarkovProcess, attributes=True, extra_attributes=("stddev",))
-GAUSS_MARKOV_ANGLE = ElementBinding(GaussMarkovProcess, attributes=True, extra_attributes=("stddev", "degrees"))
+GAUSS_MARKOV_PROCESS = ElementBinding(GaussMarkovProcess, attributes=True, other_attributes=("stddev",))
+GAUSS_MARKOV_ANGLE = ElementBinding(GaussMarkovProcess, attributes=True, other_attributes=("stddev", "degrees"))
 
 
 @dataclass
@@ -394,7 +391,21 @@ CURRENT_PARSERS: Mapping[str, Callable[[Context, Element, CurrentContext], Vecto
     "boundary_layer": _parse_boundary_layer,
     "profile": _parse_profile,
 }
-"""Element -> constructor of its current."""
+"""Element -> parser of its current."""
+
+_CURRENT_TAGS = frozenset(CURRENT_PARSERS)
+
+CURRENT = ElementSchema(
+    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("topic", "rate", "position", "start"))
+)
+
+BOUNDARY_LAYER = ElementSchema(
+    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("bed", "thickness", "exponent"))
+)
+
+PROFILE = ElementSchema(
+    children=_CURRENT_TAGS | {"factor"}, repeatable=_CURRENT_TAGS | {"factor"}, attributes=frozenset(("outside",))
+)
 
 
 def _select_attributes(element: Element, *names: str) -> dict[str, str]:

@@ -56,7 +56,7 @@ from navsense.sdf.xml_reader import Element
 ORIGIN_LIMITS = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "heading_deg": 3600.0}
 """Largest degrees and metres of a world's place on earth."""
 
-ATMOSPHERE = ElementBinding(Atmosphere, extra_attributes=("type",))
+ATMOSPHERE = ElementBinding(Atmosphere, other_attributes=("type",))
 
 ADIABATIC = "adiabatic"
 WGS84 = "WGS84"

@@ -33,7 +33,7 @@ from navsense.sensors.base import Sensor
 
 FAULTS_TAG = "navsense:faults"
 
-FAULTS = ElementBinding(Faults, extra=("fault",), repeatable=("fault",))
+FAULTS = ElementBinding(Faults, other_children=("fault",), repeatable=("fault",))
 FAULT = ElementBinding(ScheduledFault, attributes=True)
 SCHEDULED_FAULTS = ElementSchema(children=frozenset(("fault",)), repeatable=frozenset(("fault",)))
 

@@ -50,7 +50,7 @@ from navsense.sensors.imu import NO_ORIGIN
 AXES = {tag: ElementBinding(Imu, parent=tag) for tag in ("angular_velocity", "linear_acceleration")}
 IMU = ElementBinding(
     Imu,
-    extra=AXES,
+    other_children=AXES,
     repeatable=("navsense:vibration",),
     unsupported={"topic": "moved to <sensor> in SDF 1.7; move it there"},
     forbidden={"noise": "moved to each axis in SDF 1.6: <angular_velocity><x><noise>, ..."},

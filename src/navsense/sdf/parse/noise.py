@@ -20,7 +20,7 @@ NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
 
 DATASHEET_TAG = "navsense:noise"
 DATASHEET = ElementBinding(Noise, parent=DATASHEET_TAG)
-NOISE = ElementBinding(Noise, extra=(DATASHEET_TAG,), extra_attributes=("type",))
+NOISE = ElementBinding(Noise, other_children=(DATASHEET_TAG,), other_attributes=("type",))
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:

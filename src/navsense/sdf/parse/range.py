@@ -44,7 +44,7 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
 SOUND = ElementBinding(Sound, attributes=True)
-RANGE = ElementBinding(Range, extra=("resolution",))
+RANGE = ElementBinding(Range, other_children=("resolution",))
 RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
