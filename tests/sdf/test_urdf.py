@@ -16,7 +16,7 @@ import navsense as ns
 from navsense import sdf
 from navsense.core.errors import SdfError
 from navsense.core.pose import Pose
-from navsense.sdf import urdf_schema
+from navsense.sdf.urdf import schema as urdf_schema
 from navsense.sensors import Altimeter, Imu
 from navsense.world import World
 

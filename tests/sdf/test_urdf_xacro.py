@@ -12,7 +12,7 @@ import pytest
 
 from navsense import sdf
 from navsense.core.errors import SdfError
-from navsense.sdf import urdf_xacro
+from navsense.sdf.urdf import xacro
 from navsense.world import World
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_named(problems: Callable[..., list[str]], tmp_path: Pa
 
 @pytest.mark.requirement("SDF-2")
 def test_a_program_that_does_not_end(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(urdf_xacro, "TIMEOUT", 2.0)
+    monkeypatch.setattr(xacro, "TIMEOUT", 2.0)
     (line,) = problems('<link name="${9**9**9}"/>')
     assert line == "auv.urdf.xacro xacro: did not end; must end within 2 s"
 

@@ -126,7 +126,7 @@ class IncludeExpander:
                 raise invalid_value(macro, None, _XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
         self.context.versions.setdefault(name, NEWEST_VERSION)
         if root.tag == "robot":
-            from navsense.sdf.urdf import convert_urdf
+            from navsense.sdf.urdf.robot import convert_urdf
 
             return convert_urdf(self.context, root)
         _check_root(root)
@@ -139,7 +139,7 @@ class IncludeExpander:
         """Return the root element of a file after expansion by xacro. Raises `SdfError` if xacro may not run."""
         if not self.expand_xacro:
             raise SdfError("file of xacro", where=Where(name), allowed=_XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
-        from navsense.sdf.urdf_xacro import expand_xacro
+        from navsense.sdf.urdf.xacro import expand_xacro
 
         found = expand_xacro(self.context, self.search, name, self.arguments, self.bytes_left)
         self._declared_arguments |= found.declared_arguments

@@ -1,6 +1,6 @@
 """A separate program that expands one file of xacro, and marks each element with its file and line.
 
-`navsense.sdf.urdf_xacro` starts it. It is never imported: a file of xacro is a program, which may not end or may
+`navsense.sdf.urdf.xacro` starts it. It is never imported: a file of xacro is a program, which may not end or may
 exhaust the memory. Input (standard input, JSON): file, arguments, folders of packages, largest number of bytes, memory
 (bytes), mark. Output (standard output, JSON): the XML and the files read, or the error and its place; warnings; the
 arguments that the files declare.

@@ -26,8 +26,8 @@ from navsense.sdf.context import Context
 from navsense.sdf.frames import WORLD_FRAME
 from navsense.sdf.names import NEWEST_VERSION, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
-from navsense.sdf.urdf_collisions import convert_collisions
-from navsense.sdf.urdf_schema import (
+from navsense.sdf.urdf.collisions import convert_collisions
+from navsense.sdf.urdf.schema import (
     AXIS,
     END,
     GAZEBO,

@@ -1,0 +1,1 @@
+"""URDF robots and xacro files, which become SDF elements."""
