@@ -1,4 +1,7 @@
-"""Short names: `imu` refers to `robot::base::imu` if no other full name ends in `::imu`."""
+"""Names of frames and short names.
+
+The short name `imu` refers to `robot::base::imu` if no other full name ends in `::imu`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from typing import TypeVar
 from navsense.core.errors import UnknownNameError, Where
 
 Value = TypeVar("Value")
+
+WORLD_FRAME = "world"
+"""Name of the world frame, in SDF and in messages."""
 
 
 def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | None = None) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from navsense.core.kernels import kernel
+from navsense.core.names import WORLD_FRAME
 from navsense.core.series import FAULT_BITS
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 from navsense.messages.base import GLOBAL_TIME
@@ -38,9 +39,6 @@ ACCEL_TYPE = "geometry_msgs/msg/AccelStamped"
 CURRENT_TYPE = "geometry_msgs/msg/TwistStamped"
 CURRENT_LAYERS_TYPE = "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
 FAULT_TYPE = "std_msgs/msg/UInt8"
-
-WORLD_FRAME = "world"
-"""Name of the world frame."""
 
 FAULT = "fault"
 """Name of the array in a fault message, and of its topic: `<topic>/fault`."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.core.errors import RecordingError
+from navsense.core.names import WORLD_FRAME
 from navsense.core.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, WordArray
 from navsense.messages import world_topics
@@ -270,7 +271,7 @@ class MessageBuilder:
 
     def _build_poses(self, truths: list[Truth]) -> MessageBlock:
         """Return `/tf` of models with the same instants of truth; each such group has a channel."""
-        names = [(world_topics.WORLD_FRAME, truth.name) for truth in truths]
+        names = [(WORLD_FRAME, truth.name) for truth in truths]
         channel = self._get_channel(
             self._topics.get_common_topic(TRANSFORMS),
             lambda: world_topics.make_transforms_encoder(names),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import IDENTITY, Pose
 from navsense.messages import list_frames
-from navsense.messages.world_topics import WORLD_FRAME
 from navsense.world import Model, World
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from navsense.core.errors import SdfError, SensorError, show
+from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
 from navsense.sdf.values import invalid_value, parse_attribute_flag
@@ -21,7 +22,6 @@ from navsense.sdf.xml_reader import Element
 FrameKind = Literal["world", "model", "link", "joint", "frame", "sensor"]
 
 MODEL_FRAME = "__model__"
-WORLD_FRAME = "world"
 
 _ANY_NAME = ""
 """Key of skipped includes whose names are unknown."""

@@ -34,7 +34,7 @@ MAX_INCLUDES = 10_000
 """Largest number of includes of a world. Those inside an included file count each time."""
 
 _TOP_TAGS = ("model", "actor", "light")
-_FRAME_TAGS = ("link", "joint", "frame", "model")
+_SCOPED_TAGS = ("link", "joint", "frame", "model")
 """Children of a merged model that get the scope of the including model."""
 
 _ADDED_TAGS = ("gripper", "plugin")
@@ -294,7 +294,7 @@ class IncludeExpander:
         inner = [
             child
             for child in model.children
-            if child.tag in (*_FRAME_TAGS, "pose", MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG)
+            if child.tag in (*_SCOPED_TAGS, "pose", MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG)
         ]
         yield replace(model, tag=MERGED_MODEL_TAG, children=inner)
         yield from (child for child in model.children if child.tag in _ADDED_TAGS or ":" in child.tag)

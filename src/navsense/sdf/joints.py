@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from navsense.core.errors import SdfError, show
+from navsense.core.names import WORLD_FRAME
 from navsense.sdf import schema
 from navsense.sdf.context import Context
 from navsense.sdf.frames import (
     MODEL_FRAME,
-    WORLD_FRAME,
     FrameNode,
     Scope,
     find_frame,

@@ -448,7 +448,8 @@ SENSOR_BLOCKS = frozenset(
 _OTHER_BLOCK = "belongs to another type of sensor"
 
 
-_FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
+FRAME_ID_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
+"""Elements of the frame of a sensor's messages."""
 
 
 def make_sensor_schema(sensor_type: str) -> ElementSchema:
@@ -478,10 +479,10 @@ _DSROS_SENSOR = make_sensor_schema(DSROS_DVL_TYPE)
 
 DSROS_DVL_SENSOR = replace(
     _DSROS_SENSOR,
-    children=_DSROS_SENSOR.children - {DSROS_DVL_TYPE, "topic", *_FRAME_TAGS} | {"ocean_current_topic"},
+    children=_DSROS_SENSOR.children - {DSROS_DVL_TYPE, "topic", *FRAME_ID_TAGS} | {"ocean_current_topic"},
     unsupported={
         **_DSROS_SENSOR.unsupported,
-        **dict.fromkeys(("topic", *_FRAME_TAGS), _NAMED_BY_PLUGIN),
+        **dict.fromkeys(("topic", *FRAME_ID_TAGS), _NAMED_BY_PLUGIN),
         "stratified_ocean_current_topic": _NO_CURRENT_TOPIC,
     },
     plugins=frozenset((DSROS_DVL_FILE,)),

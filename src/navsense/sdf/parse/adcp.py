@@ -31,9 +31,9 @@ from functools import partial
 from navsense.core.errors import SensorError
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at
 from navsense.sdf.parse.dvl import ECHO_STRENGTH, parse_beams, parse_reference
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.range import SOUND
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import BEAM_ANGLE, Adcp

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.air_pressure import AirPressure

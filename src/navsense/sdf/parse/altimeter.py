@@ -11,7 +11,7 @@ from navsense.core.inputs import parse_decimal
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element

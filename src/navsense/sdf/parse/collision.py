@@ -26,8 +26,8 @@ from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.sdf.context import Context
 from navsense.sdf.names import join_names, parse_name
-from navsense.sdf.parse._link_pose import find_pose_in_link
 from navsense.sdf.parse.children import error_at, parse_child_flag, parse_child_number, parse_child_vector
+from navsense.sdf.parse.link_pose import find_pose_in_link
 from navsense.sdf.parse.model import ParsedModel
 from navsense.sdf.schema import (
     BOX,

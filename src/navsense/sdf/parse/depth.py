@@ -22,8 +22,8 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, map_spec_errors
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element

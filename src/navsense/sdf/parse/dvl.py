@@ -46,9 +46,9 @@ from navsense.core.typing import Quaternion
 from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, map_spec_errors
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_channel_noise, parse_noise
 from navsense.sdf.parse.range import SOUND
 from navsense.sdf.schema import LEAF

@@ -35,8 +35,8 @@ from navsense.core.typing import Quaternion
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import map_spec_errors, parse_child_choice, parse_child_flag, parse_child_number
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_child_noise
 from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value

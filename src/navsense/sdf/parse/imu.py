@@ -38,8 +38,8 @@ from navsense.core.validation import MAX_MAGNITUDE
 from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import map_spec_errors, parse_child_numbers
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.schema import LEAF
 from navsense.sdf.values import invalid_value

@@ -6,7 +6,7 @@ from navsense.core.errors import SdfError
 from navsense.noise.channel import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor_values
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.navsat import NO_ORIGIN, NavSat

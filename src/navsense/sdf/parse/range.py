@@ -29,7 +29,6 @@ from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import (
     error_at,
     parse_child_choice,
@@ -37,6 +36,7 @@ from navsense.sdf.parse.children import (
     parse_child_number,
     parse_child_vector,
 )
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
 from navsense.sdf.schema import BEAM, LEAF, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
 from navsense.sdf.values import invalid_value

@@ -17,14 +17,14 @@ from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import range_plugin, subsea_pressure
-from navsense.sdf.parse._link_pose import find_pose_in_link
-from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse._plugin_sensor import DEFAULT_RATE, PluginParser, PluginSensor, parse_placement
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
+from navsense.sdf.parse.link_pose import find_pose_in_link
 from navsense.sdf.parse.model import ParsedModel
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.part import apply_part
+from navsense.sdf.parse.plugin_sensor import DEFAULT_RATE, PluginParser, PluginSensor, parse_placement
 from navsense.sdf.parse.range import explain_scanner
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, uuv_dvl
@@ -32,6 +32,7 @@ from navsense.sdf.schema import (
     DEFAULT_TOPIC_ENDINGS,
     DSROS_DVL_SENSOR,
     DSROS_DVL_TYPE,
+    FRAME_ID_TAGS,
     GAZEBO_BLOCKS,
     LEAF,
     NOT_SIMULATED,
@@ -85,8 +86,6 @@ SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {kind: make_sensor_schema(kind) fo
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
-
-_FRAME_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 
 
 @dataclass
@@ -356,7 +355,7 @@ class SensorParser:
     def _parse_frame(self, element: Element) -> str:
         """Return the frame of messages; "" if the file has none."""
         found = ""
-        for tag in _FRAME_TAGS:
+        for tag in FRAME_ID_TAGS:
             child = element.find(tag)
             if child is None:
                 continue

@@ -29,9 +29,9 @@ from navsense.core.units import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, parse_child_number
 from navsense.sdf.parse.depth import check_water
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
 

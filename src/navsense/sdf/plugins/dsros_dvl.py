@@ -48,9 +48,9 @@ from navsense.noise.channel import Noise
 from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse._mount import Mount
 from navsense.sdf.parse.children import error_at, map_spec_errors, parse_child_flag, parse_child_number
 from navsense.sdf.parse.dvl import LAYER
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element

@@ -35,9 +35,9 @@ from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
 from navsense.sdf import values
 from navsense.sdf.context import Context
-from navsense.sdf.parse._mount import Mount
-from navsense.sdf.parse._plugin_sensor import PluginSensor, parse_topic
 from navsense.sdf.parse.children import map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.plugin_sensor import PluginSensor, parse_topic
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect

@@ -22,8 +22,8 @@ from difflib import get_close_matches
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import parse_decimal
+from navsense.core.names import WORLD_FRAME
 from navsense.sdf.context import Context
-from navsense.sdf.frames import WORLD_FRAME
 from navsense.sdf.names import NEWEST_VERSION, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
 from navsense.sdf.urdf.collisions import convert_collisions

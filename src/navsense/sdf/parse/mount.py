@@ -1,4 +1,4 @@
-"""The properties of a sensor outside its element that its specification may depend on."""
+"""What the parser of a sensor uses in addition to the element of the sensor."""
 
 from __future__ import annotations
 
@@ -12,23 +12,15 @@ from navsense.core.typing import Quaternion
 from navsense.environment.water import Water
 
 
-def _no_link(_name: str) -> Quaternion | None:
-    return None
-
-
-def _no_pose(_name: str) -> Pose | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Mount:
-    """The place of a sensor.
+    """The name and the mounting of a sensor, and properties of its world.
 
-    name: its full name.
-    where: the place of its element in the file.
+    name: full name of the sensor.
+    where: location of the element in the file.
     classic: True for classic fidelity.
     heading: rad, of the world's axes.
-    origin: the place of the world on earth; None if the file does not define it.
+    origin: geographic origin of the world; None if the file does not define it.
     water: the water of the world; None if the file does not define it.
     rotation_ws: (w x y z) sensor to world coordinates in the initial pose of the model.
     is_moving: True if the motion of the model may change that rotation.
@@ -45,5 +37,5 @@ class Mount:
     water: Water | None = None
     name: str = ""
     where: Where | None = None
-    find_rotation: Callable[[str], Quaternion | None] = _no_link
-    find_pose: Callable[[str], Pose | None] = _no_pose
+    find_rotation: Callable[[str], Quaternion | None] = lambda _: None
+    find_pose: Callable[[str], Pose | None] = lambda _: None

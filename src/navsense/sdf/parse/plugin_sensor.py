@@ -9,7 +9,7 @@ from navsense.core.errors import SdfError
 from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse._mount import Mount
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
