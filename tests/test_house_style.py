@@ -67,9 +67,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
 PRIVATE: dict[tuple[str, str], str] = {
-    ("sdf.plugins.dsros_dvl", "sdf.parse.mount"): "reads what stands in a file as sensors are read",
-    ("sdf.plugins.uuv_dvl", "sdf.parse.mount"): "reads what stands in a file as sensors are read",
-    ("sdf.plugins.uuv_dvl", "sdf.parse.plugin_sensor"): "reads what stands in a file as sensors are read",
     ("recordings.csv_tables", "motion._log"): "writes the table that a motion is read from",
 }
 """Private files and folders that others import: (module, what) -> why."""
