@@ -102,7 +102,7 @@ def test_the_benchmark_prints_simulated_time_over_processor_time(monkeypatch: py
 
 @in_repository
 @pytest.mark.requirement("NOI-7")
-def test_gazebo_is_measured_with_the_noise_that_ours_is_measured_with(tmp_path: Path) -> None:
+def test_gazebo_benchmark_has_the_same_noise(tmp_path: Path) -> None:
     """The one file that both read gives our sheets standard noise on every channel."""
     benchmark("bench_gazebo").write_model(tmp_path / "model.sdf")
     specs = [sensor.spec for sensor in ns.load(tmp_path / "model.sdf").sensors]
@@ -113,7 +113,7 @@ def test_gazebo_is_measured_with_the_noise_that_ours_is_measured_with(tmp_path: 
 
 @in_repository
 @pytest.mark.requirement("NOI-7")
-def test_without_gazebos_library_one_line_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_gazebo_error_names_the_package(tmp_path: Path) -> None:
     none = {"PKG_CONFIG_PATH": str(tmp_path), "PKG_CONFIG_LIBDIR": str(tmp_path)}
     ended = subprocess.run(
         [sys.executable, str(BENCHMARKS / "bench_gazebo.py")],

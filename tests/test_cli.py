@@ -159,7 +159,7 @@ def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path:
         assert "fault 1: kind of a fault: silence; must be one of dropout" in line
 
 
-def test_describe_says_what_a_fidelity_would_run(inside: Typed) -> None:
+def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
     as_written, classic = (inside("describe", QUADROTOR, *more) for more in ((), ("--fidelity", "classic")))
     assert classic.returncode == 0, classic.stderr
     assert "(classic)" not in as_written.stdout
@@ -205,7 +205,7 @@ def test_a_mistake_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_full_disk_is_an_error_and_what_was_written_stays(tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_written_data_stay(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     target = tmp_path / "full.mcap"
@@ -243,7 +243,7 @@ def test_a_full_standard_output_is_an_error() -> None:
 @pytest.mark.requirement("REC-1")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_standard_error_that_cannot_be_written_changes_nothing(closed: bool, tmp_path: Path) -> None:
+def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path) -> None:
     """The run prints the warning about the contact sensor, and fails on nothing."""
     world, output = tmp_path / "w.sdf", tmp_path / "o.mcap"
     sensors = '<sensor name="g" type="altimeter"><update_rate>1</update_rate></sensor><sensor name="t" type="contact"/>'
@@ -412,7 +412,7 @@ def test_a_link_to_itself_is_no_input(inside: Typed, command: str, name: str, tm
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_module() -> None:
     code = (
         "import sys, navsense.cli\n"
         "heavy = {'numba', 'numpy', 'scipy', 'rich', 'rosbags', 'zstandard'} & set(sys.modules)\n"

@@ -133,7 +133,7 @@ def test_readers_beside_one_another_read_one_curve_each_at_its_pace(discipline: 
     assert [np.concatenate(parts).tobytes() for parts in found] == wanted
 
 
-def test_what_all_readers_have_read_is_forgotten() -> None:
+def test_blocks_that_all_readers_passed_are_freed() -> None:
     first = ClockRealisation(DRIFTING, 3, 0)
     second = first.copy()
     tracemalloc.start()

@@ -134,7 +134,7 @@ def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(inte
 @pytest.mark.compiled
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)])
-def test_what_is_left_has_the_stated_variance(alpha: float, beta: float) -> None:
+def test_residual_has_the_declared_variance(alpha: float, beta: float) -> None:
     """The formula against the loop's own Lyapunov equation, and the clock against the formula, over many runs."""
     sigma, interval, h0 = 3e-5, 0.05, 4e-8
     stated = (2 * alpha**2 + 2 * beta + alpha * beta) * sigma**2 + 2 * h0 / 2 * interval
@@ -209,7 +209,7 @@ def test_no_dead_parameter(field: str) -> None:
         ({"proportional": 1.5, "integral": 1.0}, "integral: 1.0; must be below 4 - 2 proportional = 1"),
     ],
 )
-def test_what_is_no_discipline(sizes: dict[str, float], message: str) -> None:
+def test_invalid_discipline(sizes: dict[str, float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         Discipline(**sizes)
 

@@ -68,7 +68,7 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_what_is_not_sent_holds_up_nothing() -> None:
+def test_dropped_sample_delays_no_other() -> None:
     time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
     every = np.arange(3000) % 2 == 0
     ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, every)
@@ -83,7 +83,7 @@ def test_what_is_not_sent_holds_up_nothing() -> None:
 @pytest.mark.requirement("CLK-9")
 @pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
 @pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
-def test_what_is_not_sent_has_its_instant_or_the_last_arrival(sheet: Latency, cuts: list[int]) -> None:
+def test_arrival_of_a_dropped_sample(sheet: Latency, cuts: list[int]) -> None:
     """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
@@ -141,7 +141,7 @@ def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
         ({"stddev": 0.1}, "mean: 0.0; must be > 0 if stddev is"),
     ],
 )
-def test_what_no_latency_can_be(sizes: dict[str, float], message: str) -> None:
+def test_invalid_latency_is_an_error(sizes: dict[str, float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         Latency(**sizes)
 

@@ -313,7 +313,7 @@ def test_no_dead_parameter(field: str) -> None:
         ({"frequency": "2 ppm"}, "frequency: 2 ppm; must be a finite number"),
     ],
 )
-def test_what_no_oscillator_can_have(sizes: dict[str, Any], message: str) -> None:
+def test_invalid_oscillator(sizes: dict[str, Any], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         Oscillator(**sizes)
 

@@ -104,7 +104,7 @@ def test_a_run_of_one_commit_is_a_difference() -> None:
     ]
 
 
-def test_nothing_compared_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_comparison_fails(capsys: pytest.CaptureFixture[str]) -> None:
     """A comparison in which every run fails, or in which there is no run, must not pass."""
     report = tool("compare_runs").report
     assert not report({}, {})

@@ -79,7 +79,7 @@ def unlike(name: str) -> int:
     return int(np.count_nonzero(compiled.view(np.int64) != interpreted.view(np.int64)))
 
 
-def test_what_kernels_call_is_found() -> None:
+def test_calls_of_kernels_are_found() -> None:
     assert {"sin", "sqrt", "exp", "pow"} <= set(called_in_kernels())
 
 
@@ -96,7 +96,7 @@ def test_one_that_differs_is_seen(name: str) -> None:
 
 
 @pytest.mark.compiled
-def test_who_imports_a_kernel_calls_what_numba_made() -> None:
+def test_imported_kernel_is_the_dispatcher() -> None:
     imu, time = Imu(), np.arange(3) / 100.0
     imu.apply(time, np.zeros((3, 3)), np.zeros((3, 3)), seed=1)
     imported = vars(channels)["apply_noise"]
@@ -110,7 +110,7 @@ def twice(x: float) -> float:
 
 
 @pytest.mark.compiled
-def test_only_modules_of_the_package_get_what_numba_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dispatchers_replace_kernels_in_the_package_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose name begins alike is another's, and None stands for a module that may not be imported."""
     ours, other, made = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(twice)
     for module in (ours, other):

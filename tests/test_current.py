@@ -42,7 +42,7 @@ def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
     return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
 
 
-def test_what_is_printed_is_a_line(tmp_path: Path) -> None:
+def test_printed_location_is_a_line(tmp_path: Path) -> None:
     """Of a run, of one that is loaded, and of what is in it: not the numbers."""
     run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
@@ -54,7 +54,7 @@ def test_what_is_printed_is_a_line(tmp_path: Path) -> None:
         assert repr(one.truth["auv::base"]).endswith("; 100 instants>")
 
 
-def test_a_world_without_one_has_none() -> None:
+def test_world_without_the_element() -> None:
     run = ns.simulate(world(None), 1.0)
     assert run.current is None
 
@@ -188,7 +188,7 @@ def test_two_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
 )
-def test_topics_that_are_none(given: dict[str, object], problem: str) -> None:
+def test_invalid_topics(given: dict[str, object], problem: str) -> None:
     with pytest.raises(SimulationError, match=problem):
         CurrentTopic(**given)  # type: ignore[arg-type]
 

@@ -146,7 +146,7 @@ class Expected:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_the_dead_reckoning_is_off_by_what_it_says(reckoning: Any) -> None:
+def test_dead_reckoning_error_is_within_its_estimate(reckoning: Any) -> None:
     runs, world = 6, reckoning.vehicles(ns.load(reckoning.SURVEY))
     run = ns.simulate(world, DURATION, seed=0, runs=runs)
     for freedom, squares in ends(reckoning, world, run, runs).items():
@@ -157,7 +157,7 @@ def test_the_dead_reckoning_is_off_by_what_it_says(reckoning: Any) -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_what_all_vehicles_have_alike_is_little(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_common_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn: no false alarms. Gravity of the world's middle would be found in a thousand vehicles."""
     world, begin = reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     run = ns.simulate(faultless(reckoning, world), DURATION, runs=1)
@@ -172,7 +172,7 @@ def test_what_all_vehicles_have_alike_is_little(reckoning: Any, monkeypatch: pyt
 
 
 @pytest.mark.requirement("DOO-1")
-def test_flicker_does_what_is_expected_of_it(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flicker_has_the_expected_deviation(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reckoning, "NODES", 70)  # they start right, and need fewer estimates on the way
     runs, world, begin = 10, reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     force = next(s.spec for s in world.sensors if s.name == reckoning.IMU).noise()["linear_acceleration"]
@@ -192,7 +192,7 @@ def test_flicker_does_what_is_expected_of_it(reckoning: Any, monkeypatch: pytest
 
 
 @pytest.mark.requirement("DOO-1")
-def test_what_lasts_has_to_be_known_of(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constant_errors_need_a_prior(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of worse instruments it says so; without a variable for what makes them worse it is far too sure of itself."""
     runs, world = 2, worse(reckoning, reckoning.vehicles(ns.load(reckoning.SURVEY)))
     run = ns.simulate(world, DURATION, seed=0, runs=runs)

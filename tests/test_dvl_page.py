@@ -45,7 +45,7 @@ def test_its_cheap_figures_are_up_to_date(tools: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.compiled
-def test_what_is_out_of_date_is_told(tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_list_is_reported(tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "dvl.md"
     assert PAGE.count("| 30° | 20.000 |") == 1
     page.write_text(PAGE.replace("| 30° | 20.000 |", "| 30° | 20.001 |"), encoding="utf-8")

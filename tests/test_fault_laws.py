@@ -130,7 +130,7 @@ def test_in_batches_and_live_they_are_the_same(name: str) -> None:
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
-def test_each_does_to_every_sensor_what_it_says(name: str, kind: str) -> None:
+def test_each_fault_acts_on_every_sensor(name: str, kind: str) -> None:
     """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
     spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())

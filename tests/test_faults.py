@@ -93,7 +93,7 @@ def world(tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_each_does_what_it_says_when_it_says(world: Callable[..., Any]) -> None:
+def test_each_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
     """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
@@ -256,7 +256,7 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
         ("world", '<fault kind="magnetic_anomaly" start="2" end="2">1 0 0</fault>', "must end after its start"),
     ],
 )
-def test_what_a_world_cannot_have(world: Callable[..., Any], of: str, text: str, problem: str) -> None:
+def test_invalid_worlds(world: Callable[..., Any], of: str, text: str, problem: str) -> None:
     with pytest.raises(NavsenseError) as caught:
         world(**{of: text})
     assert problem in str(caught.value)
@@ -290,7 +290,7 @@ def test_what_a_world_cannot_have(world: Callable[..., Any], of: str, text: str,
         ),
     ],
 )
-def test_what_a_file_cannot_say(world: Callable[..., Any], tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_fault_files(world: Callable[..., Any], tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "faults.toml").write_text(text)
     with pytest.raises((SimulationError, UnknownNameError)) as caught:
         with_faults(world(), tmp_path / "faults.toml")

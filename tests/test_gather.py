@@ -51,14 +51,14 @@ def test_some_are_made_before_the_first_is_handed_on(slabs: list[TimeSlice], mon
     assert [count for _, count in seen] == [4] * 4 + [8] * 4 + [10] * 2
 
 
-def test_whoever_is_slow_does_not_wait_for_more(slabs: list[TimeSlice]) -> None:
+def test_slow_computation_is_passed_on_at_once(slabs: list[TimeSlice]) -> None:
     made: list[int] = []
     counts = [len(made) for _ in buffer_slices(watched(slabs, made), Wall(buffering.MAX_BUFFERED_SECONDS).now)]
     assert counts == list(range(1, 11))
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), RuntimeError("gone")])
-def test_what_waits_is_handed_on_before_an_error(slabs: list[TimeSlice], end: BaseException) -> None:
+def test_waiting_slices_are_yielded_before_an_error(slabs: list[TimeSlice], end: BaseException) -> None:
     found: list[TimeSlice] = []
     with pytest.raises(type(end)):
         found.extend(buffer_slices(watched(slabs[:3], [], end), Wall(0.0).now))

@@ -189,7 +189,7 @@ def test_the_earth_turns_about_its_axis() -> None:
         ({"heading": math.inf}, "heading of the origin: inf; must be a finite number"),
     ],
 )
-def test_what_is_no_place_is_refused(changes: dict[str, float], said: str) -> None:
+def test_invalid_place_is_an_error(changes: dict[str, float], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         Origin(**{"latitude": 0.1, "longitude": 0.2, **changes})
     assert said in str(caught.value)

@@ -400,7 +400,7 @@ def test_imports_point_towards_the_definitions() -> None:
     assert not problems, report(problems)
 
 
-def test_what_is_private_is_imported_from_its_own_folder() -> None:
+def test_private_modules_are_imported_in_their_folder_only() -> None:
     found = {(m.name, name): line for m in modules() for name, line in strangers(m.name, m.package, imports(m))}
     problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
     problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
@@ -408,7 +408,7 @@ def test_what_is_private_is_imported_from_its_own_folder() -> None:
     assert not problems, report(problems)
 
 
-def test_what_is_private_is_seen() -> None:
+def test_imports_of_private_modules_are_found() -> None:
     named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
     assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
     assert not list(strangers("sensors.dvl", False, named))
@@ -425,7 +425,7 @@ def test_cycles_are_found() -> None:
     assert not cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
-def test_reproducible_layers_call_nothing_unrepeatable() -> None:
+def test_bitwise_layers_call_no_unrepeatable_function() -> None:
     problems = []
     for module in modules():
         if module.name.split(".")[0] not in BITWISE:
@@ -451,11 +451,11 @@ def test_reproducible_layers_call_nothing_unrepeatable() -> None:
         "@kernel\ndef f(x):\n    return math.hypot(x, 1.0)",
     ],
 )
-def test_what_is_unrepeatable_is_seen(text: str) -> None:
+def test_unrepeatable_calls_are_found(text: str) -> None:
     assert list(unrepeatable(ast.parse(text)))
 
 
-def test_what_is_exact_is_let_through() -> None:
+def test_exact_calls_are_allowed() -> None:
     assert not list(unrepeatable(ast.parse("import numpy as np\nimport math\nnp.sqrt(x) + math.sin(y) * np.abs(z)")))
 
 
@@ -464,7 +464,7 @@ def tries(name: str, call: ast.Call) -> bool:
     return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
 
 
-def test_what_an_object_has_is_said_by_its_type() -> None:
+def test_attributes_are_declared_by_types() -> None:
     """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
     calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
     tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]

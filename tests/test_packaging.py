@@ -58,7 +58,7 @@ def test_the_command_is_installed() -> None:
     assert callable(entry.load())
 
 
-def test_the_metadata_says_what_the_project_says() -> None:
+def test_package_metadata_equals_pyproject() -> None:
     project = settings()["project"]
     head = installed().metadata
     assert head["Requires-Python"] == project["requires-python"]
@@ -87,7 +87,7 @@ def imported() -> set[str]:
     return found
 
 
-def test_every_extra_installs_what_the_sources_import() -> None:
+def test_extras_install_all_imports() -> None:
     extras = settings()["project"]["optional-dependencies"]
     named = {base_name(line) for name, lines in extras.items() if name not in ("lint", "test") for line in lines}
     assert named <= imported()
@@ -112,7 +112,7 @@ def test_every_core_dependency_is_pinned_for_tests() -> None:
     assert {base_name(requirement) for requirement in named} <= pinned
 
 
-def test_importing_loads_nothing_heavy() -> None:
+def test_import_loads_no_heavy_module() -> None:
     heavy = settings()["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"]
     script = f"import sys, navsense; print(*[name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=with_source())
@@ -163,7 +163,7 @@ case "$*" in *version_info*) exit 1 ;; esac
 
 @pytest.mark.parametrize("target", ["demo", "test", "lint"])
 @pytest.mark.parametrize("python3", [WITHOUT_ENSUREPIP, VENV_FAILS, TOO_OLD], ids=["no-ensurepip", "venv-fails", "old"])
-def test_make_says_what_to_install_where_it_cannot_make_an_environment(unable: Path, python3: str, target: str) -> None:
+def test_make_names_missing_packages(unable: Path, python3: str, target: str) -> None:
     done = make_with(unable, python3, target)
     assert done.returncode == 2
     told = [line for line in done.stderr.splitlines() if APT_LINE in line]

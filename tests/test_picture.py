@@ -152,7 +152,7 @@ def test_a_motion_that_never_ends_needs_a_duration(world_of: Text) -> None:
 # Ground
 
 
-def test_the_relief_is_what_the_surfaces_are(world_of: Text) -> None:
+def test_relief_shows_the_surfaces(world_of: Text) -> None:
     """A slope z = -20 - x/4 + y/8 with a box and a sphere on it, by hand; what stands highest counts."""
     body = bed("<plane><normal>2 -1 8</normal></plane>", "0 0 -20 0 0 0", "slope")
     body += bed("<box><size>4 4 2</size></box>", "5 0 -10 0 0 0", "box")
@@ -238,7 +238,7 @@ def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> Non
     )
 
 
-def test_what_moves_and_what_carries_sensors_is_no_ground(world_of: Text) -> None:
+def test_vehicles_are_not_ground(world_of: Text) -> None:
     """A standing vehicle's hull and a body that moves; a static model that carries a sensor is ground all the same."""
     ball = '<collision name="c"><geometry><sphere><radius>1</radius></sphere></geometry></collision>'
     body = robot(name="mooring", link=IMU + ball) + robot((0, "9 0 0 0 0 0"), (9, "9 5 0 0 0 0"))
@@ -421,7 +421,7 @@ SEA = (
 DIVE = ((0, "0 0 -10 0 0 0"), (200, "100 0 -14 0 0 0"), (400, "100 50 -10 0 0 1.5"), (600, "0 50 -5 0 0 3"))
 
 
-def test_what_is_drawn(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers behind the lines: ground, track, time, arrows, profile, column."""
     sheets, world = kept(monkeypatch), world_of(SEA + robot(*DIVE))
     found = chart(world)
@@ -528,7 +528,7 @@ def test_names_are_on_no_other(world_of: Text, tmp_path: Path, monkeypatch: pyte
         assert not any(box.overlaps(mark) for box in boxes)
 
 
-def test_what_stands_still_is_marked_with_its_height(
+def test_stationary_models_are_labelled_with_heights(
     world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sheets = kept(monkeypatch)
@@ -687,6 +687,6 @@ def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
         (["--duration", "5"], "error: --duration: 5.0; requires --picture"),
     ],
 )
-def test_mistakes_are_told_before_the_world(arguments: list[str], message: str) -> None:
+def test_argument_errors_come_before_the_world_is_loaded(arguments: list[str], message: str) -> None:
     ended = navsense("describe", EXAMPLES / "quadrotor.sdf", *arguments)
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (2, "", message)

@@ -89,7 +89,7 @@ def test_outer(x): ...
     }
 
 
-def test_a_mark_that_cannot_be_read_is_refused() -> None:
+def test_unreadable_mark_is_an_error() -> None:
     tree = ast.parse("@pytest.mark.requirement(ROW)\ndef test_it(): ...\n")
     with pytest.raises(tool.UnreadableMarkError, match="plain strings"):
         list(tool.claims_of(tree, "t.py"))

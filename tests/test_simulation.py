@@ -99,7 +99,7 @@ def test_each_run_has_its_own_turn_on_bias() -> None:
 
 
 @pytest.mark.requirement("REC-1:npz", "REC-1:mcap")
-def test_saved_streamed_and_kept_runs_are_equal(tmp_path: Path) -> None:
+def test_saved_streamed_and_simulated_runs_are_equal(tmp_path: Path) -> None:
     run = simulate(world(), 12.5, seed=4)
     run.save(tmp_path / "saved.npz")
     run.save(tmp_path / "saved.mcap")
@@ -123,7 +123,7 @@ def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: p
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("latency", [None, Latency(fixed=0.1)])
-def test_the_estimate_of_memory_is_what_a_run_takes(latency: Latency | None) -> None:
+def test_memory_estimate_equals_memory_use(latency: Latency | None) -> None:
     late = replace(world(), sensors=tuple(replace(sensor, latency=latency) for sensor in world().sensors))
     run = simulate(late, 30.0, runs=3)
     taken = sum(
@@ -228,7 +228,7 @@ def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"motion": 5}, "motion of model robot: 5; must be a motion, or the path of a motion log; write"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ns.NavsenseError, match=message):
         simulate(world(), **{"duration": 1.0, **arguments})  # type: ignore[arg-type]  # wrong on purpose
 
@@ -312,7 +312,7 @@ def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
 
 
 @pytest.mark.compiled
-def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path) -> None:
+def test_interrupt_keeps_recorded_data(tmp_path: Path) -> None:
     def stop(done: float, total: float) -> None:
         if done > total / 2.0:
             raise KeyboardInterrupt

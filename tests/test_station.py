@@ -38,7 +38,7 @@ def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World
 
 @pytest.mark.requirement("CLK-9", "NOI-6", "LIV-1", "BAT-1")
 @pytest.mark.parametrize("size", [0.001, 0.3])
-def test_live_releases_at_arrival_what_the_batch_measures(size: float) -> None:
+def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
     world, duration = replace(troubled(), max_step_size=size), 2.0
     batch = ns.simulate(world, duration, seed=3)[NAME]
     released, sim = [], ns.live(world, seed=3)
@@ -75,7 +75,7 @@ def test_faults_leave_everything_else_as_it_is() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_an_averaged_imu_that_starts_stuck_is_stuck_at_what_it_first_sent() -> None:
+def test_stuck_averaged_imu_repeats_its_first_value() -> None:
     """Its row 0 stands for no interval and is never sent."""
     world = example_world(("imu", replace(Imu.example_spec(), averaged=True)))
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
@@ -140,7 +140,7 @@ def test_they_are_read_from_sdf(tmp_path: Path) -> None:
         ("<navsense:latency><stddev>1</stddev></navsense:latency>", r"w.sdf:3 .*mean"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, inside: str, message: str) -> None:
+def test_invalid_value_error_has_its_line(tmp_path: Path, inside: str, message: str) -> None:
     path = tmp_path / "w.sdf"
     path.write_text(sdf(inside))
     with pytest.raises(SdfError, match=message):
@@ -162,7 +162,7 @@ def test_a_signal_that_is_missing_is_an_error_of_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("IMU-4", "TRU-1")
-def test_a_description_says_where_the_world_stands_and_what_a_fine_gyro_misses() -> None:
+def test_description_names_the_origin_and_earth_rotation() -> None:
     fine = Imu.from_part("stim300")
     world = example_world(("fine", fine), ("coarse", Imu.from_part("mpu-6000")))
     lines = list(describe(world))
@@ -205,7 +205,7 @@ def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
 
 
 @pytest.mark.requirement("CLK-9", "LIV-1")
-def test_a_step_does_not_touch_what_is_still_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_keeps_samples_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue of any length is joined at what has arrived: none of it before the latency has passed."""
     world = troubled(Latency(fixed=5.0), Faults())
     sim = ns.live(world, seed=3)

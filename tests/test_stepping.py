@@ -143,7 +143,7 @@ def test_a_long_live_run_keeps_no_instants_of_steps_that_are_gone() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_the_units_of_a_live_reading_are_nobodys_to_change() -> None:
+def test_units_of_a_live_reading_are_read_only() -> None:
     """They are the same mapping for every reading, and go where a reading goes."""
     sim = ns.live(world(0.01), seed=1)
     given = sim.step().readings[IMU]
@@ -353,7 +353,7 @@ def test_a_value_that_is_not_a_state_is_an_error(given: Any) -> None:
         ({"robot": 5}, "state of robot: 5; must be a navsense.State"),
     ],
 )
-def test_static_models_and_unknown_names_cannot_be_driven(driven: Any, message: str) -> None:
+def test_driving_static_or_unknown_models_is_an_error(driven: Any, message: str) -> None:
     with pytest.raises(ns.NavsenseError, match=message):
         ns.live(world(), driven=driven)
 
@@ -400,7 +400,7 @@ def test_a_sensor_is_switched_off_and_on_while_it_runs() -> None:
 
 
 @pytest.mark.requirement("DVU-4")
-def test_a_sensor_that_is_off_at_the_start_emits_nothing_until_it_is_switched_on() -> None:
+def test_sensor_emits_nothing_until_switched_on() -> None:
     """In a batch it stays off."""
     base = world()
     off = replace(base, sensors=tuple(replace(sensor, is_on=False) for sensor in base.sensors))

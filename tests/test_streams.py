@@ -138,6 +138,6 @@ def test_first_states_differ_by_seed_run_and_name() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, None, "7"])
-def test_a_seed_that_is_none_is_refused(seed: object) -> None:
+def test_invalid_seed_is_an_error(seed: object) -> None:
     with pytest.raises(SimulationError, match=r"seed.*must be an integer from 0"):
         check_seed(seed)  # type: ignore[arg-type]  # what a user may hand over

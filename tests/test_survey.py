@@ -137,7 +137,7 @@ def at_rows(truth: Any, time: FloatArray) -> slice:
 # the bed and the way
 
 
-def test_the_bed_and_the_way_are_what_the_script_makes(tmp_path: Path) -> None:
+def test_bottom_and_path_are_those_of_the_script(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "seabed.py")]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -185,13 +185,13 @@ def test_the_longest_span_of_each_has_its_last_terms(name: str) -> None:
         ([1.0] * 9, 1.0, {"exponent": -3}, "exponent: -3; must be from -2 to 2, or None"),
     ],
 )
-def test_what_is_no_record_is_refused(values: Any, rate: float, keywords: Any, message: str) -> None:
+def test_invalid_record_is_an_error(values: Any, rate: float, keywords: Any, message: str) -> None:
     with pytest.raises(AnalysisError, match=message):
         allan.oadev(values, rate, **keywords)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, 1e9])
-def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+def test_invalid_rate_is_an_error(rate: float) -> None:
     with pytest.raises(SimulationError, match="rate"):
         allan.oadev([1.0] * 9, rate)
 
@@ -205,7 +205,7 @@ def coloured(exponent: int, count: int, random: np.random.Generator) -> FloatArr
 
 
 @pytest.mark.parametrize("exponent", [2, 1, 0, -1, -2])
-def test_the_power_law_is_told_from_the_data(exponent: int) -> None:
+def test_power_law_is_estimated_from_data(exponent: int) -> None:
     """At m = 1, where 4096 values tell one power law from the next: delta has the deviation 1 / sqrt(4096) = 0.016.
 
     The next law is 0.25 of delta away, sixteen deviations.

@@ -73,6 +73,6 @@ def test_the_length_is_chosen() -> None:
         ([1.0] * 20, {"overlap": 1.0}, "overlap: 1.0; must be from 0 to below 1"),
     ],
 )
-def test_what_has_no_spectrum_is_refused(values: object, keywords: dict[str, float], message: str) -> None:
+def test_series_without_spectrum_is_an_error(values: object, keywords: dict[str, float], message: str) -> None:
     with pytest.raises(AnalysisError, match=message):
         densities.welch(values, 1.0, **keywords)

@@ -175,7 +175,7 @@ def test_a_figure_says_how_sure_it_is() -> None:
 
 
 @pytest.mark.compiled
-def test_what_is_not_there_comes_out_as_nothing() -> None:
+def test_absent_term_is_estimated_as_zero() -> None:
     values = np.random.default_rng(36).standard_normal(20_000)
     found = fit.fit(allan.oadev(values, 10.0), ("noise_density", "random_walk", "dynamic_bias_stddev"))
     assert found["noise_density"].value == pytest.approx(1.0 / math.sqrt(10.0), rel=0.05, abs=0.0)
@@ -199,7 +199,7 @@ def test_figures_that_are_none_are_refused(names: tuple[str, ...], message: str)
         fit.fit(curve, names)
 
 
-def test_curves_that_cannot_be_fitted_are_refused() -> None:
+def test_curves_that_cannot_be_fitted_are_errors() -> None:
     values = np.random.default_rng(1).standard_normal((100, 2))
     with pytest.raises(AnalysisError, match=r"curve: hdev; must be of allan\.oadev"):
         fit.fit(allan.hdev(values[:, 0], 1.0))

@@ -74,7 +74,7 @@ def test_a_sampled_flicker_is_the_integral_over_its_spectrum(factor: int, order:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_sampled_flicker_is_what_kasdin_filters() -> None:
+def test_sampled_flicker_equals_kasdin_filter() -> None:
     """The first differences of the filter h = 1, 1/2, 3/8, 5/16 ... squared and summed: twice the variance at m = 1.
 
     The rest of the sum after n terms is below 1 / (16 n^2).

@@ -44,7 +44,7 @@ def let_through(field: Vectors) -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_arrays_that_are_none() -> None:
+def test_invalid_arrays() -> None:
     for shape in ((3,), (3, 4), (2, 3, 3)):
         with pytest.raises(CalibrationError, match="shape"):
             validate_field(np.zeros(shape))
@@ -76,7 +76,7 @@ def test_numbers_too_large_to_add_are_refused() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_attitudes_that_are_none() -> None:
+def test_invalid_attitudes() -> None:
     with pytest.raises(CalibrationError, match="an attitude for each reading"):
         validate_rotation(np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), 4)
     for wrong in ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [57.3, 0.0, 0.0, 0.0]):

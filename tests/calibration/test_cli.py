@@ -245,7 +245,9 @@ def test_dropouts_of_a_table_are_not_passed_over(inside: Callable[..., Ended], a
     assert ended.returncode in (1, 2), ended.stdout
 
 
-def test_noise_above_the_declared_one_is_said(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+def test_noise_above_the_declaration_is_reported(
+    inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path
+) -> None:
     path = bags.record(bags.Scene(tmp_path / "loud", covariance=2.5e-15, count=1500))  # 50 nT of 200 nT
     ended = inside(path)
     assert re.search(r"note: the residuals are (3\.9\d?|4|4\.0\d?|4\.1\d?) times the noise that the file", ended.stdout)

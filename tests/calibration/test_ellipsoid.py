@@ -330,7 +330,7 @@ def test_it_does_not_matter_how_readings_are_cut() -> None:
 
 
 @pytest.mark.compiled
-def test_folded_readings_are_as_good_as_kept_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
     random = np.random.default_rng(7)
     field = readings(anywhere(200_000, random), 0.5, random)
@@ -363,7 +363,7 @@ def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
 
 
 @pytest.mark.compiled
-def test_readings_that_tell_nothing_are_kept_until_some_do() -> None:
+def test_uninformative_readings_are_accumulated() -> None:
     """A vehicle that stands, then drives about one axis, then is turned about all: folded only when it is known."""
     random = np.random.default_rng(7)
     stream = EllipsoidFitter(soft_iron=True)
@@ -378,7 +378,7 @@ def test_readings_that_tell_nothing_are_kept_until_some_do() -> None:
     assert square(error, fit.covariance * stream.unit**2, 9) < chi2.isf(FALSE_ALARM, 9)
 
 
-def test_what_is_refused_leaves_a_stream_as_it_was() -> None:
+def test_rejected_reading_does_not_change_the_stream() -> None:
     random = np.random.default_rng(7)
     stream = EllipsoidCalibrator(unit="uT")
     stream.update(readings(anywhere(300, random), 0.5, random))
@@ -435,7 +435,7 @@ def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
 
 
 @pytest.mark.compiled
-def test_poor_motion_is_given_with_what_is_missing() -> None:
+def test_poor_motion_error_names_the_missing_rotation() -> None:
     random = np.random.default_rng(1)
     found = ellipsoid(readings(about_one_axis(2000, 0.0, (-10.0, 0.0, 10.0)), 0.5, random), unit="uT")
     assert WARN_ABOVE < found.verdict.max_relative_stddev < REFUSE_ABOVE
@@ -511,7 +511,7 @@ def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
         ellipsoid(field, unit=unit)
 
 
-def test_a_strength_that_cannot_be_is_refused() -> None:
+def test_impossible_strength_is_an_error() -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(500, random), 0.5, random)
     with pytest.raises(CalibrationError, match="within a factor of 3"):
@@ -540,7 +540,7 @@ def test_a_number_that_stands_for_none_is_named(value: float, row: int) -> None:
 
 
 @pytest.mark.compiled
-def test_a_stream_survives_a_number_that_stands_for_none() -> None:
+def test_stream_ignores_missing_values() -> None:
     """More readings than are kept, in parts; the error comes when the calibration is asked for."""
     random = np.random.default_rng(1)
     stream = EllipsoidCalibrator(unit="uT")

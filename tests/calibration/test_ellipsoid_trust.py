@@ -292,7 +292,7 @@ def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.compiled
-def test_what_is_said_of_many_is_said_of_few() -> None:
+def test_warning_is_the_same_for_few_rows() -> None:
     """The gap that is named from a part of the readings is that of all."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)

@@ -178,7 +178,7 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
         ({"orientation_covariance": -1.0}, {"attitude": "/attitude"}, "its covariance says that it has no orientation"),
     ],
 )
-def test_what_a_bag_lacks_is_named(
+def test_missing_topics_of_a_bag_are_named(
     bags: ModuleType, change: dict[str, Any], asked: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=3, **change))
@@ -187,7 +187,7 @@ def test_what_a_bag_lacks_is_named(
     assert str(path) in str(raised.value)
 
 
-def test_an_attitude_that_is_none(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_attitude(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link", asleep=9)
     with pytest.raises(CalibrationError, match=r"drive orientation of row 0 of the topic /attitude: .*unit length"):
         read(bags.record(scene), attitude="/attitude")
@@ -209,7 +209,7 @@ def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_pat
     assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
 
 
-def test_a_topic_by_what_it_ends_in(bags: ModuleType, tmp_path: Path) -> None:
+def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
     bags.record(scene)
     assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
@@ -225,7 +225,7 @@ def test_a_topic_by_what_it_ends_in(bags: ModuleType, tmp_path: Path) -> None:
         ({"mag_frame": "", "body_frame": ""}, "the attitude's and the magnetometer's messages"),
     ],
 )
-def test_a_guessed_mounting_is_said(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
+def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=20, fixed=False, **change))
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
     assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
@@ -352,7 +352,7 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
         ({"mounting": (0.0, 0.0, math.nan)}, "mounting: .*must be roll, pitch and yaw"),
     ],
 )
-def test_what_a_recording_lacks_is_named(run: tuple[Any, Path], asked: dict[str, Any], message: str) -> None:
+def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], asked: dict[str, Any], message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
         read(run[1] / "run.npz", **asked)
 
@@ -388,7 +388,7 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
         ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; is of an attitude: name one with --attitude"),
     ],
 )
-def test_what_would_be_ignored_is_refused(name: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_ignored_options_are_errors(name: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
     (tmp_path / "drive").mkdir()
     (tmp_path / "log.csv").write_text("mx,my,mz\n1,2,3\n")
     with pytest.raises(CalibrationError, match=message):
@@ -534,7 +534,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text; .*; save it as text, CSV in UTF-8"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_named(text: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_table_errors_name_the_problem(text: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(text)
     with pytest.raises(CalibrationError, match=message):
@@ -565,7 +565,7 @@ def test_tables_as_people_write_them(text: str, tmp_path: Path) -> None:
     assert read(tmp_path / "log.csv").field.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def test_columns_by_what_they_begin_with(tmp_path: Path) -> None:
+def test_columns_by_prefix(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z,att_w,att_x,att_y,att_z\n1,2,3,4,5,6,0,1,0,0\n")
     samples = read(path, sensor="mag2", attitude="att")
@@ -587,7 +587,7 @@ def test_encodings_of_tables(codec: str, tmp_path: Path) -> None:
         read(path)
 
 
-def test_what_is_no_number_or_no_attitude_in_a_table_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_invalid_table_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     rows = ["1,2,3,0,0,0,0", "4,5,6,0,0,0,0", "7,8,9,1,0,0,0", "inf,8,9,1,0,0,0", ",,,,,,", "9,9,9,0,1,0,0"]
     path.write_text("\n".join(["mx,my,mz,qw,qx,qy,qz", *rows]))
@@ -640,7 +640,7 @@ def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected
         ("nan", "T", "must be a number"),
     ],
 )
-def test_strengths_that_are_none(text: str, unit: str | None, message: str) -> None:
+def test_invalid_strengths(text: str, unit: str | None, message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
         parse_strength(text, unit)
 

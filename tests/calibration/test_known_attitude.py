@@ -345,7 +345,7 @@ def test_poor_motion_is_given_with_the_reason(tilt: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_motions_that_tell_less_are_refused_with_what_is_missing() -> None:
+def test_insufficient_motion_error_names_the_missing_rotation() -> None:
     still = Rotation.from_rotvec(1e-3 * np.random.default_rng(1).normal(size=(2000, 3)))
     error = refused(Device(), still)
     assert "turned by 0.08" in error.what
@@ -379,7 +379,7 @@ def test_planar_motion_is_enough_where_it_is() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_the_feigned_part_is_what_attitude_errors_take_away() -> None:
+def test_regularisation_covers_attitude_errors() -> None:
     """A known direction, scale and bias: errors of the attitude shrink the scale by the part that was told."""
     device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
     swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
@@ -461,7 +461,7 @@ def test_a_wrong_unit_is_named_and_the_right_one_taken(factor: float, unit: str)
         assert ns.calibration.known_attitude(unchecked * field, quaternions(turns), unit=None).verdict.ok
 
 
-def test_numbers_that_cannot_be_squared() -> None:
+def test_numbers_that_overflow_when_squared() -> None:
     turns = anyhow(500)
     for size in (1e200, 1e-200):
         with pytest.raises(CalibrationError, match="cannot be squared"):
@@ -538,7 +538,7 @@ def test_an_axis_that_hardly_sees_the_field() -> None:
         ({"unit": []}, "unit"),
     ],
 )
-def test_options_that_are_none(options: dict[str, Any], what: str) -> None:
+def test_invalid_options(options: dict[str, Any], what: str) -> None:
     with pytest.raises(CalibrationError, match=what):
         KnownAttitudeCalibrator(**options)
 
@@ -666,7 +666,7 @@ def test_a_deviation_of_attitudes_that_is_too_large_is_doubted() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_axes_exchanged_or_of_wrong_sign_are_told_from_a_mounting() -> None:
+def test_exchanged_axes_differ_from_a_mounting() -> None:
     turns = anyhow(1000)
     field, attitude = Device().read(turns), quaternions(turns)
     for matrix, meaning in [

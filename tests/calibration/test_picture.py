@@ -86,7 +86,9 @@ def test_pictures_are_written(
     assert target.stat().st_size < 3_000_000
 
 
-def test_what_is_drawn(scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_shows_the_expected_elements(
+    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The numbers behind the lines: points, circle, length, bins."""
     figure = pytest.importorskip("matplotlib.figure")
     kept = []
@@ -201,7 +203,7 @@ def test_refused_readings_are_drawn_with_the_reason(
         (lambda m, q: (m, q, -1e-7), "noise: -1e-07; must be from 0 up"),
     ],
 )
-def test_what_cannot_be_drawn_is_named(
+def test_figure_error_names_the_problem(
     scene: tuple[FloatArray, FloatArray], change: Any, message: str, tmp_path: Path
 ) -> None:
     field, rotation = scene

@@ -83,7 +83,7 @@ def test_the_text_has_every_number_with_deviation_and_unit() -> None:
     assert "bias       (10, -20, 30) uT" in str(plain)
 
 
-def test_rows_that_are_none_stay_none() -> None:
+def test_missing_rows_stay_missing() -> None:
     readings = np.array([[math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]])
     calibrated = made().apply(readings)
     assert np.isnan(calibrated[0]).all()
@@ -105,7 +105,7 @@ def test_results_are_read_only() -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_kept_in_a_file_to_the_last_bit(tmp_path: Path, plain: bool) -> None:
+def test_file_round_trip_is_exact(tmp_path: Path, plain: bool) -> None:
     found = replace(made(), direction=None, strength=None, unit=None) if plain else made()
     found.save(tmp_path / "mag.json")
     back = Calibration.load(tmp_path / "mag.json")
@@ -127,7 +127,7 @@ def test_kept_in_a_file_to_the_last_bit(tmp_path: Path, plain: bool) -> None:
     assert (back.direction is None) == plain
 
 
-def test_a_file_that_is_none_of_ours(tmp_path: Path) -> None:
+def test_file_of_another_program_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "mag.json"
     with pytest.raises(CalibrationError, match="does not exist"):
         Calibration.load(file)
@@ -167,12 +167,12 @@ def test_a_row_gives_the_same_alone_and_among_others() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["a", [[1.0, 2.0, 3.0], [1.0, 2.0]], np.zeros((2, 3), dtype=complex), None])
-def test_what_is_no_reading_is_not_applied(wrong: object) -> None:
+def test_missing_readings_are_not_corrected(wrong: object) -> None:
     with pytest.raises(CalibrationError, match=r"field: .*must be numbers \(n, 3\) or \(3,\)"):
         made().apply(wrong)  # type: ignore[arg-type]
 
 
-def test_masked_rows_are_none() -> None:
+def test_masked_rows_are_missing() -> None:
     masked = np.ma.masked_array(np.ones((3, 3)), mask=[[False] * 3, [False, True, False], [False] * 3])
     assert np.isnan(made().apply(masked)).any(axis=1).tolist() == [False, True, False]
 

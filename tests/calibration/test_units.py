@@ -48,7 +48,7 @@ def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
             assert unit in plausible_units(tesla / factor)
 
 
-def test_what_is_no_earths_field_in_any_unit_is_refused_without_a_guess() -> None:
+def test_implausible_field_is_an_error() -> None:
     with pytest.raises(CalibrationError, match="no usual unit"):
         check_scale(3e-20, "uT", None)
 
@@ -76,7 +76,7 @@ def test_the_known_strength_alone_can_refuse() -> None:
 
 
 @pytest.mark.parametrize("strength", [0.0, -5e-5, math.nan, math.inf, "50", True])
-def test_what_is_no_strength(strength: float) -> None:
+def test_invalid_strength(strength: float) -> None:
     with pytest.raises(CalibrationError, match="strength"):
         validate_strength(strength, "T")
 
@@ -107,7 +107,7 @@ def test_bounds_and_kinds_of_a_strength() -> None:
 
 
 @pytest.mark.parametrize("unit", [[], {}, 1, ("T",)])
-def test_what_is_no_unit(unit: Any) -> None:
+def test_invalid_unit(unit: Any) -> None:
     with pytest.raises(CalibrationError, match=r"unit: .* must be one of T"):
         validate_unit(unit)
 

@@ -63,7 +63,7 @@ def test_white_residuals_are_white() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("rho", [0.3, 0.6])
-def test_correlated_residuals_are_told_with_their_size(rho: float) -> None:
+def test_correlated_residuals_are_reported(rho: float) -> None:
     """The inflation is the largest V of the blocks, within 5 deviations of the block sums' variance."""
     found = judged(correlated(200000, rho, 2))
     assert not found.white
@@ -227,7 +227,7 @@ def test_residuals_that_depend_on_place() -> None:
     assert direction_dependence_reasons(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
 
 
-def test_the_words_of_dropouts_and_of_noise_beyond_what_is_declared() -> None:
+def test_warnings_of_dropouts_and_excess_noise() -> None:
     assert zero_reading_reasons((0, 0)) == ()
     assert zero_reading_reasons((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
     assert "30 readings are exactly" in zero_reading_reasons((30, 7))[0]

@@ -76,7 +76,7 @@ def test_a_whole_turn_is_north() -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices", "NOI-6")
-def test_a_profile_is_kept_where_the_bottom_is_lost(tmp_path: Path) -> None:
+def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
     """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
     spec = replace(SHEET, motion_compensated=True)
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))

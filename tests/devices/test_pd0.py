@@ -141,7 +141,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
 
 @settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**31))
-def test_what_is_decoded_encodes_to_the_same(count: int, cells: int, seed: int) -> None:
+def test_decoded_arrays_encode_to_the_same_bytes(count: int, cells: int, seed: int) -> None:
     made = pd0.encode(some(count, cells, seed))
     (part,) = pd0.decode(made).blocks
     assert len(part) == count
@@ -171,7 +171,7 @@ def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
 
 @settings(max_examples=40)
 @given(st.binary(max_size=200), st.integers(0, 10_000), st.binary(min_size=1, max_size=20))
-def test_damage_costs_what_it_hits_alone(before: bytes, place: int, patch: bytes) -> None:
+def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: bytes) -> None:
     whole = pd0.encode(some(6))
     size = len(whole) // 6
     at = place % (len(whole) - len(patch))
@@ -204,7 +204,7 @@ def test_ensembles_without_a_variable_leader_come_back() -> None:
 
 
 @pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
-def test_ensembles_that_nothing_counts_are_refused(arrays: dict[str, Any]) -> None:
+def test_ensembles_without_size_are_errors(arrays: dict[str, Any]) -> None:
     with pytest.raises(RecordingError, match=r"arrays of ensembles.*must include number or reserved"):
         pd0.encode(arrays)
 

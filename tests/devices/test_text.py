@@ -179,7 +179,7 @@ def test_sentences_as_another_reader_has_them() -> None:
     assert [float(speed) * 1852.0 / 3600.0 for speed in speeds] == pytest.approx([1.0, -0.5, 2.0, 0.25], abs=3e-4)
 
 
-def test_sentences_of_a_ship_and_what_is_not_known() -> None:
+def test_sentences_with_unknown_values() -> None:
     found, skipped = nmea.decode(b"$SDDPT,0006.29,002.40*6C\r\n$SDDPT,0006.29,002.40*6D\r\n$GPXXX*55\nnoise\n")
     assert (found["depth"].tolist(), skipped) == ([2.4], 3)
     blind = rows(altitude=[math.nan], depth=[math.nan], water=[[math.nan] * 2], ground=[[-0.0001, 0.0]])

@@ -46,7 +46,7 @@ def test_another_program_at_many_altitudes(oracle: Callable[[str], dict[str, Any
 
 
 @pytest.mark.requirement("PRS-1")
-def test_what_gazebo_prints() -> None:
+def test_values_equal_gazebo_output() -> None:
     printed = {
         -500.0: 107478.00229517762,
         0.0: 101325.0,
@@ -110,7 +110,7 @@ def test_any_air_is_in_balance_and_whole(temperature: float, pressure: float, gr
         ({"pressure": math.inf}, "must be a finite number"),
     ],
 )
-def test_what_is_no_air_is_refused(state: dict[str, float], said: str) -> None:
+def test_invalid_air_is_an_error(state: dict[str, float], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         Atmosphere(**state)
     assert said in str(caught.value)

@@ -92,7 +92,7 @@ def test_a_sum_is_the_sum() -> None:
         ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),
     ],
 )
-def test_what_is_no_dipole_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_invalid_dipole_is_an_error(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         Dipole(**{"position_w": (0.0, 0.0, 0.0), "moment_w": (0.0, 0.0, 1.0), **changes})
     assert said in str(caught.value)

@@ -202,7 +202,7 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
 
 
 @pytest.mark.compiled
-def test_threads_read_what_one_reads() -> None:
+def test_threads_get_the_same_values() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     tracks = [around(seed, 20, 3e4) for seed in range(8)]
     alone = [field.at(track, np.zeros(len(track))) for track in tracks]
@@ -264,7 +264,7 @@ def test_positions_out_of_reach_are_refused(position: tuple[float, float, float]
 
 
 @pytest.mark.parametrize("place", [(1.6, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)])
-def test_what_is_no_place_is_refused(place: tuple[float, float, float]) -> None:
+def test_invalid_place_is_an_error(place: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match="place of row 0"):
         at_places(np.array([place]), DATE)
 

@@ -24,7 +24,7 @@ RAMP = Signal((0.0, 10.0, 10.0, 20.0, 24.0), (1.0, 3.0, -2.0, -2.0, 6.0))
     ("time", "value"),
     [(-5.0, 1.0), (0.0, 1.0), (2.5, 1.5), (9.0, 2.8), (10.0, -2.0), (15.0, -2.0), (22.0, 2.0), (24.0, 6.0), (1e9, 6.0)],
 )
-def test_lines_between_points_and_held_ends(time: float, value: float) -> None:
+def test_signal_is_linear_and_constant_outside(time: float, value: float) -> None:
     assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15, abs=0.0)
 
 
@@ -77,7 +77,7 @@ def test_signals_are_values() -> None:
         ((-1e101, 1.0), (0.0, 0.0), "time of a signal: -1e+101; must be of absolute value below 1e+100"),
     ],
 )
-def test_what_is_no_signal_is_refused(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
+def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         Signal(times, values)
     assert said in str(caught.value)

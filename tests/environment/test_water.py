@@ -147,7 +147,7 @@ def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
         (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
-def test_what_is_no_formula_is_refused(made: Callable[[], object], said: str) -> None:
+def test_invalid_formula_is_an_error(made: Callable[[], object], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         made()
     assert said in str(caught.value)
@@ -211,7 +211,7 @@ def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) ->
     assert weight / here.density_at(middle)[0] == pytest.approx(9.81, rel=0.01, abs=0.0)
 
 
-def test_the_profile_is_followed_and_its_ends_are_held() -> None:
+def test_profile_is_interpolated_and_constant_outside() -> None:
     depth = np.array([0.0, 0.5, 10.25, 19.999999, 20.0, 333.3, 9000.0])
     assert LAYERED.temperature_at(depth) == pytest.approx([295.0, 295.0, 294.5, 294.0, 283.0, 277.0, 277.0], abs=1e-6)
     assert LAYERED.salinity_at(depth) == pytest.approx([0.0, 0.0, 4.0, 8.0, 30.0, 35.0, 35.0], abs=1e-5)
@@ -314,7 +314,7 @@ def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> N
         ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
     ],
 )
-def test_what_is_no_water_is_refused(given_: dict[str, Any], said: str) -> None:
+def test_invalid_water_is_an_error(given_: dict[str, Any], said: str) -> None:
     with pytest.raises(FieldError) as caught:
         Water(**given_)
     assert said in str(caught.value)

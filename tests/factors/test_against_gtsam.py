@@ -221,7 +221,7 @@ def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
 
 
 @pytest.mark.requirement("FAC-2:arrays")
-def test_arrays_are_what_gtsams_objects_are() -> None:
+def test_arrays_equal_gtsam_objects() -> None:
     from navsense.core.pose import Pose
 
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)

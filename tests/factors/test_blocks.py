@@ -320,7 +320,7 @@ def call(**changed: object) -> blocks.Block:
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of the interpreter's scalars
-def test_what_is_wrong_is_named(changed: dict[str, object], words: str) -> None:
+def test_errors_name_the_problem(changed: dict[str, object], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         call(**changed)
 

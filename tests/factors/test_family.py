@@ -286,7 +286,7 @@ def changed(position: int, value: Any, factor: Callable[..., Any] = MagFactor1) 
         (lambda: MagPoseFactorPose2(R, [1, 2], 1.0, [1, 0], [0, 0], 1.0, np.diag([1.0, -1.0, 1.0])), "^body_P_sensor"),
     ],
 )
-def test_what_is_refused_when_a_factor_is_made(make: Callable[[], Any], words: str) -> None:
+def test_invalid_factor_arguments_are_errors(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(FactorError, match=words) as error:
         make()
     assert isinstance(error.value, ValueError)
@@ -330,7 +330,7 @@ THREE, LEVEL, PLANE = FAMILY["MagFactor3"][0], FAMILY["MagFactor"][0], FAMILY["M
         (SPACE, [[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]], "^nPb: .*quaternion"),
     ],
 )
-def test_what_is_refused_when_a_factor_is_asked(factor: Any, given: list[Any], words: str) -> None:
+def test_invalid_factor_queries_are_errors(factor: Any, given: list[Any], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         factor.evaluateError(*given)
 

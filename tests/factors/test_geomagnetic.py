@@ -109,7 +109,7 @@ def test_a_day_is_its_part_of_the_year() -> None:
     assert LocalField(strength, unit, 0.0, 0.0, frame).field == pytest.approx(strength * unit, rel=1e-12, abs=0.0)
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_the_problem() -> None:
     with pytest.raises(FactorError, match=r"declination.*radians"):
         direction(-4.94, 0.1)
     with pytest.raises(FactorError, match=r"inclination.*radians"):

@@ -190,7 +190,7 @@ def test_the_simulated_sensor_has_the_same_model() -> None:
         assert np.abs(factor.evaluateError(IRON.ravel(), BIAS)).max() < 1e-12
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_the_problem() -> None:
     with pytest.raises(FactorError, match=r"field.*finite"):
         MagSoftIronFactor(1, 2, BIAS, [1.0, np.nan, 0.0], np.eye(3))
     with pytest.raises(FactorError, match="nRb"):

@@ -209,7 +209,7 @@ def test_the_ellipsoid_of_matlabs_example() -> None:
     assert xx * yy * zz == pytest.approx(1.0, abs=3 * 5e-5 / 31.0)
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_errors_name_the_problem() -> None:
     for strength in (0.0, -50.0):
         with pytest.raises(FactorError, match=r"strength.*> 0"):
             MagnitudePrior(1, strength)

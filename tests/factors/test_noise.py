@@ -269,6 +269,6 @@ def test_a_gaussian_of_its_own() -> None:
         (lambda: nm.Robust.Create(estimators.Huber(1.0), nm.Isotropic.Sigma(3, 0.0)), "sigma of the noise"),
     ],
 )
-def test_noise_that_is_none(make: Callable[[], Any], words: str) -> None:
+def test_invalid_noise(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         MagFactor1(*ARGUMENTS, make())

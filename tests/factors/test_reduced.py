@@ -279,7 +279,7 @@ def test_a_factor_does_not_change_when_it_is_updated() -> None:
     assert pickle.loads(pickle.dumps(more)).equals(more, 0.0)  # noqa: S301 - our own
 
 
-def test_what_the_motion_does_not_show_is_left_to_others() -> None:
+def test_unobservable_terms_are_left_out() -> None:
     """Turned about one axis only: field and bias along it are one number; with a prior the graphs agree again."""
     random = np.random.default_rng(5)
     angles = random.uniform(-3.0, 3.0, 50)
@@ -375,7 +375,7 @@ def test_the_single_factors_sum_to_it() -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of the interpreter's scalars
-def test_what_is_wrong_is_named(measured: AnyArray, attitudes: AnyArray, words: str) -> None:
+def test_errors_name_the_problem(measured: AnyArray, attitudes: AnyArray, words: str) -> None:
     with pytest.raises(FactorError, match=words):
         ReducedMagFactor2(1, 2, measured, attitudes, 50.0)
     factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
@@ -396,7 +396,7 @@ def test_a_robust_noise_and_another_one_are_refused() -> None:
         ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), recorded(20)[1], 50.0).optimum()
 
 
-def test_it_prints_what_it_holds() -> None:
+def test_repr_shows_the_content() -> None:
     factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
     wanted = "Factor\n  keys = { 1 2 }\n  noise model: unit (6) \nmeasurements: 5, each of\nisotropic dim=3 sigma=50\n"
     assert repr(factor) == wanted

@@ -357,7 +357,7 @@ def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
     assert math.isnan(store.deserialize_cdr(raw[0].tobytes(), message.type).salinity[0])  # type: ignore[attr-defined]
 
 
-def test_what_stands_beside_a_message_is_said_in_the_sensors_own_file() -> None:
+def test_companions_are_declared_by_the_sensor() -> None:
     beside = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
     assert beside == messages.COMPANIONS
     text = Path(messages.__file__).read_text(encoding="utf-8")

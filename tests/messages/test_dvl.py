@@ -440,7 +440,7 @@ def test_points_lie_along_the_beams(points: int, named: bool) -> None:
 
 
 @pytest.mark.parametrize("points", [0, 1001, 2.5])
-def test_a_number_of_points_that_is_none_is_refused(points: float) -> None:
+def test_invalid_number_of_points_is_an_error(points: float) -> None:
     with pytest.raises(SensorError, match=rf"points.*{points}.*1 to 1000"):
         DvlMessageOptions(cloud_points=points)  # type: ignore[arg-type]
 

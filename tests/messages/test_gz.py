@@ -258,7 +258,7 @@ def test_heights_pressures_and_places_are_stamped_by_their_clock() -> None:
     assert [v.velocity_up for v in there] == [2.0, 8.0, 11.0]
 
 
-def test_what_cannot_be_a_message_is_refused() -> None:
+def test_invalid_message_is_an_error() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, clock="m::l::c")
     far = reading("magnetometer", {"field": np.zeros((4, 3))})
     far.clock_error[2] = math.nan

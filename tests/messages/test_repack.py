@@ -106,7 +106,7 @@ def test_both_encodings_are_rosbags_own(several: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_what_is_not_of_its_type_is_refused() -> None:
+def test_wrong_type_is_an_error() -> None:
     kind = parse_definition(KIND, TEXT, "msg")
     values: dict[str, Any] = {
         "frame": "a",

@@ -32,7 +32,7 @@ def rows(block: MotionBlock) -> list[list[float]]:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_what_is_remembered_is_what_was() -> None:
+def test_cached_motion_equals_the_motion() -> None:
     whole, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
     said = {}
     for n in range(1, COUNT):
@@ -236,7 +236,7 @@ def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> No
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
-def test_the_first_step_begins_with_what_the_start_gives() -> None:
+def test_first_step_starts_from_the_initial_state() -> None:
     def spinning(t: float, *given: str) -> State:
         known: dict[str, Vector] = {"angular_velocity": (0.0, 0.0, 2.0 + 5.0 * t)}
         pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))

@@ -160,7 +160,7 @@ def test_a_binary_file_is_no_log(tmp_path: Path, content: bytes) -> None:
         load(path)
 
 
-def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MotionError, match=r"none.csv log: does not exist"):
         load(tmp_path / "none.csv")
     with pytest.raises(MotionError, match=r"log: is a folder"):

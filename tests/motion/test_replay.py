@@ -148,7 +148,7 @@ def test_bandwidth_is_the_frequency_of_half_amplitude_whatever_the_rate(rate: fl
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("ratio", [None, 0.01, 0.1, 0.4])
-def test_acceleration_noise_is_what_white_rows_give(ratio: float | None) -> None:
+def test_acceleration_noise_of_white_rows(ratio: float | None) -> None:
     """Monte Carlo; false alarm below 1e-6: five standard deviations of the mean square, from the spectrum F itself."""
     count, spacing, sigma = 20_000, 0.02, 0.003
     bandwidth = None if ratio is None else ratio / spacing
@@ -206,7 +206,7 @@ def test_a_log_too_short_to_show_its_noise_says_so() -> None:
     assert format_log_noise(short) == " (log not smoothed; too few rows to estimate its noise)"
 
 
-def test_rows_are_not_kept() -> None:
+def test_rows_are_not_stored() -> None:
     time, position, rotation = np.arange(5) * 1.0, np.zeros((5, 3)), level(5)
     replay = from_arrays(time, position, rotation)
     position[:], time[:], rotation[:] = 7.0, -1.0, 0.0

@@ -197,7 +197,7 @@ def test_two_equal_waypoints_in_a_loop_stand_still() -> None:
     np.testing.assert_array_equal(block.acceleration_w, np.zeros((2, 3)))
 
 
-def test_the_arrays_cannot_be_written() -> None:
+def test_arrays_are_read_only() -> None:
     coefficients = np.zeros((1, 2, 7))
     coefficients[0, 1, 3] = 1.0
     trajectory = Trajectory(np.array([0.0, 1.0]), coefficients)

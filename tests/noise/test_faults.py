@@ -103,7 +103,7 @@ def telegraph(faults: Faults, kind: str, count: int, rate: float, serial: int) -
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3, 9), tuple(range(1, 300))])
-def test_a_stuck_sensor_shows_what_it_last_emitted(cuts: tuple[int, ...]) -> None:
+def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> None:
     """Row by row in plain words: neither what was never sent nor what a dropout swallowed is shown again."""
     often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
     emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
@@ -152,6 +152,6 @@ def test_compiled_and_interpreted_agree(
         {"stuck_rate": math.inf, "stuck_duration": 1.0},
     ],
 )
-def test_what_is_no_rate_is_refused(wrong: dict[str, float]) -> None:
+def test_invalid_rate_is_an_error(wrong: dict[str, float]) -> None:
     with pytest.raises(SensorError):
         Faults(**wrong)

@@ -58,7 +58,7 @@ def test_quantisation_to_powers_of_two_is_exact(numerator: int, exponent: int) -
     assert quantise(value, precision) == math.copysign(float(steps * Decimal(precision)), value)
 
 
-def test_quantisation_keeps_what_is_finer_than_a_double() -> None:
+def test_quantisation_below_double_resolution() -> None:
     for value in (1.0, -1e300, math.inf, -math.inf):
         assert quantise(value, 1e-300) == value
     assert math.isnan(quantise(math.nan, 0.1))

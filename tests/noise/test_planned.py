@@ -71,7 +71,7 @@ MASKS = [lambda k: k >= 0, lambda k: k % 7 == 3, lambda k: (k * k) % 11 < 3, lam
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("mask", MASKS, ids=["each", "every_7th", "odd", "late"])
 @pytest.mark.parametrize(("start", "end", "period", "rate"), CASES)
-def test_each_spike_strikes_the_first_sample_told(start: str, end: str, period: str, rate: str, mask: Any) -> None:
+def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, rate: str, mask: Any) -> None:
     """Once, told on that row and on no other, decimals meant as they are written, however the record is cut."""
     here = mask(np.arange(300))
     expected = np.zeros(300)
@@ -166,6 +166,6 @@ def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatc
         ({"kind": "spike", "period": np.nan}, "must be finite and >= 0"),
     ],
 )
-def test_what_is_no_fault_is_refused(made: dict[str, Any], problem: str) -> None:
+def test_invalid_fault_is_an_error(made: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
         ScheduledFault(**{"start": 1.0, "array": "x", "value": (1.0,), **made})

@@ -122,7 +122,7 @@ def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) 
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_nothing_of_ours_is_left_unread(folder: Path, tmp_path: Path) -> None:
+def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None:
     assert not any("nothing that is read" in line for line in convert(folder / "a.bag", tmp_path / "g.npz").losses)
     before, after = ns.open(folder / "a.mcap"), ns.open(tmp_path / "g.npz")
     water, again = (one["robot::arm::dvl"]["water_velocity"] for one in (before, after))
@@ -156,7 +156,7 @@ def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_bag_of_several_nodes_is_nobodys(folder: Path, tmp_path: Path) -> None:
+def test_bag_of_several_nodes_has_no_caller(folder: Path, tmp_path: Path) -> None:
     """What ours says of itself is then a message among others, and is carried as one."""
     with Reader(folder / "a.bag") as reader, Writer(tmp_path / "mixed.bag") as writer:
         for one in reader.connections:
@@ -183,7 +183,7 @@ def test_a_recording_without_a_message_says_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_report_of_a_bag_warns_of_nothing_that_the_recording_did_not_show(folder: Path, tmp_path: Path) -> None:
+def test_report_of_a_bag_has_the_warnings_of_the_recording(folder: Path, tmp_path: Path) -> None:
     """Without the declared noise and quantisation a sensor seems to be noisier than its sheet."""
     pages = [
         report.write(folder / name, tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("a", "a.bag")

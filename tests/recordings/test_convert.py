@@ -157,7 +157,7 @@ def plain(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_messages_by_way_of_arrays_lose_what_the_document_says(recorded: Path, tmp_path: Path) -> None:
+def test_losses_are_those_of_the_documentation(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "b.mcap", ros="humble")
     before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
@@ -384,7 +384,7 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_says_in_a_comment_what_it_has_no_word_for() -> None:
+def test_euroc_comments_list_unsupported_values() -> None:
     """A random walk of 0 beside flicker would seem to be an IMU without a slow error."""
     flicker = Noise(bias_instability=2e-4)
     (sensor,) = example_world(
@@ -559,7 +559,7 @@ def half(path: Path, to: Path) -> Path:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_what_cannot_be_read_is_said_and_leaves_all_as_it_was(recorded: Path, tmp_path: Path) -> None:
+def test_unreadable_source_is_an_error_and_changes_no_file(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.mcap").write_bytes(b"#ROSBAG V2.0\n" + bytes(99))
     (tmp_path / "other.bag").write_bytes((recorded / "a.mcap").read_bytes())
@@ -591,7 +591,7 @@ def test_what_cannot_be_read_is_said_and_leaves_all_as_it_was(recorded: Path, tm
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_what_cannot_be_written_is_said(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = recorded / "a.mcap"
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "letter").write_text("dear", encoding="utf-8")
@@ -636,7 +636,7 @@ def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_the_command_says_what_is_not_carried(
+def test_command_lists_losses(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def navsense(*given: object) -> tuple[str, str]:
@@ -677,7 +677,7 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_damaged_sheet_is_said(recorded: Path, tmp_path: Path) -> None:
+def test_damaged_specification_is_reported(recorded: Path, tmp_path: Path) -> None:
     with np.load(recorded / "a.npz") as archive:
         arrays = dict(archive)
     told = json.loads(str(arrays["meta"]))

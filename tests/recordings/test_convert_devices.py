@@ -98,7 +98,7 @@ def test_instruments_send_the_same_bytes(folder: Path, tmp_path: Path, name: str
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
-def test_what_messages_lose_of_reports(folder: Path, tmp_path: Path) -> None:
+def test_losses_of_messages_in_reports(folder: Path, tmp_path: Path) -> None:
     """Instants are whole nanoseconds in them; all else is the same to the last bit."""
     convert(folder / "a.mcap", tmp_path / JSON)
     found, known = (map(json.loads, (place / JSON).read_text().splitlines()) for place in (tmp_path, folder))
@@ -180,7 +180,7 @@ def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_path: Path) -> None:
+def test_attitude_is_unknown_without_truth(folder: Path, tmp_path: Path) -> None:
     loaded = ns.open(folder / "a.npz")
     head = loaded.make_header()
     for name in ("bare.npz", "bare.mcap"):
@@ -197,7 +197,7 @@ def test_nobody_knows_how_an_instrument_stood_without_truth(folder: Path, tmp_pa
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
-def test_what_a_dialect_has_no_words_for_is_unknown(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Path, made: ModuleType) -> None:
     """Where the message of all arrays stands beside the dialect's, all is known."""
     world = ns.load(folder / "sea.sdf")
     sheets: dict[str, Any] = {sensor.name: sensor.spec for sensor in world.sensors}
@@ -238,7 +238,7 @@ def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) ->
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
-def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, name: str) -> None:
+def test_device_log_is_not_a_recording(folder: Path, tmp_path: Path, name: str) -> None:
     for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
         with pytest.raises(RecordingError, match=r"is the output of an instrument, not a recording; read it with"):
             read(folder / name)
@@ -262,7 +262,7 @@ def test_what_an_instrument_sent_is_no_recording(folder: Path, tmp_path: Path, n
         ("a.xyz", "no recording has this suffix"),
     ],
 )
-def test_names_that_nothing_is_written_to(
+def test_names_without_a_writer(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -205,7 +205,7 @@ def test_pd0_says_the_same_in_all_coordinates(tmp_path: Path, azimuths: tuple[fl
     assert (told["beam"]["system"][0] >> 7 & 1) == up
 
 
-def test_what_the_leaders_say(tmp_path: Path) -> None:
+def test_values_of_the_leaders(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
     dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
     arrays = ensembles(recorded(dive, tmp_path / "a.pd0"))
@@ -225,7 +225,7 @@ def test_what_the_leaders_say(tmp_path: Path) -> None:
     assert set(arrays["simulated"]) == {1}
 
 
-def test_what_is_not_known_is_bad(tmp_path: Path) -> None:
+def test_unknown_values_are_the_bad_count(tmp_path: Path) -> None:
     """Rows: three beams, two beams and no velocity, too fast, no bottom but water, a dropped one, good ones."""
     dive = Dive(world(Dvl(beams=beams())))
     arrays, emitted = dive.arrays(), np.ones(COUNT, dtype=np.bool_)
@@ -442,7 +442,7 @@ def test_one_that_is_stuck_repeats_an_echo_of_long_ago(tmp_path: Path) -> None:
     assert len(set(pd0.decode_stamps(ensembles(whole)))) == 1
 
 
-def test_info_tells_of_what_is_cut_off_and_of_nothing(tmp_path: Path) -> None:
+def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     data = recorded(dive, tmp_path / "a.ship.pd0")
     (tmp_path / "cut.pd0").write_bytes(b"noise" + data[:-10])
@@ -483,7 +483,7 @@ def test_which_instrument(tmp_path: Path) -> None:
         open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
 
 
-def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
+def test_unsupported_values_of_a_format(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
         with pytest.raises(RecordingError, match="requires four beams"):
@@ -503,7 +503,7 @@ def test_what_a_format_has_no_words_for(tmp_path: Path) -> None:
         recordings.open_writer(tmp_path / "b.wl.json", RecordingHeader(profiler))
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     head = RecordingHeader(dive.world, EPOCH, duration=3.0)
     with pytest.raises(RecordingError, match="directory does not exist"):
@@ -552,7 +552,7 @@ def until(writer: DevicePublisher, count: int) -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
+def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
     whole = recorded(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
@@ -574,7 +574,7 @@ def test_a_port_sends_what_a_file_holds(tmp_path: Path) -> None:
         writer.write(dive.slabs()[0])
 
 
-def test_a_client_that_says_no_more_is_told_all_after_a_pause_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_closed_client_gets_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
@@ -628,7 +628,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
             writer.close()
 
 
-def test_ports_that_cannot_be_served() -> None:
+def test_unavailable_ports_are_errors() -> None:
     head = RecordingHeader(world(Dvl(beams=beams())), EPOCH, duration=3.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

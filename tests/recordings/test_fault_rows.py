@@ -183,7 +183,7 @@ def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
-def test_what_nothing_says_is_not_guessed(tmp_path: Path, latency: Latency) -> None:
+def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> None:
     """Of a latency that differs from row to row, or is not said, the instants are those of validity, without faults."""
     ns.record(struck(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:

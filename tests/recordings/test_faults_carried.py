@@ -106,7 +106,7 @@ def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("wrong", [3, [3], [{"of": 3}], [to_json(Latency())], "all"])
-def test_anomalies_that_are_none(wrong: object) -> None:
+def test_invalid_anomalies(wrong: object) -> None:
     told = json.loads(json.dumps(world_to_json(struck())))
     stored = world_from_json(told)
     assert stored is not None
@@ -118,7 +118,7 @@ def test_anomalies_that_are_none(wrong: object) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("name", [MADE[".npz"], MADE[".csv"]])
-def test_what_was_dropped_is_told_from_what_told_nothing(folder: Path, tmp_path: Path, name: str) -> None:
+def test_dropped_samples_differ_from_missing_messages(folder: Path, tmp_path: Path, name: str) -> None:
     """A DVL of 100 Hz that pings less often, dropped out from 0.35 s on."""
     reading = ns.open(folder / name)[DVL]
     late = reading.time >= 0.35

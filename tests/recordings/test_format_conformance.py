@@ -212,7 +212,7 @@ def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_pa
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_several_runs_are_kept_or_refused(form: Format, runs: Run, tmp_path: Path) -> None:
+def test_several_runs_are_stored_or_an_error(form: Format, runs: Run, tmp_path: Path) -> None:
     path = tmp_path / name_of(form)
     if Capability.RUNS in form.capabilities:
         runs.save(path)

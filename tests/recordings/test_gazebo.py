@@ -102,7 +102,7 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
     assert [message.publish_time for _, message in rows] == part.true_stamp.tolist()
 
 
-def test_what_cannot_be_written_is_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_unwritable_content_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="one run"):
         recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), runs=(0, 1)))
     with pytest.raises(RecordingError, match=r"directory does not exist"):
@@ -115,7 +115,7 @@ def test_what_cannot_be_written_is_refused(made: ModuleType, tmp_path: Path) -> 
     assert {entry.name for entry in read_summary(tmp_path / "m.gz.mcap").entries} == {"/imu", "/mag"}
 
 
-def test_a_companion_has_a_topic_of_its_own_that_nobody_else_has(made: ModuleType) -> None:
+def test_companion_topics_are_unique(made: ModuleType) -> None:
     assert messages.format_companion_topic("/a", "_b") == "/a_b"
     assert messages.format_companion_topic("/a", "/b") == "/a/b"
     assert messages.format_companion_topic("/a", "//b/c") == "/b/c"

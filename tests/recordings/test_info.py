@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["t", "t.csv"])
-def test_a_folder_of_csv_is_said_like_an_archive(folder: Path, name: str) -> None:
+def test_info_of_a_csv_folder(folder: Path, name: str) -> None:
     found, known = read_summary(folder / name), read_summary(folder / "a.npz")
     assert found.format == "csv"
     assert found.path == str(folder / "t")
@@ -45,7 +45,7 @@ def test_a_folder_of_csv_is_said_like_an_archive(folder: Path, name: str) -> Non
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["e", "e.euroc", "e/mav0"])
-def test_a_folder_of_euroc_is_said(folder: Path, tmp_path: Path, name: str) -> None:
+def test_info_of_a_euroc_folder(folder: Path, tmp_path: Path, name: str) -> None:
     found, known = read_summary(folder / name), ns.open(folder / "a.npz")[IMU]
     rows = {entry.name: entry.count for entry in found.entries}
     assert rows == {"mav0::body::imu0": int(known.emitted.sum()), "truth/mav0::body": int(100 * 0.5)}
@@ -61,7 +61,7 @@ def test_a_folder_of_euroc_is_said(folder: Path, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_bag_with_mcap_in_it_says_what_that_says(folder: Path, tmp_path: Path) -> None:
+def test_info_of_a_bag_with_mcap_storage(folder: Path, tmp_path: Path) -> None:
     made = convert(folder / "a.mcap", tmp_path / "bag")
     assert made.path.is_dir()
     assert dict(read_summary(made.path).metadata) == dict(read_summary(folder / "a.mcap").metadata)
@@ -70,7 +70,7 @@ def test_a_bag_with_mcap_in_it_says_what_that_says(folder: Path, tmp_path: Path)
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["empty", "empty.1", "missing.csv", "missing.euroc", "table.csv"])
-def test_what_is_no_recording_is_refused_as_load_does(
+def test_info_of_another_file_is_the_error_of_open(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place in ("empty", "empty.1"):

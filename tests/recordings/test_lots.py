@@ -259,7 +259,7 @@ DAMAGED = {
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("what", DAMAGED)
-def test_damage_is_said_alike(tmp_path: Path, what: str) -> None:
+def test_damage_has_the_same_error_everywhere(tmp_path: Path, what: str) -> None:
     path = around(tmp_path / "a.mcap", *DAMAGED[what])
     with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
@@ -269,7 +269,7 @@ def test_damage_is_said_alike(tmp_path: Path, what: str) -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_a_channel_is_what_it_was_last_said_to_be(tmp_path: Path) -> None:
+def test_last_channel_record_wins(tmp_path: Path) -> None:
     other = records.encode_channel(1, 1, "/w", {})
     parts = (chunk(message(1, 2, b"a"), message(1, 1, b"b"), other, message(1, 0, b"c")), message(1, 9, b"d"))
     singly, at_once = both(around(tmp_path / "a.mcap", *parts))

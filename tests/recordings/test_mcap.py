@@ -152,7 +152,7 @@ def test_truth_comes_back_in_the_frames_that_ros_names(made: ModuleType, recorde
 
 
 @pytest.mark.requirement("TRU-1")
-def test_what_never_moves_is_told_once_and_to_those_who_come_late(made: ModuleType, tmp_path: Path) -> None:
+def test_static_links_have_one_latched_message(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     pier = made.truth("dock::pier", 0, 50)
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=2.0)) as writer:
@@ -220,7 +220,7 @@ def test_transforms_of_every_link_and_sensor(made: ModuleType, recorded: Path) -
     assert [nanoseconds(v.clock) for _, _, v in topics["/clock"]] == times
 
 
-def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleType, tmp_path: Path) -> None:
+def test_dropped_samples_have_no_message_and_invalid_ones_are_nan(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     reading = slab.readings[made.MAG]
     reading.emitted[[0, 4, 9]] = False
@@ -237,7 +237,7 @@ def test_what_was_dropped_is_no_message_and_what_is_invalid_is_nan(made: ModuleT
     assert got.tobytes() == reading.arrays["field"][kept].tobytes()
 
 
-def test_without_truth_only_readings_clock_and_transforms_are_kept(made: ModuleType, tmp_path: Path) -> None:
+def test_without_truth_only_readings_clock_and_transforms_are_written(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
@@ -287,7 +287,7 @@ def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: M
         ({"runs": range(4)}, ("one run", ".npz")),
     ],
 )
-def test_what_the_format_cannot_hold_is_refused(
+def test_unsupported_content_is_an_error(
     made: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecordingError) as error:
@@ -309,9 +309,7 @@ def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_of_a_chunk_that_cannot_be_made_to_its_end_nothing_is_left(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_chunk_is_removed(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path, late = tmp_path / "run.mcap", made.slab(1)
     # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
@@ -367,7 +365,7 @@ def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
-def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     recording = recordings.RecordingHeader(made.world())
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):

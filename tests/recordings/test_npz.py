@@ -130,7 +130,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_an_error_of_another_sink_keeps_what_this_one_has(made: ModuleType, tmp_path: Path) -> None:
+def test_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
@@ -206,7 +206,7 @@ def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path
     recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world, truth=False)).close()
 
 
-def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_path: Path) -> None:
+def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_path: Path) -> None:
     world, name = renamed(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
@@ -215,7 +215,7 @@ def test_a_name_with_a_slash_whose_keys_are_free_is_kept(made: ModuleType, tmp_p
     assert_same(ns.open(tmp_path / "run.npz")[name], slab.readings[name])
 
 
-def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_conflicting_keys_are_an_error(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.MAG].arrays["ideal/field"] = np.zeros((10, 3))
     writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
@@ -225,7 +225,7 @@ def test_keys_that_nobody_announced_and_that_are_one_are_refused(made: ModuleTyp
         writer.write(made.slab(1))
 
 
-def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     write(made, path)
     raw = path.read_bytes()
@@ -242,7 +242,7 @@ def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> No
                 look(tmp_path / name)
 
 
-def test_an_empty_mcap_cannot_be_loaded_and_says_so(tmp_path: Path) -> None:
+def test_empty_mcap_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
     with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its header; it contains no messages"):
         ns.open(tmp_path / "run.mcap")
@@ -370,7 +370,7 @@ def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Pa
             ns.open(pipe)
 
 
-def test_a_run_without_an_end_of_its_own_says_none(made: ModuleType, tmp_path: Path) -> None:
+def test_duration_of_an_endless_run_is_none(made: ModuleType, tmp_path: Path) -> None:
     for suffix in (".mcap", ".npz"):
         path = tmp_path / f"run{suffix}"
         recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
@@ -394,7 +394,7 @@ def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: Mo
     assert not list(tmp_path.iterdir())
 
 
-def test_info_says_what_an_archive_holds(made: ModuleType, tmp_path: Path) -> None:
+def test_info_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     write(made, path)
     found = read_summary(path)

@@ -559,7 +559,7 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.requirement("REC-1")
-def test_the_list_names_what_was_recovered(
+def test_recovered_content_is_listed(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -87,7 +87,7 @@ def test_rows_come_back_byte_for_byte() -> None:
         assert lz4.frame.LZ4FrameDecompressor().decompress(packed) == whole
 
 
-def test_what_is_the_same_in_all_rows_costs_next_to_nothing() -> None:
+def test_constant_columns_take_little_memory() -> None:
     packed, whole = frame(2000, {"a": FieldOffset("<f8", 3, 11)}, [1000])
     assert len(packed) < 1000 * (24 + 16) + 3 * 2000
     assert len(whole) == 2_000_000
@@ -125,7 +125,7 @@ def test_the_checksum_is_that_of_the_library() -> None:
         assert xxh32(data) == struct.unpack_from("<I", stored, where + size)[0]
 
 
-def test_what_an_encoder_writes_is_noted_and_what_it_does_not_is_no_place() -> None:
+def test_recorder_lists_written_fields_only() -> None:
     places = {"a": FieldOffset("<f8", 0, 0), "b": FieldOffset("<f8", 3, 8), "c": FieldOffset("<f8", 0, 32)}
     rows = np.zeros(1, dtype=make_row_dtype(places, 40))
     noted = AccessRecorder(rows)

@@ -280,7 +280,7 @@ def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
     assert first == (tmp_path / "b.parquet").read_bytes() == (tmp_path / "streamed.parquet").read_bytes()
 
 
-def test_what_no_robot_could_know_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
+def test_ground_truth_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
@@ -460,7 +460,7 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
-def test_a_failure_behind_an_interrupt_is_said_when_the_recording_is_closed(
+def test_write_error_after_an_interrupt_is_raised_on_close(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the caller would believe in a file that is not there."""
@@ -495,7 +495,7 @@ for second in range(10**6):
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_killed_while_it_writes_nothing_has_the_name(made: ModuleType, tmp_path: Path) -> None:
+def test_killed_writer_leaves_no_file_with_the_name(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
     program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
@@ -546,7 +546,7 @@ def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypa
     gc.collect()
 
 
-def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path) -> None:
+def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path) -> None:
     recording = recordings.RecordingHeader(made.world())
     (tmp_path / "dir.parquet").mkdir()
     os.mkfifo(tmp_path / "pipe.parquet")
@@ -686,7 +686,7 @@ def test_a_stamp_that_no_integer_holds_is_an_error(made: ModuleType, tmp_path: P
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_without_pyarrow_it_says_what_to_install(
+def test_missing_pyarrow_error_names_the_package(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.parquet"
@@ -714,7 +714,7 @@ def test_the_rest_of_navsense_does_without_pyarrow() -> None:
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_info_says_what_a_table_holds(made: ModuleType, tmp_path: Path) -> None:
+def test_info_of_a_table(made: ModuleType, tmp_path: Path) -> None:
     for suffix in ("parquet", "npz"):
         write(made, tmp_path / f"run.{suffix}")
     found, archive = read_summary(tmp_path / "run.parquet"), read_summary(tmp_path / "run.npz")
@@ -745,7 +745,7 @@ def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
     assert [entry.count for entry in read_summary(path).entries] == [0]
 
 
-def test_what_is_no_recording_is_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
     write(made, path)
     raw = path.read_bytes()

@@ -114,7 +114,7 @@ def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_what_messages_do_not_have_of_it_is_no_array(folder: Path, tmp_path: Path) -> None:
+def test_arrays_without_message_fields_are_absent(folder: Path, tmp_path: Path) -> None:
     known = ns.open(folder / "a.npz")[DVL]
     lost = convert(folder / "a.npz", tmp_path / "b.mcap").losses
     assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [f"{DVL}: turn-on biases"]
@@ -219,7 +219,7 @@ def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: Messa
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_beams_that_nothing_is_known_of(tmp_path: Path, made: ModuleType) -> None:
+def test_unknown_beams(tmp_path: Path, made: ModuleType) -> None:
     """Of a fifth the dialect's message does not say where it looks; what stands beside it is named as not read."""
     known = recorded(tmp_path / "a.bag", CASES["beams"])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")

@@ -152,7 +152,7 @@ for second in range(10**6):
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_killed_while_it_writes_all_but_the_last_chunk_is_kept(made: ModuleType, tmp_path: Path) -> None:
+def test_killed_writer_keeps_all_complete_chunks(made: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -232,7 +232,7 @@ def test_recordings_of_other_programs_are_recovered(tmp_path: Path, chunked: boo
     assert summary.messages > 100
 
 
-def test_what_is_no_recording_is_refused(small: Path, tmp_path: Path) -> None:
+def test_invalid_recording_is_an_error(small: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.mcap"
     text.write_text("hello")
     for path, words in ((text, "not an MCAP"), (tmp_path / "none.mcap", "check the name"), (tmp_path, "directory")):
@@ -261,9 +261,7 @@ def test_recovering_touches_no_file_but_its_output(small: Path, tmp_path: Path) 
     assert out.stat().st_mode == plain.stat().st_mode
 
 
-def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_gone(
-    small: Path, tmp_path: Path
-) -> None:
+def test_recovery_on_a_full_disk_leaves_no_file(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.mcap"
     out.write_text("the old one")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -279,13 +277,13 @@ def test_recovering_onto_a_full_disk_leaves_nothing_and_advises_nothing_that_is_
 
 
 @pytest.mark.parametrize("name", ["out.npz", "out.txt", "out"])
-def test_what_is_recovered_goes_to_an_mcap_only(small: Path, tmp_path: Path, name: str) -> None:
+def test_recovery_writes_mcap_only(small: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"must end in \.mcap; name it out\.mcap"):
         recover_mcap(small, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_archive_cannot_be_recovered_and_says_so(made: ModuleType, tmp_path: Path) -> None:
+def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
@@ -314,7 +312,7 @@ def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
         (-1_500_000_000, "-1.5"),
     ],
 )
-def test_times_are_said_exactly(stamp: int, text: str) -> None:
+def test_times_are_printed_exactly(stamp: int, text: str) -> None:
     assert format_seconds(stamp) == text
 
 
@@ -335,7 +333,7 @@ def test_the_headline_is_in_words(key: str, value: str, text: str) -> None:
     assert format_metadata_item(key, value) == text
 
 
-def test_info_says_what_a_recording_holds(made: ModuleType, small: Path) -> None:
+def test_info_of_a_recording(made: ModuleType, small: Path) -> None:
     found = read_summary(small)
     counts = {entry.name: (entry.type, entry.count) for entry in found.entries}
     assert counts["/imu"] == ("sensor_msgs/msg/Imu", 300)

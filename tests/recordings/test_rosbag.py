@@ -126,7 +126,7 @@ def test_ros1_bags_say_the_same_and_number_it(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_what_is_fixed_is_there_for_those_who_come_late(recorded: Path) -> None:
+def test_static_transforms_are_latched(recorded: Path) -> None:
     with Reader1(recorded / "run.bag") as reader:
         extras = {connection.topic: connection.ext for connection in reader.connections}
     assert {topic for topic, ext in extras.items() if ext.latching} == {"/tf_static", METADATA_TOPIC}
@@ -382,7 +382,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_is_given_up_leaves_nothing(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     writer = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
     writer.write(made.slab(0, EPOCH))
     assert len(list(tmp_path.iterdir())) == 1
@@ -480,7 +480,7 @@ def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Pat
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
@@ -499,7 +499,7 @@ def test_places_that_cannot_be_written(made: ModuleType, tmp_path: Path, suffix:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_bag_of_ros2_replaces_nothing_but_its_like(made: ModuleType, tmp_path: Path) -> None:
+def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "dive.db3"
     (tmp_path / "dive").mkdir()
     file = write(made, path, 1)  # an empty folder is nobody's
@@ -550,7 +550,7 @@ def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: P
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_what_was_dropped_is_no_message(made: ModuleType, tmp_path: Path) -> None:
+def test_dropped_samples_have_no_message(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0, EPOCH)
     slab.readings[made.MAG].emitted[:] = False
     slab.readings[made.IMU].emitted[3] = False
@@ -573,7 +573,7 @@ def test_info_of_a_bag_of_ros2_by_any_name(
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_info_says_what_bags_hold(recorded: Path, tmp_path: Path) -> None:
+def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
     expected = read_summary(recorded / "run.mcap")
     for path in ("run.bag", "run.db3", "run", "run/run.db3"):
         found = read_summary(recorded / path)

@@ -144,7 +144,7 @@ def types(monkeypatch: pytest.MonkeyPatch) -> dict[str, StoredType]:
 
 
 @pytest.mark.requirement("FIL-1")
-def test_a_later_version_of_a_class_reads_what_an_earlier_one_declared(types: dict[str, StoredType]) -> None:
+def test_new_class_version_reads_old_files(types: dict[str, StoredType]) -> None:
     register_type(Drift, "drift")
     written = to_json(Drift(2.0))
     assert written == {"type": "drift", "rate": 2.0, "period": 60.0}
@@ -181,7 +181,7 @@ def test_tags_of_other_packages(types: dict[str, StoredType]) -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("wrong", [{}, {"type": 3}, {"float": "much"}, {"float": None}])
-def test_what_is_no_value_is_damaged(wrong: object) -> None:
+def test_invalid_value_is_a_damaged_file(wrong: object) -> None:
     with pytest.raises(DamagedError, match=r"^damaged: "):
         from_json(wrong)
 
@@ -422,9 +422,7 @@ def check_typed(path: Path, made: World) -> None:
 
 
 @pytest.mark.requirement("FIL-1")
-def test_a_package_that_cannot_be_imported(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, types: dict[str, Any]
-) -> None:
+def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch, types: dict[str, Any]) -> None:
     def fails() -> type:
         raise RuntimeError("no such library")
 

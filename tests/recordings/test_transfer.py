@@ -116,7 +116,7 @@ def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], 
         ask(tmp_path)
 
 
-def test_what_is_recovered_has_no_empty_name_either(tmp_path: Path) -> None:
+def test_recovered_name_is_not_empty(tmp_path: Path) -> None:
     whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
     with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
         CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)
@@ -137,7 +137,7 @@ def limited(limit: int, work: Callable[[], object]) -> RecordingError:
 
 @pytest.mark.parametrize("name", ["b.mcap", "b", "b.gz.mcap", "b.npz", "b.csv"])
 @pytest.mark.parametrize("limit", [10, 60_000])
-def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
+def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
     """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
@@ -156,7 +156,7 @@ def test_an_error_of_a_full_disk_names_what_is_there(made: ModuleType, tmp_path:
         assert {path.name for path in tmp_path.iterdir()} == kept
 
 
-def test_nothing_is_recovered_of_a_file_that_holds_nothing(made: ModuleType, tmp_path: Path) -> None:
+def test_empty_file_is_not_recovered(made: ModuleType, tmp_path: Path) -> None:
     error = limited(
         10,
         lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), duration=1.0)),

@@ -199,7 +199,7 @@ def test_a_profiler_that_says_no_number_is_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_a_sensor_of_which_nothing_is_recorded_is_warned_of(tmp_path: Path) -> None:
+def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
@@ -224,7 +224,7 @@ def log(*, with_water: bool = True) -> Reading:
 ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are through the water"
 
 
-def test_a_velocity_through_the_water_is_held_against_the_true_one() -> None:
+def test_water_velocity_is_compared_with_truth() -> None:
     """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
     reading = log()
     (told,) = make_sections(reading, None)
@@ -258,7 +258,7 @@ def test_velocities_of_satellites_are_called_east_north_up() -> None:
     assert axis_labels("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
 
 
-def test_it_is_said_what_a_velocity_is_valid_over() -> None:
+def test_caption_names_the_velocity_reference() -> None:
     figure = doppler.beam_figure(log(), (0.0, 29.9))
     assert figure is not None
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
@@ -271,7 +271,7 @@ def test_it_is_said_what_a_velocity_is_valid_over() -> None:
 
 
 @pytest.mark.compiled
-def test_a_beam_that_hears_nothing_is_warned_of(tmp_path: Path) -> None:
+def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
     """Of either instrument; three others go on giving a velocity."""
     found = recorded(tmp_path, "earth", 3.0)
     heard = found.readings[NAME].arrays["beam_velocity"].copy()
@@ -298,7 +298,7 @@ def test_a_log_that_says_no_velocity_is_warned_of() -> None:
     assert "no value of velocity is known, in 300 valid readings" in warnings(found)
 
 
-def test_what_is_the_same_as_its_truth_is_left_out() -> None:
+def test_exact_arrays_are_left_out() -> None:
     """Times of validity, and flags that never change; a residual of nothing has no histogram."""
     reading = log()
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
@@ -313,7 +313,7 @@ def test_what_is_the_same_as_its_truth_is_left_out() -> None:
     assert "out_of_range" in [one.name for one in make_sections(replace(reading, **more), None)]
 
 
-def test_more_beams_than_are_drawn_are_told_of() -> None:
+def test_omitted_beams_are_mentioned() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}

@@ -116,7 +116,7 @@ def test_the_page_is_whole_and_loads_nothing(page: Path, outline: Outline) -> No
             assert str(about["href"]).startswith("data:image/png;base64,")
 
 
-def test_each_figure_is_sound_and_says_what_it_shows(page: Path) -> None:
+def test_each_figure_is_valid_and_has_a_caption(page: Path) -> None:
     figures = re.findall(r"<svg viewBox.*?</svg>(?=<figcaption>)", page.read_text(encoding="utf-8"), re.DOTALL)
     assert len(figures) > 30
     for figure in figures:
@@ -241,7 +241,7 @@ def test_the_world_beside_a_recording_is_found(tmp_path: Path) -> None:
         (("text.npz", "-o", "folder.html"), "is a directory"),
     ],
 )
-def test_wrong_arguments_are_told(
+def test_invalid_arguments_are_errors(
     arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)

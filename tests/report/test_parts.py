@@ -79,7 +79,7 @@ def warnings(found: ReportData) -> list[str]:
     return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
 
 
-def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
+def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     random = np.random.default_rng(3)
     x = np.sort(random.uniform(0.0, 9.0, 50_000))
     y = random.standard_normal(x.size)
@@ -99,7 +99,7 @@ def test_no_spike_is_lost_and_nothing_is_made_up() -> None:
     assert np.isnan(values).any()
 
 
-def test_a_gap_breaks_a_line_and_nothing_else_does() -> None:
+def test_only_gaps_break_a_line() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
     places, values = downsample.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
@@ -118,7 +118,7 @@ def test_a_gap_breaks_a_line_and_nothing_else_does() -> None:
         (0.5, "", "0.5"),
     ],
 )
-def test_quantities_are_told_in_units_of_their_size(value: float, unit: str, said: str) -> None:
+def test_quantities_use_readable_units(value: float, unit: str, said: str) -> None:
     assert axes.format_quantity(value, unit) == said
 
 
@@ -250,7 +250,7 @@ def test_noise_that_is_not_as_declared_is_warned_of(scale: float, word: str) -> 
     ] * 3
 
 
-def test_what_an_attitude_is_off_by_is_its_rotation() -> None:
+def test_attitude_error_is_a_rotation_angle() -> None:
     half = 0.5 * 0.01
     base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
     w, z = base[0, 0], base[0, 3]
@@ -283,7 +283,7 @@ def test_stamps_far_from_true_time_are_warned_of() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_faults_are_told_and_are_no_noise() -> None:
+def test_faults_are_listed_and_excluded_from_noise() -> None:
     found = reading()
     rows = np.arange(COUNT)
     fault = {"bias": (rows >= 1000) & (rows < 1500), "spike": rows == 4000}

@@ -121,7 +121,7 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
+def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
     found = dict(told(sheet(load(in_link(FULL))), Adcp(), "adcp"))
     unsaid = {name.removeprefix("adcp.") for name, is_other in found.items() if not is_other}
     assert unsaid == set(OTHERS)
@@ -129,7 +129,7 @@ def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
+def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
     world = load(in_link('<sensor name="a" type="adcp"/>'))
     assert sheet(world) == Adcp() == sheet(load(in_link(block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/a/adcp"
@@ -170,7 +170,7 @@ def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
         ("<ping_interval>nan</ping_interval>", "<adcp><ping_interval>: nan; must be a finite number"),
     ],
 )
-def test_what_cannot_be_is_refused_at_its_line(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+def test_invalid_value_error_has_its_line(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     assert any(problem in one for one in refused(in_link(block(text)))), refused(in_link(block(text)))
 
 

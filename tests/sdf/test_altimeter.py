@@ -67,7 +67,7 @@ def test_the_default_reference_is_the_worlds_origin_and_under_classic_the_start(
 
 
 @pytest.mark.requirement("ALT-1")
-def test_under_classic_a_given_reference_is_said_not_to_act(load: Load, in_link: Text) -> None:
+def test_classic_reports_an_ignored_reference(load: Load, in_link: Text) -> None:
     world = load(in_link(reference("12.5")), fidelity="classic")
     (note,) = world.notes
     assert str(note).endswith(

@@ -249,7 +249,7 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
         ("<navsense:latency/>", "<clock><navsense:latency>; is not allowed here"),
     ],
 )
-def test_what_no_clock_can_hold(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+def test_unsupported_clock_elements(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     (line,) = refused(in_link(clock("c", GAUSSIAN + "\n" + body)))
     assert line.startswith(f"dive.sdf:6 {problem}")
 

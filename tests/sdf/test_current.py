@@ -438,14 +438,14 @@ def test_daves(load: Load, in_world: Text, tmp_path: Path) -> None:
     assert (tide.flood_direction, tide.ebb_direction) == (math.radians(255.0), math.radians(69.0))
 
 
-def test_ours_is_added_to_a_plugin_and_names_the_topic(load: Load, in_world: Text) -> None:
+def test_navsense_current_adds_to_the_plugin(load: Load, in_world: Text) -> None:
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
     assert isinstance(world.environment.current, FieldSum)
     assert world.current_topic.topic == "/flow"
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_daves_layers_have_their_own_topic_whoever_names_the_other(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_dave_layers_have_their_own_topic(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     named = DAVE.replace("<databasefilePath>l", "<topic_stratified>by_depth</topic_stratified><databasefilePath>l")
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
@@ -606,7 +606,7 @@ def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -
     assert "30.0; must be a finite number of absolute value up to 15 m/s; check the unit" in line
 
 
-def test_what_is_not_read_is_named(load: Load, in_world: Text) -> None:
+def test_unread_elements_are_listed(load: Load, in_world: Text) -> None:
     inside = '<plugin name="c" filename="libdave_ocean_current_model_plugin.so"/>'
     world = load(in_world(f'<model name="m"><link name="l"/>{inside}</model>'))
     (note,) = world.notes

@@ -89,7 +89,7 @@ def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
         ('/><navsense:water surface="1"/>', "<world><navsense:water>: given twice; first on line 3"),
     ],
 )
-def test_water_that_is_none(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+def test_invalid_water(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     assert refused(in_world(f"<navsense:water{element}"))[0].startswith(f"dive.sdf:3 {problem}")
 
 
@@ -123,7 +123,7 @@ def test_the_sheet(load: Load, in_link: Text) -> None:
         ("", Unesco(HERE)),
     ],
 )
-def test_what_it_assumes(load: Load, in_link: Text, formula: str, assumed: object) -> None:
+def test_default_assumptions(load: Load, in_link: Text, formula: str, assumed: object) -> None:
     text = in_link(sensor(formula)).replace('<world name="ocean">', f'<world name="ocean">{PLACE}<navsense:water/>')
     world = load(text)
     assert world.sensors[0].spec == Depth(assumed=assumed)  # type: ignore[arg-type]  # one of those above
@@ -131,7 +131,7 @@ def test_what_it_assumes(load: Load, in_link: Text, formula: str, assumed: objec
 
 
 @pytest.mark.requirement("ALT-8")
-def test_a_world_without_water_is_told_of(load: Load, refused: Refused, in_link: Text) -> None:
+def test_missing_water_is_reported(load: Load, refused: Refused, in_link: Text) -> None:
     world = load(in_link(sensor('<formula density="1000">constant</formula>')))
     (note,) = world.notes
     assert (note.kind, note.what) == ("warning", '<sensor type="depth">: auv::base::d')
@@ -173,7 +173,7 @@ def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> N
     assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6 {problem}")
 
 
-def test_what_the_sheet_refuses_has_its_place(refused: Refused, in_link: Text) -> None:
+def test_specification_error_has_its_location(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
     assert line.startswith(
         "dive.sdf:5 <depth> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
@@ -223,7 +223,7 @@ def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
         (Depth(assumed=None), ("depth: by the water of the world",)),
     ],
 )
-def test_what_is_said_of_it(sheet: Depth, lines: tuple[str, ...]) -> None:
+def test_description(sheet: Depth, lines: tuple[str, ...]) -> None:
     assert sheet.describe(10.0) == lines
 
 
@@ -325,7 +325,7 @@ def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
         (("saturation>", "saturated>"), 9, "<plugin><saturated>; is not allowed here; did you mean saturation?"),
     ],
 )
-def test_plug_ins_that_cannot_be(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
+def test_invalid_plug_ins(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
     assert refused(plugged(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line} {problem}")
 
 

@@ -150,7 +150,7 @@ OTHERS = {
 
 
 @pytest.mark.requirement("SDF-1", "GAP-2")
-def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
+def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
     """Fields of `Noise` apart, which `<noise>` has by itself; of them it is enough that there is any."""
     found = dict(told(sheet(load(in_link(FULL))), Dvl(), "dvl"))
     kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
@@ -163,7 +163,7 @@ def test_every_field_can_be_said(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_what_a_bare_sensor_is(load: Load, in_link: Text) -> None:
+def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
     world = load(in_link('<sensor name="d" type="dvl"/>'))
     assert sheet(world) == Dvl() == sheet(load(in_link(block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl"
@@ -189,7 +189,7 @@ def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
 
 @pytest.mark.requirement("GAP-6", "SDF-1")
 @pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
-def test_an_angle_in_radians_is_told(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
+def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
     world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
     shown = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
     reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
@@ -206,9 +206,7 @@ def test_an_angle_in_radians_is_told(load: Load, in_link: Text, angle: str, *, t
         ('<reference link="auv::nose">3.141592653589793 0 0</reference>', (-2.0, -1.0, -3.0)),
     ],
 )
-def test_axes_in_which_velocities_are_told(
-    load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]
-) -> None:
+def test_axes_of_velocities(load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]) -> None:
     """The sensor is turned by 30 degrees on its link, the nose by -60 on the model: by -90 in the sensor's axes."""
     text = f"""<model name="auv"><pose degrees="true">0 0 0 10 20 30</pose><link name="base">
 <sensor name="d" type="dvl"><pose degrees="true">1 0 0 0 0 30</pose><dvl>{reference}</dvl></sensor></link>

@@ -256,7 +256,7 @@ def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1")
-def test_what_a_file_need_not_say(load: Load, in_link: Text) -> None:
+def test_optional_elements(load: Load, in_link: Text) -> None:
     """Defaults as Gazebo has them, in radians; a mode that is not there is off; the topic is Gazebo's."""
     beams = "".join(f"<beam><rotation>{turn}</rotation><tilt>0.5</tilt></beam>" for turn in (0, 2, 4))
     names = "<water_velocity><z>w</z></water_velocity>"
@@ -280,7 +280,7 @@ def test_what_a_file_need_not_say(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-9")
-def test_what_is_ours_beside_it(load: Load, in_link: Text) -> None:
+def test_navsense_elements_beside_the_plugin(load: Load, in_link: Text) -> None:
     assert (sheet(load(in_link(block()))).propagation, sheet(load(in_link(block()))).own_hull) == (True, False)
     more = "<navsense:propagation>false</navsense:propagation><navsense:own_hull>true</navsense:own_hull>"
     world = load(in_link(block(more=more)))

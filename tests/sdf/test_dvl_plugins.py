@@ -436,7 +436,7 @@ def test_each_of_its_elements_has_its_effect(load: Load, in_link: Text, tag: str
 
 
 @pytest.mark.requirement("DVW-6")
-def test_what_classic_has_no_room_for_is_listed(load: Load, in_link: Text) -> None:
+def test_elements_without_classic_effect_are_listed(load: Load, in_link: Text) -> None:
     """One ray a beam whatever the width, and a layer all of the way to the bottom: by the plug-in's own rules."""
     text = in_link(woods_hole(WATER).replace("</plugin>", '<navsense:layer far="24" share="0.5"/></plugin>'))
     listed = {"<plugin><beamWidthDeg>", "<navsense:layer share>"}
@@ -609,7 +609,7 @@ def test_topics_of_currents_beside_the_plug_in(load: Load, in_link: Text) -> Non
 
 
 @pytest.mark.requirement("DVW-1")
-def test_the_plug_in_elsewhere_is_told(load: Load, in_link: Text) -> None:
+def test_misplaced_plugin_is_reported(load: Load, in_link: Text) -> None:
     (note,) = load(in_link('<plugin filename="libdsros_ros_dvl.so" name="p"/>')).notes
     assert note.reason == 'is read in a <sensor type="dsros_dvl">'
 
@@ -644,7 +644,9 @@ def test_the_plug_in_elsewhere_is_told(load: Load, in_link: Text) -> None:
         ({"beamAngle": "3"}, "beamAngle", "<plugin><beamAngle>; is not allowed here; did you mean beamAngleDeg?"),
     ],
 )
-def test_what_it_cannot_be(refused: Refused, in_link: Text, change: dict[str, str], tag: str, problem: str) -> None:
+def test_invalid_plugin_parameters(
+    refused: Refused, in_link: Text, change: dict[str, str], tag: str, problem: str
+) -> None:
     (line,) = refused(in_link(woods_hole(dict(change))))
     at = FIRST + list(ELEMENTS | change).index(tag)
     assert line.startswith(f"dive.sdf:{at} {problem}")
@@ -661,7 +663,7 @@ def test_what_it_cannot_be(refused: Refused, in_link: Text, change: dict[str, st
         ('share="2"', "share of the way to the bottom: 2"),
     ],
 )
-def test_layers_that_cannot_be(refused: Refused, in_link: Text, layer: str, problem: str) -> None:
+def test_invalid_layers(refused: Refused, in_link: Text, layer: str, problem: str) -> None:
     text = woods_hole(WATER).replace("</plugin>", f"<navsense:layer {layer}/></plugin>")
     (line,) = refused(in_link(text))
     assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1} <navsense:layer> {problem}")
@@ -676,7 +678,7 @@ def test_elements_that_it_needs(refused: Refused, in_link: Text, tag: str) -> No
 
 
 @pytest.mark.requirement("DVW-1")
-def test_all_that_is_missing_is_told_at_once(refused: Refused, in_link: Text) -> None:
+def test_all_missing_parameters_are_reported(refused: Refused, in_link: Text) -> None:
     lines = refused(in_link(woods_hole({"minRange": None, "beamAzimuthDeg3": None, "pos_z_down": None})))
     assert sorted(re.findall(r"<plugin><(\w+)>: missing", "\n".join(lines))) == [
         "beamAzimuthDeg3",
@@ -694,7 +696,7 @@ def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> N
     assert line == f"dive.sdf:5 <sensor><plugin>: missing; {works}"
 
 
-def test_a_second_plug_in_and_what_the_plug_in_names(load: Load, in_link: Text) -> None:
+def test_second_plugin_and_its_names(load: Load, in_link: Text) -> None:
     other = '<plugin filename="libdsros_ros_dvl.so" name="q"/><topic>own</topic></sensor>'
     world = load(in_link(woods_hole().replace("</sensor>", other)))
     assert world.sensors[0].topic == "/dvl/dvl"
@@ -708,7 +710,7 @@ def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
     assert line.endswith("/dvl/dvl; is already the topic of auv::base::dvl; give another <topicName>")
 
 
-def test_beams_that_look_up_are_told(load: Load, in_link: Text) -> None:
+def test_upward_beams_are_reported(load: Load, in_link: Text) -> None:
     world = load(in_link(woods_hole({"pos_z_down": "true"})))
     assert ("<plugin><pos_z_down>: true", "the beams point upwards in this pose and cannot hit the bottom") in warnings(
         world
@@ -1097,7 +1099,7 @@ def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
         ({}, "<min>0.7=><min>95", 31, "<ray> maximum_range (m): 90"),
     ],
 )
-def test_what_the_uuv_simulators_cannot_be(
+def test_invalid_uuv_plugin_parameters(
     refused: Refused, in_world: Text, change: dict[str, str | None], third: str, line: int, problem: str
 ) -> None:
     (found,) = refused(in_world(uuv(dict(change), third)))
@@ -1312,7 +1314,7 @@ def test_woods_holes_profile(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("DVW-1", "GAP-8")
-def test_what_its_profile_is_not(load: Load, in_link: Text, refused: Callable[..., list[str]]) -> None:
+def test_unsupported_profile_parameters(load: Load, in_link: Text, refused: Callable[..., list[str]]) -> None:
     off = load(in_link(woods_hole({"waterTrackBins": "3"})))
     assert len(off.sensors) == 1
     assert warnings(off) == [("<plugin><waterTrackBins>: 3", "has no effect: <enableWaterTrack> is not set")]

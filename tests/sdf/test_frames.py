@@ -186,7 +186,7 @@ def test_degrees_and_quaternions(load: Load, in_world: Text) -> None:
         ("<pose><x/></pose>", "not allowed here"),
     ],
 )
-def test_poses_that_are_none(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
+def test_invalid_poses(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
     problems = refused(in_link("\n" + pose))
     assert problems[0].startswith("dive.sdf:6 <")
     assert allowed in problems[0]
@@ -235,7 +235,7 @@ def test_names_are_unique_among_all_kinds(refused: Refused, in_world: Text, tag:
     assert "first as <link> on line 3" in line
 
 
-def test_names_that_nothing_can_have(refused: Refused, in_world: Text) -> None:
+def test_invalid_names(refused: Refused, in_world: Text) -> None:
     for name in ("world", "__model__", "__x__", "a::b", "", "x" * 1001):
         for line in refused(in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
             assert line.startswith("dive.sdf:4 <link name>: ")

@@ -84,7 +84,7 @@ def test_problems(refused: Refused, in_link: Text) -> None:
 
 
 @pytest.mark.parametrize("text", ["GRAV_UP", "GRAV_DOWN", "enu", "XYZ", ""])
-def test_localizations_that_are_none(refused: Refused, in_link: Text, text: str) -> None:
+def test_invalid_localizations(refused: Refused, in_link: Text, text: str) -> None:
     (line,) = refused(in_link(reference(text)))
     assert line.startswith("dive.sdf:6 <orientation_reference_frame><localization>")
     assert "must be one of CUSTOM, ENU, NED, NWU" in line

@@ -115,7 +115,7 @@ def test_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sdf.load(path, path=tmp_path / first).models[0].name == "auv"
 
 
-def test_a_search_path_that_is_none(files: Files, tmp_path: Path) -> None:
+def test_invalid_search_path(files: Files, tmp_path: Path) -> None:
     path = files(dive_sdf=world(), auv_sdf=BASE)
     for wrong in (tmp_path / "nowhere", tmp_path / "auv.sdf", "a\0b"):
         with pytest.raises(SdfError, match=r"search path: .*; must be a folder") as caught:
@@ -309,7 +309,7 @@ def test_merge_into_a_world(files: Files, refused: Refused) -> None:
     assert refused(set_sdf=model("set", inner, *body), inner_sdf=model("inner", '<link name="l"/>')) == problems
 
 
-def test_merge_of_what_merges(files: Files) -> None:
+def test_merge_of_a_merging_model(files: Files) -> None:
     path = files(
         dive_sdf=world('<model name="ship">', inc("a.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="1"'), "</model>"),
         a_sdf=model("a", inc("b.sdf", "<pose>0 1 0 0 0 0</pose>", ' merge="true"'), '<link name="la"/>'),

@@ -192,7 +192,7 @@ def accepted() -> list[Path]:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_what_is_accepted_passes_the_check_of_gazebo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepted_files_pass_gz_sdf_check(monkeypatch: pytest.MonkeyPatch) -> None:
     library = ctypes.util.find_library("sdformat12")
     if library is None:
         pytest.skip("needs Debian's libsdformat12-12")
@@ -236,7 +236,7 @@ def test_random_worlds(resolve: Path, tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_the_records_are_what_the_library_says(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_answers_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(MODELS))
     files = [Path(file) for file in sorted(RECORDED) if (CASES / file).exists() and not file.startswith("refused_")]
     assert asked(resolve, files, CASES) == [RECORDED[str(file)] for file in files]

@@ -168,7 +168,7 @@ def test_a_world_of_one_model(tmp_path: Path) -> None:
         ("<include/>", "<include><uri>: missing"),
     ],
 )
-def test_what_is_wrong_stays_wrong(
+def test_errors_are_the_same_with_other_fidelity(
     refused: Refused, in_world: Text, tmp_path: Path, element: str, problem: str
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -230,7 +230,7 @@ def test_a_merged_include_may_bring_any_name(refused: Refused, in_world: Text) -
 
 
 @pytest.mark.parametrize("name", ["shop", "world", "m::x", "other::ship"])
-def test_other_names_are_told_as_ever(refused: Refused, in_world: Text, name: str) -> None:
+def test_unknown_names_are_reported(refused: Refused, in_world: Text, name: str) -> None:
     """What is left out has a name of its own: a name that is not it is no more than a mistake."""
     frame = model("m", BASE, f'<frame name="f" attached_to="{name}"/>') if name == "world" else ""
     frame = frame or model("m", BASE) + f'<frame name="f" attached_to="{name}"/>'
@@ -249,7 +249,7 @@ def test_the_world_is_in_no_include(load: Load, refused: Refused, in_world: Text
     assert note.what == "<include><uri>: model://lost"
 
 
-def test_changes_of_what_is_left_out(load: Load, in_world: Text) -> None:
+def test_changes_of_skipped_models(load: Load, in_world: Text) -> None:
     params = (
         '<experimental:params><sensor element_id="base" action="add" name="dvl" type="custom"/></experimental:params>'
     )
@@ -368,7 +368,7 @@ def test_a_model_without_any_link_is_an_error_still(refused: Refused, in_world: 
     assert line == "dive.sdf:4 <model name>: m; a model must have at least one link"
 
 
-def test_what_is_left_stands_where_it_stood(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_remaining_models_keep_their_poses(load: Load, in_world: Text, tmp_path: Path) -> None:
     """The same world with and without a file: every model, link, sensor and surface of it that is left is the same."""
     part = tmp_path / "part.sdf"
     lost = model("part", '<link name="core"><pose>1 1 1 1 1 1</pose></link>', model("inside", BASE))

@@ -99,7 +99,7 @@ def test_problems(refused: Refused, moving: Text, inside: str, attributes: str, 
     assert any(problem.startswith(line) for problem in refused(moving(inside, attributes)))
 
 
-def test_log_that_is_none(refused: Refused, moving: Text, tmp_path: Path) -> None:
+def test_invalid_log(refused: Refused, moving: Text, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time,x\n1,2\n", encoding="utf-8")
     (line,) = refused(moving("", 'file="log.csv"'))
     assert line.startswith("dive.sdf:4 <navsense:motion> log.csv")

@@ -58,7 +58,7 @@ def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> Non
 
 
 @pytest.mark.requirement("NOI-1")
-def test_none_is_neutral_and_says_what_it_leaves_out(load: Load, with_noise: Text) -> None:
+def test_noise_type_none_lists_ignored_elements(load: Load, with_noise: Text) -> None:
     world = load(with_noise('<noise type="None"><mean>0</mean><stddev>0.5</stddev></noise>'))
     assert x_of(world) == NEUTRAL
     assert [(note.kind, note.what) for note in world.notes] == [("warning", "<noise><stddev>: 0.5")]
@@ -85,7 +85,7 @@ def test_classic(noise: Callable[..., Noise], load: Load, in_world: Text, with_n
     assert not x_of(load(both)).classic
 
 
-def test_fidelity_that_is_none(refused: Refused, load: Load, with_noise: Text) -> None:
+def test_invalid_fidelity(refused: Refused, load: Load, with_noise: Text) -> None:
     text = with_noise("").replace("</sensor>", "<navsense:fidelity>exact</navsense:fidelity></sensor>")
     assert refused(text) == ["dive.sdf:5 <sensor><navsense:fidelity>: exact; must be one of physical, classic"]
 

@@ -46,7 +46,7 @@ def test_unknown_it_is_listed(hill: Path) -> None:
     assert any("thermometer" in note.what for note in world.notes)
 
 
-def test_handed_over_it_is_read_and_nothing_is_said_of_its_type(hill: Path, example: dict[str, Any]) -> None:
+def test_given_sensor_type_has_no_note(hill: Path, example: dict[str, Any]) -> None:
     world = ns.load(hill, sensors=[example["Thermometer"]])
     (sensor,) = world.sensors
     assert sensor.name == NAME
@@ -72,7 +72,7 @@ def test_a_package_announces_it(hill: Path, example: dict[str, Any], announced: 
     assert [sensor.name for sensor in ns.load(hill).sensors] == [NAME]
 
 
-def test_a_package_that_cannot_be_imported_is_named(hill: Path, announced: list[Any]) -> None:
+def test_import_error_names_the_package(hill: Path, announced: list[Any]) -> None:
     def broken() -> None:
         raise ImportError("no module named weather")
 

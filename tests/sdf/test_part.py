@@ -68,13 +68,13 @@ def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
         ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:4 .*hot"),
     ],
 )
-def test_what_is_no_part_is_refused_with_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:
+def test_unknown_part_error_has_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:
     with pytest.raises(SdfError, match=message):
         spec(tmp_path, kind, inside)
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_track_of_a_part_keeps_what_the_file_does_not_say(tmp_path: Path) -> None:
+def test_part_values_remain_without_file_values(tmp_path: Path) -> None:
     """The deviation of one ping is the part's, what lasts is the file's."""
     own = "<dvl><bottom_track><long_term_scale>0.002</long_term_scale></bottom_track></dvl>"
     found = spec(tmp_path, "dvl", f"<navsense:part>dvl1000</navsense:part>{own}")
@@ -83,7 +83,7 @@ def test_a_track_of_a_part_keeps_what_the_file_does_not_say(tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_part_without_a_deviation_of_single_pings_is_told(tmp_path: Path) -> None:
+def test_part_without_ping_stddev_is_reported(tmp_path: Path) -> None:
     """No source gives one for the water of the A50 and of the Pathfinder: their covariances would be 0."""
     path, layer = tmp_path / "w.sdf", '<layer near="1" far="5"/>'
     noise = '<noise type="gaussian"><stddev>0.004</stddev></noise>'

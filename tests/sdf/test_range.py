@@ -273,7 +273,7 @@ def test_gazebos_range_plugin(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_what_a_range_plugin_leaves_to_its_sensor(load: Load, in_link: Text) -> None:
+def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
     noise = "<noise><type>gaussian</type><stddev>0.012</stddev></noise>"
     plugin = PLUGIN.replace("ultrasound", "infrared").replace("0.06", "0.5")
     own = "<update_rate>5</update_rate><topic>own</topic><frame_id>mine</frame_id>"

@@ -32,7 +32,7 @@ def test_text_is_joined_around_comments_and_sections() -> None:
     assert parse_xml(b"<a>1<!-- x -->2<![CDATA[3]]></a>", "w.sdf").text == "123"
 
 
-def test_undeclared_prefixes_are_kept() -> None:
+def test_undeclared_prefixes_are_allowed() -> None:
     assert parse_xml(b'<gz:a gz:b="1"/>', "w.sdf").tag == "gz:a"
 
 
@@ -65,7 +65,7 @@ def test_our_prefix_bound_to_another_namespace() -> None:
         b'<?xml version="1.0" encoding="utf-7"?><sdf/>',
     ],
 )
-def test_what_is_no_xml(content: bytes) -> None:
+def test_invalid_xml(content: bytes) -> None:
     assert refusal(content).startswith("dive.sdf")
 
 

@@ -96,7 +96,7 @@ def test_arguments_that_are_wrong(ask: Ask, command: str, options: tuple[str, ..
 
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_of_a_file_that_has_none(ask: Ask, command: str) -> None:
+def test_arguments_of_a_file_without_arguments(ask: Ask, command: str) -> None:
     robot = '<robot name="a"><link name="b"/></robot>'
     found = ask(command, "plain.urdf", robot, "--xacro", "rate=5")
     assert "xacro argument: rate; must be an <xacro:arg> of the files: there is none" in refusal(found)
@@ -104,7 +104,7 @@ def test_arguments_of_a_file_that_has_none(ask: Ask, command: str) -> None:
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_world_without_what_is_missing(ask: Ask, command: str) -> None:
+def test_world_without_skipped_models(ask: Ask, command: str) -> None:
     """By default an error; with the option a warning that names the file, the line and the URI."""
     imu = '<model name="auv"><link name="base"><sensor name="imu" type="imu"/></link></model>'
     lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"

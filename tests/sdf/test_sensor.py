@@ -80,7 +80,7 @@ def test_rates_out_of_bounds(refused: Refused, in_link: Text, rate: str) -> None
 
 
 @pytest.mark.parametrize("rate", ["-1", "nan", "fast"])
-def test_rates_that_are_none(refused: Refused, in_link: Text, rate: str) -> None:
+def test_invalid_rates(refused: Refused, in_link: Text, rate: str) -> None:
     assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5 <sensor><update_r")
 
 
@@ -170,7 +170,7 @@ def test_problems(refused: Refused, in_link: Text) -> None:
     assert line.startswith("dive.sdf:6 <sensor name>: mag; must be unique among the sensors of its link; first on")
 
 
-def test_what_is_listed(load: Load, in_link: Text) -> None:
+def test_listed_elements(load: Load, in_link: Text) -> None:
     listed = "<always_on>1</always_on><visualize>1</visualize><enable_metrics>1</enable_metrics><imu/>"
     plugin = '<plugin filename="libx.so" name="x"><navsense:y/></plugin>'
     foreign = "<gz:a/><ignition:b><c/></ignition:b>"

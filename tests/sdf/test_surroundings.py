@@ -30,7 +30,7 @@ PLACE = (
 ORIGIN = Origin(math.radians(36.8), math.radians(-121.8), -30.0, math.radians(20.0))
 
 
-def test_nothing_given_is_sdfs_default(load: Load, in_world: Text) -> None:
+def test_empty_element_has_sdf_defaults(load: Load, in_world: Text) -> None:
     found = load(in_world("")).environment
     assert (found.gravity, found.magnetic_field) == (
         UniformField(DEFAULT_GRAVITY),
@@ -67,7 +67,7 @@ def test_the_world_magnetic_model(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("MAG-4")
-def test_ours_counts_beside_the_uniform_field(load: Load, in_world: Text) -> None:
+def test_anomaly_adds_to_the_uniform_field(load: Load, in_world: Text) -> None:
     ours = '<navsense:magnetic_field model="WMM2020" date="2022.5"/>\n<navsense:gravity model="WGS84"/>\n'
     world = load(in_world(PLACE + ours + "<magnetic_field>1 2 3</magnetic_field><gravity>0 0 -1</gravity>"))
     assert world.environment.magnetic_field == WorldMagneticModel(ORIGIN, 2022.5, "WMM2020")
@@ -98,7 +98,7 @@ def test_ours_counts_beside_the_uniform_field(load: Load, in_world: Text) -> Non
         ('gravity model="EGM96"', "gravity model>: EGM96; must be WGS84"),
     ],
 )
-def test_models_that_are_none(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+def test_invalid_models(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4 <navsense:{problem}")
 
 
@@ -145,7 +145,7 @@ def test_dipoles(load: Load, in_world: Text) -> None:
         ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is not allowed here"),
     ],
 )
-def test_dipoles_that_are_none(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
+def test_invalid_dipoles(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
     assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3 {problem}")
 
 
@@ -183,7 +183,7 @@ def test_atmosphere(load: Load, in_world: Text) -> None:
         ),
     ],
 )
-def test_air_that_is_none(refused: Refused, in_world: Text, text: str, problem: str) -> None:
+def test_invalid_air(refused: Refused, in_world: Text, text: str, problem: str) -> None:
     assert refused(in_world(text))[0].startswith(f"dive.sdf:3 {problem}")
 
 
@@ -232,7 +232,7 @@ def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_signals_that_are_none(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+def test_invalid_signals(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     text = in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
     assert refused(text)[0].startswith(f"dive.sdf:4 {problem}")
 

@@ -244,7 +244,7 @@ def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_nothing_is_passed_over(load: Load) -> None:
+def test_every_element_is_read_or_listed(load: Load) -> None:
     """Each element that has no effect is a note with its line and a reason."""
     parts = [
         ("link", urdf_schema.LINK.unsupported),
@@ -333,7 +333,7 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(refused: Refused, body: str, problem: str) -> None:
+def test_errors_name_the_problem(refused: Refused, body: str, problem: str) -> None:
     problems = refused(robot(body))
     assert len(problems) == 1, problems
     assert problems[0].startswith(f"dive.sdf:{problem}"), problems

@@ -129,7 +129,7 @@ def test_random_robots(resolve: Path, tmp_path: Path, kept: bool) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
-def test_the_records_are_what_the_library_says(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_answers_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(ROBOTS))
     ran = subprocess.run([resolve, *sorted(RECORDED)], capture_output=True, text=True, check=True, cwd=ROBOTS)
     assert [json.loads(line) for line in ran.stdout.splitlines()] == [RECORDED[file] for file in sorted(RECORDED)]

@@ -75,7 +75,7 @@ def test_macros_and_arguments(expanded: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_arguments_that_are_none(problems: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_invalid_arguments(problems: Callable[..., list[str]], tmp_path: Path) -> None:
     (line,) = problems('<link name="a"/>', xacro={"rate": "1"})
     assert line == "auv.urdf.xacro xacro argument: rate; must be an <xacro:arg> of the files: there is none"
     (line,) = problems('<link name="a"/>\n<xacro:arg name="rate"/>')
@@ -86,7 +86,7 @@ def test_arguments_that_are_none(problems: Callable[..., list[str]], tmp_path: P
 
 
 @pytest.mark.requirement("SDF-2")
-def test_problems_name_what_was_written(problems: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_path: Path) -> None:
     """A wrong value that a macro makes stands where the macro writes it, in whichever file that is."""
     (tmp_path / "parts.xacro").write_text(
         f'{OPEN}\n<xacro:macro name="mast" params="height">\n<link name="mast"/>\n<joint name="j" type="fixed">\n'
@@ -128,7 +128,7 @@ def test_problems_name_what_was_written(problems: Callable[..., list[str]], tmp_
         ('<link><xacro:attribute name="navsense.at" value="9:x"/></link>', " <link name>: missing"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str) -> None:
+def test_errors_name_the_problem(problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str) -> None:
     os.mkfifo(tmp_path / "pipe.xacro")
     (tmp_path / "broken.xacro").write_text(f"{OPEN}\n<link></robot>", encoding="utf-8")
     (tmp_path / "bomb.xacro").write_text(
@@ -171,7 +171,7 @@ def test_packages(expanded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.requirement("SDF-2")
-def test_warnings_are_told(expanded: Load) -> None:
+def test_warnings_are_reported(expanded: Load) -> None:
     world = expanded('<link name="a"/>\n<xacro:include filename="none*.xacro"/>')
     (note,) = world.notes
     assert (note.kind, note.what, note.where.line) == ("warning", "xacro", 3)
@@ -211,7 +211,7 @@ def test_without_xacro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sdf.load(tmp_path / "a.urdf").models
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
+def test_invalid_file(tmp_path: Path) -> None:
     with pytest.raises(SdfError, match=r"none\.xacro file: does not exist"):
         sdf.load(tmp_path / "none.xacro")
     (tmp_path / "utf16.xacro").write_bytes(

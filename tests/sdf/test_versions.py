@@ -95,7 +95,7 @@ def test_the_frame_of_a_pose(load: Load, refused: Refused, in_world: Text) -> No
         ("<use_parent_model_frame>1</use_parent_model_frame>", 6, "__model__"),
     ],
 )
-def test_what_a_joints_axis_is_expressed_in(flag: str, minor: int, expected: str | None) -> None:
+def test_frame_of_a_joint_axis(flag: str, minor: int, expected: str | None) -> None:
     for tag in ("axis", "axis2"):
         world, context = upgraded(f"<model><joint>\n<{tag}><xyz>1 0 0</xyz>{flag}</{tag}></joint></model>", minor)
         axis = found(world, "model", "joint", tag)
@@ -104,7 +104,7 @@ def test_what_a_joints_axis_is_expressed_in(flag: str, minor: int, expected: str
         context.raise_problems()
 
 
-def test_a_flag_that_is_none(refused: Refused, in_world: Text) -> None:
+def test_invalid_flag(refused: Refused, in_world: Text) -> None:
     axis = "<axis><xyz>1 0 0</xyz>\n<use_parent_model_frame>maybe</use_parent_model_frame></axis>"
     joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>'
     (line,) = refused(in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
@@ -155,7 +155,7 @@ def test_noise_of_one_kind_only(load: Load, in_link: Text) -> None:
         ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7 <noise><stddev>: -1; must be >= 0"),
     ],
 )
-def test_noise_that_is_none(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
+def test_invalid_noise(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
     assert problem in refused(in_link(imu(noise), "1.5"))
 
 
@@ -268,7 +268,7 @@ def test_a_joint_called_like_a_link(load: Load, in_world: Text) -> None:
         ),
     ],
 )
-def test_what_is_newer_is_read_with_a_warning(
+def test_newer_elements_are_read_with_a_warning(
     load: Load, in_world: Text, version: int, body: str, what: str, since: int
 ) -> None:
     text = f'<model name="m"><link name="a"/>\n{body}\n{body.replace(chr(34) + "b", chr(34) + "c")}</model>'

@@ -113,7 +113,7 @@ def test_model_without_a_world(load: Load) -> None:
         ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is not allowed here; did you mean world?"),
     ],
 )
-def test_what_a_file_holds(refused: Refused, body: str, line: str) -> None:
+def test_content_of_a_file(refused: Refused, body: str, line: str) -> None:
     assert any(problem.startswith(line) for problem in refused(f'<sdf version="1.9">{body}</sdf>'))
 
 
@@ -135,7 +135,7 @@ def test_versions(load: Load, in_world: Text, version: int) -> None:
         ("", 'write <sdf version="1.12">'),
     ],
 )
-def test_versions_that_are_none(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
+def test_invalid_versions(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
     (line,) = refused(in_world("", version))
     assert line.startswith("dive.sdf:1 <sdf version>: ")
     assert f"must be 1.4 to 1.12; {remedy}" in line
@@ -146,7 +146,7 @@ def test_root_elements(refused: Refused) -> None:
     assert refused("<sdf/>")[0].startswith("dive.sdf:1 <sdf version>: missing")
 
 
-def test_fidelity_that_is_none(load: Load, in_world: Text) -> None:
+def test_invalid_fidelity(load: Load, in_world: Text) -> None:
     with pytest.raises(SdfError, match="fidelity"):
         load(in_world(""), fidelity="exact")
 

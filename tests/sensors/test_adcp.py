@@ -158,7 +158,7 @@ def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.requirement("GAP-8")
-def test_the_surface_spoils_what_looks_up() -> None:
+def test_side_lobes_of_the_surface() -> None:
     spec = sheet(beams=turning(30.0, (0.0, 0.0, 1.0)), bottom_pings=0)
     one = told(spec, Passing(50.0), sea(surface=64.0)).arrays
     clear = CELLS.distances + 2.0 <= 14.0 * math.cos(math.radians(30.0))
@@ -262,7 +262,7 @@ def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_what_is_constant_is_told_by_every_tick() -> None:
+def test_constant_arrays_are_in_every_tick() -> None:
     """Also by the first, which tells of nothing else."""
     spec = sheet(propagation=True)
     one = told(spec, Passing(40.0), sea(), 3)
@@ -342,7 +342,7 @@ def test_pings_are_at_instants_of_their_own() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_what_a_vehicle_that_turns_and_speeds_up_makes_of_still_water() -> None:
+def test_moving_vehicle_in_still_water() -> None:
     """Its motion cancels but for what it changes between the pings for the bottom and those of the profile.
 
     What is left is the difference of two means of the path's own velocity, at instants reckoned by hand.
@@ -645,7 +645,7 @@ def test_serial_numbers_differ_and_stay() -> None:
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
     ],
 )
-def test_sheets_that_cannot_be(change: Any, problem: str) -> None:
+def test_invalid_specifications(change: Any, problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
         sheet(**change)
 
@@ -662,7 +662,7 @@ OF_SHEETS: tuple[tuple[Any, str], ...] = (
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("made", "name"), OF_SHEETS)
-def test_what_is_no_number_is_refused_by_its_field(made: Any, name: str) -> None:
+def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
     """Every error names the field and what is allowed; zero and infinity are for the fields that say so."""
     assert len(SIZES) == 11
     for value in (*NEVER, math.inf):
@@ -703,7 +703,7 @@ def test_an_ensemble_takes_less_than_a_day() -> None:
         {"lag": -1.0},
     ],
 )
-def test_cells_that_cannot_be(change: Any) -> None:
+def test_invalid_cells(change: Any) -> None:
     with pytest.raises(SensorError, match=r"cell|profile"):
         DepthCells(**change)
     with pytest.raises(SensorError, match="profiler's velocity"):

@@ -237,7 +237,7 @@ def test_a_reference_may_be_any_kind_of_number_or_sdfs_own_word() -> None:
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, *NO_NUMBERS])
-def test_a_period_that_is_none_is_refused(period: Any) -> None:
+def test_invalid_period_is_an_error(period: Any) -> None:
     with pytest.raises(SensorError, match=r"period of an altimeter's reference \(s\).*; must be > 0; omit it for"):
         ZeroReference(period)
 
@@ -339,7 +339,7 @@ VELOCITY = Noise(stddev=0.02)
 
 
 @pytest.mark.requirement("ALT-5")
-def test_what_cannot_be_set_is_refused() -> None:
+def test_unadjustable_arrays_are_errors() -> None:
     base = example_world(("alt", Altimeter()), ("mag", Magnetometer()))
     sim = ns.live(base)
     with pytest.raises(
@@ -404,5 +404,5 @@ def test_a_motion_that_forgets_is_recalled() -> None:
         (Altimeter(reference=12.5, classic=True), "reference: initial height of the sensor"),
     ],
 )
-def test_a_description_says_what_heights_are_told_from(sheet: Altimeter, words: str) -> None:
+def test_description_names_the_height_reference(sheet: Altimeter, words: str) -> None:
     assert f"    {words}" in list(describe(world(sheet)))

@@ -119,7 +119,7 @@ def test_the_reading_keeps_its_own_times() -> None:
 
 
 @pytest.mark.parametrize("run", [-1, 1.5, "1", True, None, 2**63])
-def test_a_run_that_is_none_is_refused(run: object) -> None:
+def test_invalid_run_is_an_error(run: object) -> None:
     with pytest.raises(SimulationError, match="run"):
         Magnetometer().apply(TIME, ZEROS, seed=1, run=run)  # type: ignore[arg-type]  # what a user may hand over
 

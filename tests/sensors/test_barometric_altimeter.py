@@ -123,7 +123,7 @@ def test_mistakes_in_a_file_have_their_line(example: dict[str, Any], tmp_path: P
         ns.load(path, sensors=[example["BarometricAltimeter"]])
 
 
-def test_what_is_no_air_and_no_lag_is_refused(sheet: Any) -> None:
+def test_invalid_air_and_lag_are_errors(sheet: Any) -> None:
     with pytest.raises(SensorError, match="lag of a barometric altimeter"):
         replace(sheet, lag=-0.1)
     with pytest.raises(FieldError, match="pressure of the atmosphere"):

@@ -320,7 +320,7 @@ def test_the_range_of_a_pressure_has_two_ends(tmp_path: Path, value: str, good: 
         catalogue.read_part(path)
 
 
-def test_a_turn_on_bias_says_what_it_means(tmp_path: Path) -> None:
+def test_turn_on_bias_description(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     bias = 'turn_on_bias = { value = 1, unit = "deg/h", source = "sheet" }\n'
     path.write_text(GOOD + bias, encoding="utf-8")

@@ -40,7 +40,7 @@ def world(spec: Any, *, mount: Pose = Pose(), model: Pose = Pose(), motion: Moti
 
 
 @pytest.mark.requirement("GAP-8")
-def test_a_profiler_that_sees_no_bottom_is_told_however_it_was_built(tmp_path: Path) -> None:
+def test_profiler_without_bottom_is_a_warning(tmp_path: Path) -> None:
     """The words are those for a file."""
     spec, over = Adcp(motion_compensated=True), Pose(rotation=OVER)
     (note,) = world(spec, mount=over).notes
@@ -75,7 +75,7 @@ def test_a_sensor_is_mounted_as_its_model_is_at_the_start() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_a_world_that_is_changed_warns_of_what_is_in_it_now() -> None:
+def test_changed_world_has_current_warnings() -> None:
     once = world(Adcp(motion_compensated=True), mount=Pose(rotation=OVER))
     assert replace(once, name="lake").notes == once.notes
     (sensor,) = once.sensors
@@ -159,7 +159,7 @@ def test_a_sensor_is_turned_as_its_truth_is_whatever_links_are_between() -> None
 
 
 @pytest.mark.requirement("GAP-2")
-def test_of_a_sheet_without_errors_of_its_tracks_nothing_is_said() -> None:
+def test_no_warning_without_track_errors() -> None:
     """Misalignment, noise of the ranges and dropouts are no errors of a track."""
     assert not world(Dvl(misalignment=(0.0, 0.0, 0.01))).notes
     assert not world(Dvl(range=Noise(stddev=0.1))).notes

@@ -159,7 +159,7 @@ def test_errors_go_onto_own_pressures() -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_values_are_errors() -> None:
     with pytest.raises(SensorError, match=r"surface_pressure \(Pa\): nan; must be a finite number"):
         Depth(surface_pressure=math.nan)
     with pytest.raises(SensorError, match=r"the world of a depth sensor; has no water.*<navsense:water/>"):

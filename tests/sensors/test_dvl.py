@@ -218,7 +218,7 @@ def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, gro
 
 
 @pytest.mark.requirement("GAP-2", "DVU-3")
-def test_what_is_stated_may_be_another_deviation() -> None:
+def test_reported_stddev_may_differ() -> None:
     arrays = pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), bed(), MANY).arrays
     assert arrays["velocity_covariance"][7] == pytest.approx(9e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-17)
     assert np.all(arrays["beam_deviation"] == 0.03)
@@ -265,7 +265,7 @@ def test_the_long_term_error_differs_by_serial_number() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_misalignment_turns_what_is_told() -> None:
+def test_misalignment_rotates_the_velocity() -> None:
     """A yaw error of 1 degree: 1.745 % across the track, by the sine; other tracks and rotations by the matrix."""
     yaw = math.radians(1.0)
     arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), bed()).arrays
@@ -487,7 +487,7 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
 )
-def test_what_no_instrument_has(make: Callable[[], Any], message: str) -> None:
+def test_impossible_instruments_are_errors(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)

@@ -76,7 +76,7 @@ def test_errors_go_onto_ones_own_velocity() -> None:
 
 
 @pytest.mark.requirement("DOO-1", "GAP-5", "GAP-7")
-def test_without_errors_it_tells_what_a_world_gives() -> None:
+def test_ideal_reading_equals_the_world() -> None:
     """A level bed 12 m below an instrument that is turned and moves: the same velocity, ranges, altitude and course."""
     q = pose.from_rpy(0.1, -0.15, 0.7)
     sheet = Dvl(beams=make_janus_beams(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)

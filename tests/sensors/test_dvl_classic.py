@@ -113,7 +113,7 @@ def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
 
 
 @pytest.mark.requirement("DVU-3")
-def test_the_velocity_is_told_without_a_bottom_too() -> None:
+def test_velocity_without_a_bottom() -> None:
     told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
     assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
     assert told.arrays["velocity_mode"][0] == 1.0
@@ -252,7 +252,7 @@ def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
 
 @pytest.mark.requirement("DVW-7")
 @pytest.mark.parametrize("classic", [True, False])
-def test_all_beams_or_none(classic: bool) -> None:
+def test_classic_rule_needs_all_beams(classic: bool) -> None:
     """One beam of four is out of range: classic has no velocity over the bottom, physical that of the other three."""
     farthest = float(slants_over(0.5, 20.0, 30.0).max())
     spec = whoi(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())

@@ -60,7 +60,7 @@ def test_a_part_is_a_sheet() -> None:
 
 
 @pytest.mark.requirement("IMU-3", "GAP-1", "GAP-6")
-def test_what_a_part_does_not_print_is_as_in_a_sheet() -> None:
+def test_missing_part_values_have_defaults() -> None:
     """The A50: beams at 22.5 degrees, altitudes of 0.05 to 50 m, 3.75 m/s over the bottom and 7.5 m/s in the water."""
     sheet, plain = Dvl.from_part("a50", stddev=0.01), Dvl()
     cosine = math.cos(math.radians(22.5))
@@ -181,7 +181,7 @@ def test_every_part_rejects_a_velocity_in_another_unit(name: str) -> None:
 
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
-def test_what_the_file_says_stands_before_the_part(tmp_path: Path) -> None:
+def test_file_values_override_the_part(tmp_path: Path) -> None:
     block = """<dvl><beams angle_deg="22.5"/><max>12</max><bottom_track><per_speed>0.01</per_speed></bottom_track>
       <water_track when="always"><layer near="2" far="5"/></water_track></dvl>"""
     found, part = spec(tmp_path, f"{block}<navsense:part>whn600</navsense:part>"), Dvl.from_part("whn600")

@@ -159,9 +159,7 @@ STILL = {"bottom_mode": TrackMode.NEVER, "water_mode": TrackMode.ALWAYS, "layer"
         (STILL | {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.FALLBACK}, 400.0, 2.0),
     ],
 )
-def test_water_is_told_of_the_instant_when_its_echo_left_the_layer(
-    more: dict[str, Any], waits: float, mode: float
-) -> None:
+def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: float, mode: float) -> None:
     """No bottom: out goes the ping 2 r / c before, and 15 m down, in the middle of the layer, is where it is about."""
     spec, nothing = sheet(maximum_range=400.0, **more), Environment(water=SEA)
     motion = Flying((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))

@@ -216,7 +216,7 @@ def test_the_water_has_its_own_noise() -> None:
 
 
 @pytest.mark.requirement("WTR-2", "GAP-2")
-def test_what_drifts_with_the_water_goes_nowhere_in_it() -> None:
+def test_drifting_vehicle_has_no_water_velocity() -> None:
     """Shares of a velocity through the water are shares of that: misalignment, scale, speed, the speed of sound."""
     around, motion = (
         sea(current=UniformField(FLOW), sound=1450.0),

@@ -50,7 +50,7 @@ def both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]
 @pytest.mark.requirement("NOI-6", "PRS-1")
 @pytest.mark.parametrize("kind", ["bias", "spike"])
 @pytest.mark.parametrize("gauge", [False, True])
-def test_a_depth_is_made_of_the_pressure_as_it_is_told(kind: str, gauge: bool) -> None:
+def test_depth_is_computed_from_the_measured_pressure(kind: str, gauge: bool) -> None:
     """Of 0.1 bar in fresh water a metre, by the formula that is assumed; in a known water by its density there."""
     assumed, noise = ConstantDensity(1000.0, 10.0), Noise(stddev=50.0)
     for sheet in (Depth(noise, assumed, gauge=gauge), Depth(noise, Unesco(0.7), gauge=gauge)):
@@ -88,7 +88,7 @@ def test_a_height_is_relative_to_the_reported_reference(reference: float | ZeroR
 
 @pytest.mark.requirement("NOI-6", "ALT-8")
 @pytest.mark.parametrize(("value", "side"), [(5.0, 0.0), (21.0, 1.0), (-29.0, -1.0)])
-def test_a_range_that_is_off_is_held_to_the_limits(value: float, side: float) -> None:
+def test_biased_range_stays_within_limits(value: float, side: float) -> None:
     """Of 30 m, between limits of 2 m and 50 m; what is put beyond them is no return, and says so."""
     sheet = Range(Noise(stddev=0.01), 2.0, 50.0)
     sound, faulty, rows = both(sheet, "bias", "range", value)
@@ -101,7 +101,7 @@ def test_a_range_that_is_off_is_held_to_the_limits(value: float, side: float) ->
 
 
 @pytest.mark.requirement("NOI-6", "ALT-8")
-def test_a_fault_makes_no_return_where_there_is_none() -> None:
+def test_fault_creates_no_echo() -> None:
     sound, faulty, rows = both(Range(Noise(stddev=0.01), 2.0, 20.0), "bias", "range", -15.0)
     assert set(sound["out_of_range"]) == {1.0}
     assert np.isnan(faulty["range"][rows]).all()

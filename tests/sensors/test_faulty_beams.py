@@ -120,7 +120,7 @@ def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_spike_is_in_one_ping_and_what_is_made_of_it() -> None:
+def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
     """Of a DVL between pings too: the next that is told, and it alone."""
     sound, faulty, _ = both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
     struck = np.flatnonzero(np.abs(faulty["beam_velocity"] - sound["beam_velocity"]).max(axis=1) > 0.5 * OFF)

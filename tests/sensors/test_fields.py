@@ -93,7 +93,7 @@ SHEETS = {type(one): one for start in (*(kind.example_spec() for kind in SENSORS
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
-def test_what_no_field_may_hold_is_an_error_of_ours(sheet: Any) -> None:
+def test_invalid_field_value_is_a_navsense_error(sheet: Any) -> None:
     for field in fields(sheet):
         for wrong in WRONG[kind(getattr(sheet, field.name))]:
             if (type(sheet), field.name) in MAY_BE_A_NUMBER and wrong == 4:
@@ -154,7 +154,7 @@ def test_all_sheets_are_looked_at() -> None:
         (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
-def test_an_error_says_what_is_wrong_and_what_to_write(make: Any, said: str) -> None:
+def test_error_has_problem_and_remedy(make: Any, said: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert f"{caught.value}$".startswith(said)  # "$" is the end of the message
@@ -200,7 +200,7 @@ def test_a_whole_number_may_be_written_as_any_number() -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_what_an_error_says_to_give_is_there() -> None:
+def test_remedy_names_an_existing_option() -> None:
     """Each name that stands in a remedy is found where the remedy says, behind the article that it is read with."""
     found = set()
     for sheet in SHEETS.values():

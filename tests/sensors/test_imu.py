@@ -78,7 +78,7 @@ def test_off_the_origin_it_feels_centripetal_and_tangential_acceleration(radius:
 
 
 @pytest.mark.requirement("IMU-2")
-def test_a_turned_mounting_turns_what_it_reads() -> None:
+def test_rotated_mounting_rotates_the_reading() -> None:
     arm = Pose((0.2, -0.1, 0.4), from_rpy(0.4, -1.0, 2.0))
     straight = Imu().ideal(attach(example_motion(), Pose(arm.position)), G5, TICKS)
     turned = Imu().ideal(attach(example_motion(), arm), G5, TICKS)
@@ -141,7 +141,7 @@ def test_each_axis_has_its_own_noise() -> None:
     assert len(names) == len(set(names)) == 6 * 8
 
 
-def test_without_orientation_there_is_none() -> None:
+def test_no_orientation_array_without_orientation() -> None:
     sheet = Imu(orientation=False)
     assert "orientation" not in sheet.ideal(Stationary(Pose()), G5, TICKS)
     assert [output.name for output in sheet.outputs] == ["angular_velocity", "linear_acceleration"]

@@ -73,7 +73,7 @@ def test_sums_of_readings_are_the_motion() -> None:
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("earth", [False, True])
-def test_a_reading_is_the_mean_of_what_is_felt_in_the_frame_of_the_start(earth: bool) -> None:
+def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
     """Adaptive quadrature over the instantaneous readings, turned by the frame's own attitude in inertial space."""
     sheet, motion = Imu(earth_rotation=earth), violent()
     spin = np.array(rate_on_earth(ZURICH)) if earth else np.zeros(3)
@@ -190,7 +190,7 @@ def test_no_interval_ends_with_the_first_tick() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_a_row_is_the_same_whichever_rows_are_asked_for() -> None:
+def test_rows_do_not_depend_on_other_rows() -> None:
     sheet = Imu(averaged=True, earth_rotation=True)
     whole = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(100), RATE))
     for rows in ([0], [57], [3, 9, 10], [0, 2, 3, 99]):
@@ -245,7 +245,7 @@ def test_a_caller_in_the_loop_gets_its_own_motion_back(rate: float) -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_what_is_not_emitted_is_not_written() -> None:
+def test_unpublished_rows_are_not_written() -> None:
     run = ns.simulate(driven_world(50.0), 0.5)
     reading = run["robot::base::imu"]
     assert reading.emitted.tolist() == [False] + [True] * 24

@@ -97,13 +97,13 @@ def test_a_step_overshoots_by_four_percent() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_what_does_not_change_stays_to_the_last_bit() -> None:
+def test_constant_input_is_unchanged() -> None:
     for bandwidth in (1e-6, 0.3, 20.0, 5e6):
         assert set(filtered(bandwidth, np.arange(1000), 333.0, np.full(1000, 9.81)).tolist()) == {9.81}
 
 
 @pytest.mark.requirement("IMU-4")
-def test_a_fast_filter_lets_all_through_and_no_filter_is_none() -> None:
+def test_fast_filter_changes_nothing() -> None:
     values = np.random.default_rng(7).normal(0.0, 1.0, 100)
     lag = 1.0 / (compute_stiffness(1e9) / 1000.0)
     assert np.allclose(filtered(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
@@ -218,7 +218,7 @@ def test_on_own_arrays_a_line_starts_with_the_first_row_and_truth_stays() -> Non
 
 
 @pytest.mark.requirement("IMU-4")
-def test_what_is_no_band_and_no_vibration_is_refused() -> None:
+def test_invalid_bandwidth_and_vibration_are_errors() -> None:
     for bandwidth in (-1.0, math.nan, math.inf):
         with pytest.raises(SensorError, match="bandwidth"):
             Imu(bandwidth=bandwidth)

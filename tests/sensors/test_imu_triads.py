@@ -91,7 +91,7 @@ def test_a_missing_number_in_one_triad_does_not_reach_the_other() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_ideal_values_know_nothing_of_leaks() -> None:
+def test_ideal_values_have_no_cross_axis_errors() -> None:
     ticks = Ticks(np.arange(20), 100.0)
     sheet = replace(Imu.example_spec(), averaged=False, earth_rotation=False)
     surroundings = Environment(origin=Origin(0.8, 0.3))
@@ -124,7 +124,7 @@ def test_numbers_that_are_no_leaks_are_refused(field: str, value: object, messag
 
 @pytest.mark.requirement("IMU-4", "DOO-1")
 @pytest.mark.parametrize("field", ["averaged", "earth_rotation"])
-def test_own_arrays_are_what_they_are(field: str) -> None:
+def test_arrays_of_the_user_are_unchanged(field: str) -> None:
     sheet = Imu(**{field: True})
     with pytest.raises(SensorError, match=f"{field}: True; computes ideal values from a motion;") as caught:
         sheet.apply(TIME, OMEGA, FORCE, seed=1)

@@ -155,7 +155,7 @@ def test_the_speed_of_sound_that_is_assumed(tilt: float) -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_a_sonar_hears_nothing_across_the_surface() -> None:
+def test_sonar_has_no_echo_across_the_surface() -> None:
     scene = Scene((Body("bed", Plane(), Pose((0.0, 0.0, -10.0))), Body("bridge", Box(), Pose((0.0, 0.0, 8.0)))))
     sea = Environment(scene=scene, water=Water(surface=1.0))
     up, down = from_rpy(0.0, -DOWN, 0.0), from_rpy(0.0, DOWN, 0.0)
@@ -309,14 +309,14 @@ def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Sound(0.0), "assumed speed of sound (m/s): 0.0"),
     ],
 )
-def test_what_no_range_sensor_has(make: Callable[[], Any], message: str) -> None:
+def test_impossible_range_sensors_are_errors(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.requirement("ALT-8")
-def test_a_description_says_what_is_met_and_how() -> None:
+def test_description_names_the_target() -> None:
     lines = Range(
         minimum_range=0.5, maximum_range=100.0, beam=Cone(math.radians(10.0), 2), sound=Sound(1500.0)
     ).describe(5.0)

@@ -88,7 +88,7 @@ def test_the_allan_deviation_of_a_part_is_that_of_its_sheet() -> None:
     assert declared - 5.5 * spread < mean < declared + 3.0 * added + 5.5 * spread
 
 
-def test_what_is_no_part_of_the_kind_is_refused() -> None:
+def test_part_of_another_sensor_type_is_an_error() -> None:
     with pytest.raises(SensorError, match="channel of part rm3100"):
         Imu.from_part("rm3100")
     with pytest.raises(UnknownNameError):

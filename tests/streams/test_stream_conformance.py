@@ -274,7 +274,7 @@ def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Str
         assert len(subscriber.received) > 50 * int(long_run["dvl"].emitted.sum())
 
 
-def test_a_subscriber_that_leaves_disturbs_nobody(stream: Stream, run: Run) -> None:
+def test_disconnected_subscriber_does_not_affect_others(stream: Stream, run: Run) -> None:
     slices = list(run.slices())
     with streams.open_publisher(make_url(stream), build_header(run.session)) as publisher:
         if is_server(stream):

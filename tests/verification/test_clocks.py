@@ -74,7 +74,7 @@ def test_units(rows: list[Row]) -> None:
     assert units["slew_rate"] == units["frequency"] == units["flicker_frequency"] == "1"
 
 
-def test_what_does_not_act_has_no_row() -> None:
+def test_inactive_term_has_no_row() -> None:
     assert not table(Clock("c"), (10.0,), 1)
     assert not table(Clock("c", oscillator=Oscillator(temperature=Signal((0.0,), (300.0,)))), (10.0,), 1)
     free = Discipline(interval=1.0, step_threshold=math.inf)
@@ -93,7 +93,7 @@ def test_a_discipline_without_an_integral_is_read_back_too() -> None:
     assert all(row.holds for row in rows), rows
 
 
-def test_a_loop_too_slow_for_the_record_is_not_told_by_its_rest() -> None:
+def test_loop_slower_than_the_record_is_not_estimated() -> None:
     sheet = Discipline(interval=0.5, proportional=0.001, integral=0.0, stddev=1e-5)
     lines = [line for line in LINES if line.name in ("measured", "left")]
     clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
@@ -244,7 +244,7 @@ def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) 
     assert not rows[0].holds
 
 
-def test_the_seed_and_nothing_else_draws_the_rows() -> None:
+def test_rows_depend_on_the_seed_only() -> None:
     lines = [line for line in LINES if line.name in ("stddev", "turn_on")]
     one, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
     assert one == again
@@ -255,7 +255,7 @@ LOOPS = [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)]
 
 
 @pytest.mark.parametrize(("alpha", "beta"), LOOPS)
-def test_what_is_left_has_the_covariance_of_the_loop(alpha: float, beta: float) -> None:
+def test_residual_has_the_covariance_of_the_loop(alpha: float, beta: float) -> None:
     """SciPy's Lyapunov equation; over many polls the integral averages the measurements' errors, and nothing else."""
     sheet = Discipline(interval=0.5, proportional=alpha, integral=beta, stddev=2e-5)
     intensity = 3e-11

@@ -190,7 +190,7 @@ CERTAIN = (
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "share"), [*STATISTICAL.items(), *((name, 1.0001) for name in CERTAIN)])
-def test_a_sensor_that_does_not_do_what_it_declares_is_caught(name: str, share: float) -> None:
+def test_wrong_declaration_is_detected(name: str, share: float) -> None:
     lines = [term for term in estimates.TERMS if name in (*term.fields, *term.beside) and term.name != "together"]
     rows = table(Meter(FULL, lie={name: share}), (20.0,), 3, effort=0.1, terms=lines)
     caught = [row for row in rows if row.estimate.parameter == name]
@@ -213,7 +213,7 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-3", "NOI-1")
 @pytest.mark.parametrize("kind", SENSORS)
-def test_every_kind_of_sensor_reads_what_its_witness_declares(kind: type[Sensor]) -> None:
+def test_every_sensor_type_agrees_with_its_reference(kind: type[Sensor]) -> None:
     rows = table(kind.example_spec(), (20.0,), 5, effort=0.01)
     assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
     assert {channel.name for channel in channels(kind.example_spec())} <= {row.channel for row in rows}
@@ -296,7 +296,7 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "GAP-2")
 @pytest.mark.parametrize(("name", "figure"), OTHERS)
-def test_what_a_doppler_instrument_tells_shows_what_it_has(name: str, figure: str) -> None:
+def test_doppler_readings_show_declared_errors(name: str, figure: str) -> None:
     """Read from an instrument of another figure, it is that one's, and far from the one that was declared."""
     lines = [term for term in doppler_beams.TERMS if term.name == name]
     spec = Dvl.example_spec()
@@ -314,7 +314,7 @@ def test_a_doppler_instrument_without_errors_has_no_row() -> None:
 
 
 @pytest.mark.compiled
-def test_the_seed_and_nothing_else_draws_the_rows() -> None:
+def test_rows_depend_on_the_seed_only() -> None:
     lines = estimates.TERMS[:2]
     one, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
     assert one == again
@@ -361,7 +361,7 @@ def test_metres_of_a_place_are_those_that_its_noise_added(latitude: float) -> No
         assert metres == pytest.approx(5000.0, abs=1e-8)
 
 
-def test_deviations_count_beyond_what_is_allowed() -> None:
+def test_deviations_above_the_limit_are_counted() -> None:
     assert Estimate("x", 1.0, 1.3, 0.1).deviation == pytest.approx(3.0, rel=1e-12, abs=0.0)
     assert Estimate("x", 1.0, 0.7, 0.1, allowance=0.1).deviation == pytest.approx(-2.0, rel=1e-12, abs=0.0)
     assert Estimate("x", 1.0, 1.05, 0.1, allowance=0.1).deviation == 0.0
@@ -403,7 +403,7 @@ def rows_of(*deviations: float) -> list[Row]:
     return [Row("meter", name, "V / sqrt(s)", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
 
 
-def test_the_page_says_what_was_found(tool: ModuleType) -> None:
+def test_page_shows_the_result(tool: ModuleType) -> None:
     text = tool.page([*rows_of(0.5, -1.0), *rows_of(0.1)])
     assert "| level x y | random_walk | V / sqrt(s) | 2 | 2.005, 1.99, 2.001 ± 0.01 (+0.5, -1.0, +0.1) | — |" in text
     assert "**" not in text

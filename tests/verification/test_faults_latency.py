@@ -47,7 +47,7 @@ def test_every_figure_is_read_back_at_two_rates() -> None:
     assert {row.sensor for row in rows} == {"a mounted sensor"}
 
 
-def test_what_does_not_act_has_no_row() -> None:
+def test_inactive_term_has_no_row() -> None:
     assert not table(replace(WITNESS, faults=Faults(), latency=None), (10.0,), 1)
     one = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
     rows = table(one, (10.0,), 1, effort=0.1)
@@ -58,7 +58,7 @@ def test_what_does_not_act_has_no_row() -> None:
     assert only(rows, "mean").estimate.error < 1e-10, "without chance"
 
 
-def test_nothing_is_said_of_what_does_not_show() -> None:
+def test_unobservable_terms_are_not_reported() -> None:
     """Samples so far apart that a fault comes and goes between them, and so close that they wait for each other."""
     slow = {row.estimate.parameter for row in table(WITNESS, (0.5,), 1, effort=0.01)}
     assert "dropout share of the time" in slow

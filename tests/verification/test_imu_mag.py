@@ -90,7 +90,7 @@ def worst(rows: list[Row]) -> Row:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Imu, Magnetometer])
-def test_what_is_read_back_is_the_declared_figure(kind: type[Sensor]) -> None:
+def test_estimate_is_the_declared_value(kind: type[Sensor]) -> None:
     sheet: Any = kind.example_spec()
     rows = table(sheet, RATES, 1, terms=TERMS)
     assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
@@ -144,7 +144,7 @@ def test_a_sheet_without_them_has_no_rows() -> None:
 
 
 @pytest.mark.compiled
-def test_nothing_is_said_of_what_does_not_show() -> None:
+def test_unobservable_terms_are_not_reported() -> None:
     """A line that is folded onto 0 or half the rate, and a filter that is slow against the record."""
     folded = Imu(vibration=(Vibration(15.0, (1.0, 0.0, 0.0)),), averaged=True)
     for rate in (5.0, 10.0, 30.0):

@@ -254,7 +254,7 @@ def test_a_day_ahead_and_back() -> None:
         ),
     ],
 )
-def test_what_is_no_such_current_is_refused(make: Any, text: str) -> None:
+def test_invalid_current_is_an_error(make: Any, text: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert text in str(found.value)

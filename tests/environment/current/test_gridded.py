@@ -261,7 +261,7 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
@@ -270,7 +270,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
-def test_latitudes_beyond_the_poles_are_told(tmp_path: Path) -> None:
+def test_latitude_beyond_the_poles_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
     with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*for a file in degrees"):
@@ -296,7 +296,7 @@ SOUND = (AXIS, AXIS, AXIS, AXIS)
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "world", outside="zero"), "outside of a grid: zero"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_grid_is_refused(make: Callable[[], object], says: str) -> None:
+def test_invalid_grid_is_an_error(make: Callable[[], object], says: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert says in str(found.value)

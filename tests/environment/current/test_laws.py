@@ -134,7 +134,7 @@ def test_rows_in_any_order_give_the_same(kind: str) -> None:
 
 
 @every
-def test_no_rows_give_none(kind: str) -> None:
+def test_no_rows_give_no_rows(kind: str) -> None:
     assert KINDS[kind].at(np.empty((0, 3)), np.empty(0)).shape == (0, 3)
 
 
@@ -185,7 +185,7 @@ def test_an_instant_outside_is_an_error(kind: str, instant: float) -> None:
 @pytest.mark.parametrize(
     "kind", ["stratified", "stratified Gauss-Markov", "profile", "boundary layer", "grid in the world", "sum"]
 )
-def test_a_place_that_is_none_is_an_error(kind: str) -> None:
+def test_invalid_place_is_an_error(kind: str) -> None:
     position = np.array([[0.0, 0.0, -5.0], [0.0, 0.0, math.nan]])
     with pytest.raises(FieldError, match="of row 1"):
         KINDS[kind].at(position, np.zeros(2))
@@ -221,7 +221,7 @@ def test_two_who_ask_by_turns_get_one_current(one: GaussMarkovCurrent | Stratifi
     assert np.array_equal(got[1], realise(one, 1).at(position, quick))
 
 
-def test_what_holds_chance_is_opened_through_and_through() -> None:
+def test_nested_random_currents_are_realised() -> None:
     position, time = track()
     whole = realise(
         FieldSum((TABLE, BoundaryLayer(DepthScaledCurrent(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2

@@ -53,7 +53,7 @@ def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: 
     assert at(CurrentReplay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
 
 
-def test_the_record_starts_where_it_is_told(tmp_path: Path) -> None:
+def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
     assert at(CurrentReplay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
@@ -115,7 +115,7 @@ def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
     assert at(CurrentReplay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
 
 
-def test_a_topic_that_holds_no_velocity_is_told(tmp_path: Path) -> None:
+def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
     bag(tmp_path / "current", False, "Twist", False)
     for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
@@ -140,7 +140,7 @@ HEAD = "time,x,y,z\n"
         (HEAD + "0,0,55,0\n", 2, "must be finite and of absolute value up to 15"),
     ],
 )
-def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     path = tmp_path / "current.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
@@ -160,7 +160,7 @@ def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int,
         ("none.bag", None, "does not exist"),
     ],
 )
-def test_a_file_that_is_none_is_told(tmp_path: Path, name: str, data: bytes | None, says: str) -> None:
+def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None, says: str) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(FieldError) as found:
@@ -194,7 +194,7 @@ def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
         (lambda: CurrentReplay(TIMES, VELOCITY, outside="zero"), "outside of a record: zero"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_no_record_is_refused(make: Callable[[], object], says: str) -> None:
+def test_invalid_record_is_an_error(make: Callable[[], object], says: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert says in str(found.value)

@@ -144,7 +144,7 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
         ('"' + "x" * 200_000, 1, "field larger than field limit"),
     ],
 )
-def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(FieldError) as found:
         StratifiedCurrent.from_file(path)
@@ -203,7 +203,7 @@ def test_the_power_law_and_its_mean() -> None:
         ),
     ],
 )
-def test_what_is_none_is_refused(make: Callable[[], object], says: str) -> None:
+def test_invalid_values_are_errors(make: Callable[[], object], says: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert says in str(found.value)

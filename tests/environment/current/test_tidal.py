@@ -257,7 +257,7 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
         (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
     ],
 )
-def test_a_bad_table_is_told_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
     path = tmp_path / "tide.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
@@ -286,7 +286,7 @@ MOON = TidalConstituent("M2", 0.5, 0.0)
         (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
     ],
 )
-def test_what_is_no_tide_is_refused(make: Callable[[], Any], says: str) -> None:
+def test_invalid_tide_is_an_error(make: Callable[[], Any], says: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
     assert says in str(found.value)

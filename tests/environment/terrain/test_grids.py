@@ -77,6 +77,6 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
         ("a\0b", "is not text"),
     ],
 )
-def test_what_is_no_grid_is_refused(text: str, what: str, tmp_path: Path) -> None:
+def test_invalid_grid_is_an_error(text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=what):
         read_grid(saved(tmp_path, text))

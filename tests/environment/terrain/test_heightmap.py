@@ -165,7 +165,7 @@ def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("slant", [1e-310, -1e-310, 5e-324, -1e-281, -0.0])
-def test_a_slant_too_small_to_move_a_ray_is_none(slant: float) -> None:
+def test_negligible_slant_has_no_effect(slant: float) -> None:
     bed = hills(40, 40)
     for x, y in ((8.0, 16.0), (17.0, 7.5), (3.25, 4.0), (0.0, 39.0)):
         for toward in ([slant, 0.0, -1.0], [0.0, slant, -1.0], [slant, -slant, -1.0]):
@@ -284,7 +284,7 @@ def test_blocks_hold_all_of_their_heights() -> None:
         ),
     ],
 )
-def test_what_is_no_map_is_refused(heights: AnyArray, given: dict[str, Any], what: str) -> None:
+def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what: str) -> None:
     with pytest.raises(FieldError, match=what):
         Heightmap(heights, **given)
 

@@ -181,7 +181,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_image_is_refused(name: str, tmp_path: Path) -> None:
+def test_invalid_image_is_an_error(name: str, tmp_path: Path) -> None:
     data, what = BAD[name]
     with pytest.raises(FieldError, match=r"bed\.png") as caught:
         read_png(saved(tmp_path, data))
@@ -197,7 +197,7 @@ def test_what_is_no_image_is_refused(name: str, tmp_path: Path) -> None:
         ({"sampling": 0}, "sampling"),
     ],
 )
-def test_what_no_map_can_be_is_refused(given: dict[str, float], what: str, tmp_path: Path) -> None:
+def test_impossible_map_is_an_error(given: dict[str, float], what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=what):
         Heightmap.from_file(saved(tmp_path, GOOD), **given)
 

@@ -275,14 +275,14 @@ def test_obj(tmp_path: Path) -> None:
         ("a.obj", SQUARE + "f 1 1 2\n", "must have one with an area"),
     ],
 )  # fmt: skip
-def test_what_is_no_mesh_is_refused(name: str, data: str | bytes, what: str, tmp_path: Path) -> None:
+def test_invalid_mesh_is_an_error(name: str, data: str | bytes, what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError) as caught:
         Mesh.from_file(saved(tmp_path, data, name))
     assert what in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path))
 
 
-def test_what_cannot_be_asked_of_a_mesh(tmp_path: Path) -> None:
+def test_invalid_mesh_queries_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         Mesh.from_file(tmp_path / "none.stl")
     path = saved(tmp_path, binary(ball(4, 5)), "a.stl")

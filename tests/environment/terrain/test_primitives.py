@@ -136,7 +136,7 @@ def test_planes_and_faces_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_reach_is_kept(name: str) -> None:
+def test_maximum_distance_is_respected(name: str) -> None:
     far, _ = met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0])
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]))[0][0] == far[0]
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
@@ -204,6 +204,6 @@ def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any]
         lambda: Ellipsoid((1.0, 1.0, 1e-200)),
     ],
 )
-def test_what_is_no_shape_is_refused(make: Callable[[], Shape]) -> None:
+def test_invalid_shape_is_an_error(make: Callable[[], Shape]) -> None:
     with pytest.raises(FieldError):
         make()

@@ -215,7 +215,7 @@ def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
         (np.zeros((4, 3)), DOWN, np.zeros(3), 1.0, "shapes of origins"),
     ],
 )
-def test_what_is_no_ray_is_refused(origin: AnyArray, direction: AnyArray, time: float, reach: float, what: str) -> None:
+def test_invalid_ray_is_an_error(origin: AnyArray, direction: AnyArray, time: float, reach: float, what: str) -> None:
     with pytest.raises(FieldError, match=what):
         scene().cast(origin, direction, time, reach)
 
@@ -226,6 +226,6 @@ def test_a_motion_says_that_it_has_ended() -> None:
         world.cast([0.0, 0.0, 5.0], DOWN, 2.5)
 
 
-def test_nothing_to_meet_and_no_rays() -> None:
+def test_empty_scene_and_no_rays() -> None:
     assert not Scene().cast([0.0, 0.0, 5.0], DOWN, 0.0).hit
     assert scene().cast(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)).range.shape == (0,)

@@ -186,7 +186,7 @@ def test_a_pattern_without_width_is_one_ray() -> None:
         (lambda: replace(make_janus_beams(THIRTY, PLUS), absorption=math.inf), "absorption"),
     ],
 )
-def test_what_is_no_instrument_is_refused(make: Callable[[], object], what: str) -> None:
+def test_invalid_instrument_is_an_error(make: Callable[[], object], what: str) -> None:
     with pytest.raises(SensorError, match=what.replace("(", r"\(")):
         make()
 
@@ -201,5 +201,5 @@ def test_a_pattern_wants_round_beams_that_look_ahead() -> None:
 
 
 @pytest.mark.parametrize("angle", [1e-3, 0.01, 1.57])
-def test_instruments_of_extreme_angles_are_let_through(angle: float) -> None:
+def test_extreme_beam_angles_are_allowed(angle: float) -> None:
     assert len(make_janus_beams(angle, PLUS).beams) == 4

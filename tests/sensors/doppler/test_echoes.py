@@ -239,7 +239,7 @@ APART = replace(
     ],
     ids=["moving plate", "turning plate", "yawing sensor", "all"],
 )
-def test_beam_velocity_is_the_rate_of_distance_to_what_is_hit(motion: Steady, plate: Steady) -> None:
+def test_beam_velocity_is_the_rate_of_the_range(motion: Steady, plate: Steady) -> None:
     scene = Environment(scene=Scene((Body("plate", Box((60.0, 60.0, 0.5)), IDENTITY, plate),)))
     found = hear(APART, motion, scene)
     assert found.beam_velocity[0] == pytest.approx(
@@ -408,7 +408,7 @@ def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, flo
 
 
 @pytest.mark.requirement("GAP-2")
-def test_however_far_a_pattern_is_heard() -> None:
+def test_pattern_does_not_depend_on_range() -> None:
     """10 dB/m over 400 m: no power is left in a double, but the shares of the rays are what they were."""
     beams = replace(
         make_janus_beams(THIRTY, PLUS, width=0.02, rings=2), weighting=BeamWeighting.PATTERN, absorption=10.0

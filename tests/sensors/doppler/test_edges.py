@@ -132,7 +132,7 @@ def test_a_weighting_is_no_text_and_a_place_has_three_numbers() -> None:
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_description_has_what_loses_beams_and_what_is_added_to_each_ping() -> None:
+def test_description_lists_losses_and_errors() -> None:
     bare = "\n".join(Dvl().describe(5.0))
     assert "beams: 4 at 30, 30, 30, 30 deg from their mean, each one ray\n" in bare
     assert "dropouts" not in bare

@@ -269,7 +269,7 @@ def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (lambda: WaterMassLayer(5.0, 8.0, share=1.1), "share of the way to the bottom: 1.1"),
     ],
 )
-def test_what_is_no_layer(make: Callable[[], Any], message: str) -> None:
+def test_invalid_layer(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)

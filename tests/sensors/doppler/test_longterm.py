@@ -137,7 +137,7 @@ def test_standing_still_it_settles_at_the_published_error() -> None:
 
 
 @pytest.mark.requirement("GAP-3")
-def test_failed_pings_hold_it_and_tracks_are_kept_apart() -> None:
+def test_failed_pings_hold_the_velocity_of_each_track() -> None:
     time = np.arange(1.0, 8.0)
     mode = np.array([0.0, 1.0, 0.0, 2.0, math.nan, 0.0, 1.0])
     velocity = np.arange(21.0).reshape(7, 3)
@@ -182,7 +182,7 @@ def test_a_ping_without_errors_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_what_is_no_filter_is_refused(value: float) -> None:
+def test_invalid_filter_is_an_error(value: float) -> None:
     with pytest.raises(SensorError, match="acceleration_density of the long term"):
         LongTermFilter(value)
     if value != 0.0:

@@ -206,7 +206,7 @@ def test_the_error_velocity_says_which_pair_reads_high() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_what_cannot_be_solved_is_nan() -> None:
+def test_unsolvable_ping_is_nan() -> None:
     axes = make_janus_beams(THIRTY, [0.0, math.pi, 1.0, 1.0 + math.pi]).axes
     two, plane = np.array([True, False, True, False]), np.array([True, True, False, False])
     flat = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.8, 0.0], [-0.8, 0.6, 0.0]])
@@ -337,7 +337,7 @@ def test_forward_is_the_heading_in_every_frame(frame: str, world: str, bearing: 
 
 
 @pytest.mark.requirement("GAP-7")
-def test_course_where_there_is_none() -> None:
+def test_course_without_speed() -> None:
     assert compute_course_and_speed(0.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
     assert compute_course_and_speed(-0.0, -0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
     west, _ = compute_course_and_speed(-5e-324, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)  # nearest to 2 pi from below is 2 pi

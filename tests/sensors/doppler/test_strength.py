@@ -113,7 +113,7 @@ def test_lock_is_logistic(slope: float) -> None:
         ({"threshold": math.nan}, "threshold of the echo's strength"),
     ],
 )
-def test_what_is_no_signal_is_refused(given: dict[str, Any], what: str) -> None:
+def test_invalid_signal_is_an_error(given: dict[str, Any], what: str) -> None:
     with pytest.raises(SensorError, match=what):
         EchoStrength(**{"level": 40.0, **given})
 

@@ -38,7 +38,7 @@ def test_a_track_has_no_errors_unless_given() -> None:
     "name", ["per_speed", "reference_rate", "reported_stddev", "long_term_scale", "long_term_offset"]
 )
 @pytest.mark.parametrize("value", [-1e-3, math.nan, math.inf])
-def test_what_is_no_deviation_is_refused(name: str, value: float) -> None:
+def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
     given: dict[str, Any] = {name: value}
     with pytest.raises(SensorError, match=f"{name} of a track"):
         DopplerTrack(**given)
