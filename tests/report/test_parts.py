@@ -229,13 +229,13 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
         assert np.allclose(
             channel.residual, reading()["field"][:, axis] - reading().ideal["field"][:, axis], rtol=1e-12, atol=0.0
         )
-        rest = channel.white - (noise[:, axis] - noise[:, axis].mean())
+        rest = channel.white_residual - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
         verdict = residuals.check_noise(channel, SHEET)
         assert verdict is not None
         assert verdict.passes
         pairs = noise[:, axis].reshape(-1, 2)
-        assert verdict.measured == pytest.approx(
+        assert verdict.measured_stddev == pytest.approx(
             math.sqrt(0.5 * np.mean((pairs[:, 1] - pairs[:, 0]) ** 2)), rel=1e-4, abs=0.0
         )
 

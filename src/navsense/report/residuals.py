@@ -1,18 +1,18 @@
-"""Residuals of readings, their white part, and a test of whether that is as large as declared.
+"""Residuals of readings, their white part, and a test of its declared standard deviation.
 
     r_k = y_k - x_k                                     residual: reading minus ideal reading
-    f_k = r_k - slow_k - a - G x_k                      slow: the recorded bias; a, G: the best constant and gain
-    s^2 = 1/N sum_j (f_(2j+1) - f_2j)^2 / 2             white part, from N pairs of neighbours that share no row
+    e_k = r_k - bias_k - a - G x_k                      bias_k: recorded; a, G: constant and scale by least squares
+    s^2 = 1/N sum_j (e_(2j+1) - e_2j)^2 / 2             variance of the white part, from N pairs of rows
     sigma^2 = stddev^2 + noise_density^2 rate + precision^2 / 12 + outlier_probability outlier_stddev^2
 
-Residuals of angles are wrapped to half a turn; those of latitude and longitude are in metres. Slow errors cancel in the
+Residuals of angles are wrapped to +-180 degrees; those of latitude and longitude are in metres. Biases cancel in the
 differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freedom for Gaussian noise. With outliers,
 s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N, where `excess` is the excess kurtosis of the
 mixture. A recording without defects fails the test once in a million channels.
 
-The test skips noise whose rounding step is more than twice its deviation, and noise without one constant deviation:
-that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left out. Orientations are
-w x y z.
+The test skips noise whose rounding step is more than twice its standard deviation, and noise without a constant
+standard deviation: that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left
+out. Orientations are w x y z.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ FALSE_ALARMS = 1e-6
 """Probability that a channel with the declared noise fails the test."""
 
 NORMAL_BOUND = 4.891638475
-"""Deviations of a normal variate outside which both tails together have the probability `FALSE_ALARMS`."""
+"""Standard deviations of a normal variate outside which both tails together have the probability `FALSE_ALARMS`."""
 
 MIN_ROWS = 100
 """Rows that the test needs."""
 
 MAX_ROUNDING = 2.0
-"""Rounding step over deviation above which a rounded signal is no longer white."""
+"""Largest rounding step, in standard deviations, of a rounded signal that is still white."""
 
 TESTED_TYPES = frozenset(("imu", "magnetometer", "altimeter", "air_pressure", "depth", "navsat", "range"))
-"""Types whose white noise has one constant deviation."""
+"""Types whose white noise has a constant standard deviation."""
 
 EULER_ANGLES = ("roll", "pitch", "yaw")
 """Axes of an orientation."""
@@ -57,10 +57,12 @@ EARTH_RADIUS = 6371e3
 class ResidualChannel:
     """One axis of one array of a sensor, in the rows (n,) that were emitted.
 
-    time: (n,) s
-    reading, ideal, residual, slow, white: (n,) in `unit`; NaN without a value; `slow` is 0 if it is not recorded
-    noise: the declared one, NEUTRAL if there is none
-    rate: Hz
+    time: (n,) s.
+    reading, ideal, residual: (n,) in `unit`; NaN without a value.
+    bias: (n,), the recorded bias; 0 if it is not recorded.
+    white_residual: (n,), the residual without bias, constant and scale errors.
+    noise: the declared noise; NEUTRAL without one.
+    rate: Hz.
     """
 
     label: str
@@ -69,37 +71,37 @@ class ResidualChannel:
     reading: FloatArray
     ideal: FloatArray
     residual: FloatArray
-    slow: FloatArray
-    white: FloatArray
+    bias: FloatArray
+    white_residual: FloatArray
     noise: Noise
     rate: float
 
     @property
     def declared_stddev(self) -> float:
-        """Declared deviation of one sample; 0 without declared noise."""
+        """Declared standard deviation of one sample; 0 without declared noise."""
         noise = self.noise
-        white = noise.white_stddev(self.rate) ** 2 + noise.precision**2 / 12.0
-        return math.sqrt(white + noise.outlier_probability * noise.outlier_stddev**2)
+        variance = noise.white_stddev(self.rate) ** 2 + noise.precision**2 / 12.0
+        return math.sqrt(variance + noise.outlier_probability * noise.outlier_stddev**2)
 
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """Measured and declared deviation of a white part, and the bounds of the ratio of their variances."""
+    """Measured and declared standard deviation of a white part, and the bounds of the ratio of their variances."""
 
-    measured: float
-    declared: float
-    low: float
-    high: float
+    measured_stddev: float
+    declared_stddev: float
+    min_ratio: float
+    max_ratio: float
 
     @property
     def ratio(self) -> float:
-        """Measured over declared variance."""
-        return (self.measured / self.declared) ** 2
+        """Measured variance divided by the declared variance."""
+        return (self.measured_stddev / self.declared_stddev) ** 2
 
     @property
     def passes(self) -> bool:
         """True if the ratio is within its bounds."""
-        return self.low <= self.ratio <= self.high
+        return self.min_ratio <= self.ratio <= self.max_ratio
 
 
 def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) -> list[ResidualChannel]:
@@ -112,7 +114,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     if not time.size:
         return []
     measured, ideal = measured[rows].reshape(time.size, -1), ideal[rows].reshape(time.size, -1)
-    slow = _slow_error(reading, array, rows, measured)
+    bias = _get_recorded_bias(reading, array, rows, measured)
     is_orientation = array == "orientation"
     labels = EULER_ANGLES if is_orientation else axis_labels(reading.type, array, measured.shape[1], sensor)
     noises = sensor.spec.noise().get(array, ()) if sensor else ()
@@ -121,8 +123,8 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     unit, measured, ideal, residual = _display_arrays(reading, array, measured, ideal)
     rate = sensor.rate if sensor else 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
-    has_fault = _has_fault(reading, rows)
-    white = _white_part(np.where(has_fault[:, None], math.nan, residual - slow), ideal)
+    has_fault = _find_fault_rows(reading, rows)
+    white_residual = _remove_constant_and_scale(np.where(has_fault[:, None], math.nan, residual - bias), ideal)
     return [
         ResidualChannel(
             labels[axis],
@@ -131,8 +133,8 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
             measured[:, axis],
             ideal[:, axis],
             residual[:, axis],
-            slow[:, axis] if slow.shape[1] > axis else np.zeros(time.size),
-            white[:, axis],
+            bias[:, axis] if bias.shape[1] > axis else np.zeros(time.size),
+            white_residual[:, axis],
             noises[axis] if axis < len(noises) else NEUTRAL,
             rate,
         )
@@ -140,16 +142,16 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     ]
 
 
-def _slow_error(reading: Reading, array: str, rows: BoolArray, measured: FloatArray) -> FloatArray:
+def _get_recorded_bias(reading: Reading, array: str, rows: BoolArray, measured: FloatArray) -> FloatArray:
     """Return the recorded bias of an array, 0 if it is not recorded."""
     bias = reading.bias.get(array)
     if bias is None or array == "orientation":
         return np.zeros_like(measured[:, :3] if array == "orientation" else measured)
-    slow = np.asarray(bias)[rows].reshape(measured.shape[0], -1)
-    return np.nan_to_num(slow) if slow.shape == measured.shape else np.zeros_like(measured)
+    recorded = np.asarray(bias)[rows].reshape(measured.shape[0], -1)
+    return np.nan_to_num(recorded) if recorded.shape == measured.shape else np.zeros_like(measured)
 
 
-def _has_fault(reading: Reading, rows: BoolArray) -> BoolArray:
+def _find_fault_rows(reading: Reading, rows: BoolArray) -> BoolArray:
     """Return the selected rows (n,) on which a fault acts."""
     has_fault = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
     for flags in reading.fault.values():
@@ -198,8 +200,8 @@ def rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
     return np.asarray(vector * np.where(size > 0.0, angle / np.where(size > 0.0, size, 1.0), 2.0))
 
 
-def _white_part(residual: FloatArray, ideal: FloatArray) -> FloatArray:
-    """Return residuals (n, k) without the best constant and gain on the ideal readings' axes (n, m)."""
+def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> FloatArray:
+    """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m)."""
     white = residual.copy()
     columns = np.column_stack((np.ones(ideal.shape[0]), ideal))
     known = np.asarray(np.isfinite(columns).all(axis=1))
@@ -210,13 +212,13 @@ def _white_part(residual: FloatArray, ideal: FloatArray) -> FloatArray:
             continue
         if not np.array_equal(rows, last_rows):
             last_rows, basis = rows, _normalise_columns(columns[rows])
-        gains, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ residual[rows, axis], rcond=1e-12)
-        white[rows, axis] = residual[rows, axis] - basis @ gains
+        coefficients, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ residual[rows, axis], rcond=1e-12)
+        white[rows, axis] = residual[rows, axis] - basis @ coefficients
     return white
 
 
 def _normalise_columns(columns: FloatArray) -> FloatArray:
-    """Return a constant and the columns (n, m) that change, with mean 0 and deviation 1."""
+    """Return a constant and the columns (n, m) that change, with mean 0 and standard deviation 1."""
     mean, stddev = columns.mean(axis=0), columns.std(axis=0)
     changes = stddev > 1e-12 * np.maximum(np.abs(mean), 1e-30)
     return np.column_stack((np.ones(columns.shape[0]), (columns[:, changes] - mean[changes]) / stddev[changes]))
@@ -231,7 +233,7 @@ def pair_variance(values: FloatArray) -> tuple[float, int]:
 
 
 def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> NoiseTest | None:
-    """Return the test of a channel's white noise, or None where the test does not apply."""
+    """Return the test of a channel's white noise, or None if the test does not apply."""
     declared, noise = channel.declared_stddev, channel.noise
     if sensor is None or declared == 0.0 or not noise.has_white_noise or sensor.spec.type not in TESTED_TYPES:
         return None
@@ -240,7 +242,7 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
     if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate) or is_filtered:
         return None
     clipped = (channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)
-    variance, count = pair_variance(np.where(clipped, math.nan, channel.white))
+    variance, count = pair_variance(np.where(clipped, math.nan, channel.white_residual))
     if count < MIN_ROWS // 2 or bool(clipped.any()):
         return None
     return NoiseTest(math.sqrt(variance), declared, *ratio_bounds(count, excess_kurtosis(noise, channel.rate)))
@@ -250,10 +252,10 @@ def excess_kurtosis(noise: Noise, rate: float) -> float:
     """Return the excess kurtosis of white noise with outliers."""
     if not noise.has_outliers:
         return 0.0
-    share, inner = noise.outlier_probability, noise.white_stddev(rate) ** 2
-    outer = inner + noise.outlier_stddev**2
-    mean = (1.0 - share) * inner + share * outer
-    return 3.0 * ((1.0 - share) * inner**2 + share * outer**2) / mean**2 - 3.0
+    p, variance = noise.outlier_probability, noise.white_stddev(rate) ** 2
+    outlier_variance = variance + noise.outlier_stddev**2
+    mean = (1.0 - p) * variance + p * outlier_variance
+    return 3.0 * ((1.0 - p) * variance**2 + p * outlier_variance**2) / mean**2 - 3.0
 
 
 def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
@@ -268,7 +270,7 @@ def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
 
 
 def normalised_residuals(reading: Reading, array: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
-    """Return residuals over the deviations of the reported covariance, by axis; none without a covariance."""
+    """Return residuals divided by the reported standard deviations, by axis; none without a covariance."""
     covariance, ideal = reading.arrays.get(f"{array}_covariance"), ideal_array(reading, array)
     if covariance is None or ideal is None or covariance.ndim != 3:
         return {}

@@ -25,8 +25,8 @@ from navsense.world import MountedSensor
 BINS = 61
 """Bars of a histogram."""
 
-MIN_REACH = 4.5
-"""Deviations that a histogram shows on either side at least."""
+MIN_HALF_WIDTH = 4.5
+"""Smallest half-width of a histogram, in standard deviations."""
 
 SPANS_PER_DECADE = 6
 """Spans of an Allan deviation per decade."""
@@ -35,15 +35,15 @@ MIN_ALLAN_ROWS = 64
 """Rows that an Allan deviation needs."""
 
 MAX_JITTER = 1e-3
-"""Error of the time between two rows, over their interval, that an Allan deviation accepts."""
+"""Largest relative error of the interval of two rows for an Allan deviation."""
 
 MAX_PLOTS = 8
 """Plots of one figure at most."""
 
-TIMES = frozenset(("time_of_validity", "water_time_of_validity"))
+TIME_ARRAYS = frozenset(("time_of_validity", "water_time_of_validity"))
 """Arrays that have no error of their own."""
 
-PER_CELL = frozenset(("error_velocity", "percent_good", "cell_distance"))
+CELL_ARRAYS = frozenset(("error_velocity", "percent_good", "cell_distance"))
 """Arrays of an ADCP with one value per cell: `adcp_section` shows them."""
 
 ZERO_DISTANCE = 1.5
@@ -57,8 +57,8 @@ DASH = "\u2013"
 class ArraySection:
     """One array of a sensor with its channels and the tests of their noise.
 
-    water_spans: starts and ends (k,) s of the spans in which a velocity is through the water
-    note: how these spans are compared
+    water_spans: starts and ends (k,) s of the spans in which a velocity is through the water.
+    note: text about these spans for the captions.
     """
 
     name: str
@@ -82,7 +82,7 @@ def make_sections(reading: Reading, sensor: MountedSensor | None) -> list[ArrayS
     """Return the arrays of a sensor that have ideal values, those with declared noise first."""
     sections = []
     for name in reading.arrays:
-        if name in TIMES or (reading.type == "adcp" and name in PER_CELL):
+        if name in TIME_ARRAYS or (reading.type == "adcp" and name in CELL_ARRAYS):
             continue
         channels = residuals.make_channels(reading, name, sensor)
         if not any(np.isfinite(channel.residual).any() for channel in channels) or _are_constant_flags(channels):
@@ -122,7 +122,7 @@ def make_figures(section: ArraySection, reading: Reading, span: tuple[float, flo
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
     yield _reading_figure(section, x_axis)
     yield _residual_figure(section, x_axis)
-    if any(np.nan_to_num(channel.white).any() for channel in section.channels):
+    if any(np.nan_to_num(channel.white_residual).any() for channel in section.channels):
         yield _histogram_figure(section)
     if normalised:
         yield _normalised_figure(normalised)
@@ -161,43 +161,44 @@ def _water_legend(section: ArraySection) -> list[tuple[str, str]]:
 def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the residuals with the recorded bias and three declared deviations around it."""
     channels = section.channels
-    centres = [channel.slow + _median_offset(channel) for channel in channels]
-    reach = [3.0 * channel.declared_stddev for channel in channels]
-    edges = [(centre - r, centre + r) for centre, r in zip(centres, reach, strict=True)]
+    bounds = []
+    for channel in channels:
+        centre, half_width = channel.bias + _median_offset(channel), 3.0 * channel.declared_stddev
+        bounds.append((centre - half_width, centre + half_width))
     y_axes = [
-        linear_axis(c.label or "residual", c.unit, (c.residual, *edge), zero=_is_near_zero(c))
-        for c, edge in zip(channels, edges, strict=True)
+        linear_axis(c.label or "residual", c.unit, (c.residual, *bound), zero=_is_near_zero(c))
+        for c, bound in zip(channels, bounds, strict=True)
     ]
-    has_bias = any(np.any(channel.slow != 0.0) for channel in channels)
-    caption = f"Reading of {section.title} less the ideal reading."
+    has_bias = any(np.any(channel.bias != 0.0) for channel in channels)
+    caption = f"Reading of {section.title} minus the ideal reading."
     if has_bias:
         caption += " The dark line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
-        caption += " Dashed: three declared deviations of the white noise on either side of the bias."
+        caption += " Dashed: the bias plus and minus three declared standard deviations of the white noise."
     figure = stack_plots("Residual", x_axis, y_axes, caption + section.note)
-    for number, (plot, channel, edge) in enumerate(zip(figure.plots, channels, edges, strict=True)):
+    for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
         _draw_water_spans(figure, plot, section)
         figure.band(plot, channel.time, channel.residual, _colour(number))
         figure.horizontal_line(plot, 0.0, "zero")
         if has_bias:
-            figure.time_series(plot, channel.time, channel.slow, "ideal")
+            figure.time_series(plot, channel.time, channel.bias, "ideal")
         if channel.declared_stddev:
-            for side in edge:
-                figure.time_series(plot, channel.time, side, "declared")
+            for curve in bound:
+                figure.time_series(plot, channel.time, curve, "declared")
     figure.legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
-    figure.legend += [("declared", "3 declared deviations")] if section.has_declared_noise else []
+    figure.legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
     figure.legend += _water_legend(section)
     return figure
 
 
 def _median_offset(channel: ResidualChannel) -> float:
-    """Return the median of the residual less the recorded bias, 0 without a value."""
-    offset = channel.residual - channel.slow
+    """Return the median of the residual minus the recorded bias, 0 without a value."""
+    offset = channel.residual - channel.bias
     return float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
 
 
 def _is_near_zero(channel: ResidualChannel) -> bool:
-    """Return whether the axis of a residual includes zero; a distant zero would flatten the curve."""
+    """Return True if the axis of a residual includes zero. A distant zero would flatten the curve."""
     known = channel.residual[np.isfinite(channel.residual)]
     if not known.size:
         return True
@@ -217,18 +218,20 @@ def histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def _histogram_figure(section: ArraySection) -> SvgFigure:
-    """Return the histograms of the white parts with the declared normal densities."""
+    """Return the histograms of the white residuals with the declared normal densities."""
     channels = section.channels
-    sizes = [float(np.nanstd(c.white)) if np.isfinite(c.white).any() else 0.0 for c in channels]
-    reaches = [max(MIN_REACH * c.declared_stddev, MIN_REACH * size) for c, size in zip(channels, sizes, strict=True)]
-    reach = max(reaches, default=1.0)
-    reach = min(reach, LARGEST) if reach > 1.0 / LARGEST else 1.0
-    edges = np.linspace(-reach, reach, BINS + 1)
-    x_axis = linear_axis("residual without its slow part", channels[0].unit, (edges,))
-    bars = [histogram_density(channel.white, edges) for channel in channels]
+    half_width = 0.0
+    for channel in channels:
+        is_known = np.isfinite(channel.white_residual).any()
+        stddev = float(np.nanstd(channel.white_residual)) if is_known else 0.0
+        half_width = max(half_width, MIN_HALF_WIDTH * channel.declared_stddev, MIN_HALF_WIDTH * stddev)
+    half_width = min(half_width, LARGEST) if half_width > 1.0 / LARGEST else 1.0
+    edges = np.linspace(-half_width, half_width, BINS + 1)
+    x_axis = linear_axis("residual without bias", channels[0].unit, (edges,))
+    bars = [histogram_density(channel.white_residual, edges) for channel in channels]
     densities = [_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
     y_axis = _density_axis(bars + densities, x_axis.scale)
-    caption = f"Distribution of the residuals of {section.title} without bias, constant and gain errors."
+    caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
     caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
     figure = SvgFigure("Histogram", x_axis, [Plot(y_axis, 210.0)], caption)
     for number, channel in enumerate(channels):
@@ -249,21 +252,21 @@ def _density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
 
 
 def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
-    """Return the histogram of residuals over their reported deviations."""
+    """Return the histogram of residuals divided by their reported standard deviations."""
     sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
     reach = min(max([4.5, *sizes]), 30.0)
     edges = np.linspace(-reach, reach, BINS + 1)
     bars = [histogram_density(values, edges) for values in normalised.values()]
     x = np.linspace(-reach, reach, 241)
-    x_axis = Axis(-reach, reach, "residual / reported deviation", Scale(1.0, ""))
+    x_axis = Axis(-reach, reach, "residual / reported standard deviation", Scale(1.0, ""))
     y_axis = _density_axis([*bars, _normal_density(x, 1.0)], x_axis.scale)
-    caption = "The residual over the deviation that the reading reports. Dashed: the standard normal distribution."
-    figure = SvgFigure("Residual over its reported deviation", x_axis, [Plot(y_axis, 210.0)], caption)
+    caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
+    figure = SvgFigure("Residual divided by its reported standard deviation", x_axis, [Plot(y_axis, 210.0)], caption)
     for number, density in enumerate(bars):
         figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _colour(number))
     figure.line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
     figure.legend = [(_colour(number), label) for number, label in enumerate(normalised)]
-    figure.legend.append(("declared", "deviation 1"))
+    figure.legend.append(("declared", "standard deviation 1"))
     return figure
 
 
@@ -296,8 +299,8 @@ def longest_even_rows(known: BoolArray, time: FloatArray, rate: float) -> slice:
 
 def longest_residuals(channel: ResidualChannel) -> FloatArray:
     """Return the residuals of the longest run of evenly spaced rows without faults and missing values."""
-    # The white part is NaN where a fault acts.
-    return channel.residual[longest_even_rows(np.isfinite(channel.white), channel.time, channel.rate)]
+    # The white residual is NaN where a fault acts.
+    return channel.residual[longest_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)]
 
 
 def format_coverage(count: int, time: FloatArray, rate: float) -> str:
@@ -347,13 +350,16 @@ def _allan_curves(values: FloatArray, channel: ResidualChannel) -> tuple[FloatAr
     return curve.tau, curve.deviation, declared
 
 
-COLUMNS = ("", "rows", "missing", "mean residual", "deviation", "white part", "declared", "as declared")
+TABLE_COLUMNS = (
+    *("", "rows", "missing", "mean residual", "standard deviation"),
+    *("white residual", "declared", "noise test"),
+)
 """Columns of the table of a sensor."""
 
 
 def make_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
-    head = "".join(f'<th scope="col">{text}</th>' for text in COLUMNS)
+    head = "".join(f'<th scope="col">{text}</th>' for text in TABLE_COLUMNS)
     rows = "".join(
         _table_row(section.title, channel, test)
         for section in sections
@@ -364,7 +370,7 @@ def make_table(sections: Sequence[ArraySection]) -> str:
 
 def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, missing = math.sqrt(residuals.pair_variance(channel.white)[0]), channel.residual.size - known.size
+    white, missing = math.sqrt(residuals.pair_variance(channel.white_residual)[0]), channel.residual.size - known.size
     cells = (
         f"{channel.residual.size}",
         f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,
@@ -372,7 +378,7 @@ def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> 
         format_quantity(float(known.std()), channel.unit) if known.size else DASH,
         format_quantity(white, channel.unit) if math.isfinite(white) else DASH,
         format_quantity(channel.declared_stddev, channel.unit) if channel.declared_stddev else DASH,
-        f"{'yes' if test.passes else 'NO'} ({test.ratio:.3f} of the variance)" if test else DASH,
+        f"{'passed' if test.passes else 'FAILED'} ({test.ratio:.3f} of the variance)" if test else DASH,
     )
     css_class = ' class="bad"' if test is not None and not test.passes else ""
     label = escape(f"{title} {channel.label}".strip())

@@ -172,11 +172,13 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             if test is None or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
-            measured, declared = (format_quantity(size, channel.unit) for size in (test.measured, test.declared))
+            measured, declared = (
+                format_quantity(size, channel.unit) for size in (test.measured_stddev, test.declared_stddev)
+            )
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
                 f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"by chance from {test.low:.4g} to {test.high:.4g}"
+                f"by chance from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
             )
 
 
