@@ -113,7 +113,7 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     heads = re.findall(r"<th scope=[^>]*>([^<]*)</th>", text.partition("<tbody>")[0])
     assert heads[1] == "distance (m)"
     assert heads[6:] == [
-        *(f"{what} (mm/s)" for what in ("mean", "deviation", "of neighbours", "declared")),
+        *(f"{what} (mm/s)" for what in ("mean", "standard deviation", "of differences", "declared")),
         *(["east", "north", "up"] * 4),
     ]
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)

@@ -21,7 +21,7 @@ from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import axes, clocks, doppler, downsample, png, residuals
 from navsense.report.draw import PLOT_WIDTH, SvgFigure
-from navsense.report.page import grid_classes, make_page
+from navsense.report.page import make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensors import (
     MIN_ALLAN_ROWS,
@@ -31,7 +31,7 @@ from navsense.report.sensors import (
     make_figures,
     make_sections,
 )
-from navsense.report.style import COLUMNS, GRID_COLUMNS
+from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
@@ -156,9 +156,9 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
 @pytest.mark.parametrize("count", range(1, 14))
 def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
-    classes = [one.split() for one in grid_classes(count)]
+    classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
-    for place, (letter, most) in enumerate(COLUMNS.items()):
+    for place, (letter, most) in enumerate(GRID_FIGURES.items()):
         spans = [int(one[place].removeprefix(letter)) for one in classes]
         sizes = []
         while spans:
@@ -329,8 +329,10 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     shown = []
     for plot in figure.plots:
         data = plot.elements[0].partition("base64,")[2].partition('"')[0]
-        shown.append(np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.ROWS])
-    assert shown[0].shape == (3, doppler.COLUMNS, 4)
+        shown.append(
+            np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.PIXELS_PER_ROW]
+        )
+    assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
         assert (shown[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
@@ -473,7 +475,7 @@ def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> 
         assert not np.isnan(axis.fraction(known[known > 0.0] if axis.log else known)).any()
         if not axis.log:
             # What an axis does not reach is shown beyond its end, on its own side.
-            within = np.abs(known) <= axes.LARGEST
+            within = np.abs(known) <= axes.MAX_AXIS_VALUE
             assert (np.abs(axis.fraction(known[within]) - 0.5) <= 0.5).all()
             assert (np.sign(known[~within]) * (axis.fraction(known[~within]) - 0.5) > 0.0).all()
 

@@ -20,8 +20,8 @@ import numpy as np
 from navsense.core.series import Reading
 from navsense.core.typing import FloatArray
 from navsense.figures import Scale
-from navsense.report.axes import scale_for
-from navsense.report.doppler import MISSING, ColourScale, cell_positions, profile_array, waterfall
+from navsense.report.axes import choose_scale
+from navsense.report.doppler import EMPTY, ColourScale, cell_positions, profile_array, waterfall
 from navsense.report.draw import SvgFigure
 from navsense.report.labels import axis_labels
 from navsense.report.residuals import pair_variance
@@ -40,7 +40,7 @@ QUALITY = (
 """Arrays with the quality of cells, titles of their figures, and colours."""
 
 QUALITY_COLUMNS = ("with a value", "percent good", "echo (dB)", "correlation")
-ERROR_COLUMNS = ("mean", "deviation", "of neighbours", "declared")
+ERROR_COLUMNS = ("mean", "standard deviation", "of differences", "declared")
 """Columns of the table."""
 
 
@@ -48,8 +48,8 @@ def quality_figures(reading: Reading, sensor: MountedSensor | None, span: tuple[
     """Yield images of the quality of the cells, without arrays that are missing or constant."""
     rows = np.asarray(reading.emitted)
     for name, title, colours in QUALITY:
-        array = reading.arrays.get(name, MISSING)
-        known = array[rows][np.isfinite(array[rows])] if array.ndim > 1 else MISSING
+        array = reading.arrays.get(name, EMPTY)
+        known = array[rows][np.isfinite(array[rows])] if array.ndim > 1 else EMPTY
         if not known.size or (name != "percent_good" and not np.ptp(known)):
             continue
         values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
@@ -72,7 +72,7 @@ def make_table(reading: Reading, sensor: MountedSensor | None) -> str:
     if declared is None:
         declared = np.full(error.shape[1:], math.nan)
     sizes = np.abs(np.concatenate([error[np.isfinite(error)], np.zeros(1)]))
-    scale = scale_for("m/s", float(np.median(sizes)))
+    scale = choose_scale("m/s", float(np.median(sizes)))
     body = ""
     for cell in range(error.shape[1]):
         texts = [f"{distance[cell]:.4g}", *_quality_cells(reading, name, cell)]
@@ -86,33 +86,34 @@ def make_table(reading: Reading, sensor: MountedSensor | None) -> str:
     axes = "".join(f'<th scope="col">{escape(label)}</th>' for label in labels) * len(ERROR_COLUMNS)
     return (
         f"<h3>Cells</h3><p>Errors of {escape(name.replace('_', ' '))} in each cell, reading minus ideal: mean, "
-        "deviation, and the deviation of neighbouring ensembles, in which slow errors cancel. Declared: the deviation "
-        'of one ensemble if all its pings are good.</p><div class="scroll"><table class="cells"><thead>'
+        "standard deviation, and the standard deviation from the differences of consecutive ensembles, in which slowly "
+        'varying errors cancel. Declared: that of one ensemble if all its pings are good.</p><div class="scroll">'
+        '<table class="cells"><thead>'
         f"<tr>{head}</tr><tr>{axes}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _quality_cells(reading: Reading, name: str, cell: int) -> list[str]:
-    """Return the share of ensembles with a value, good pings, echo and correlation of a cell."""
+    """Return the fraction of ensembles with a value, good pings, echo and correlation of a cell."""
     rows = np.asarray(reading.emitted)
-    share = float(np.isfinite(reading.arrays[name][rows, cell]).all(axis=-1).mean()) if rows.any() else 0.0
+    fraction = float(np.isfinite(reading.arrays[name][rows, cell]).all(axis=-1).mean()) if rows.any() else 0.0
     good, echo, correlation = (_mean_in_cell(reading, array, cell) for array, _, _ in QUALITY)
-    return [_format_percent(share), _format_percent(good), _format_number(echo), _format_number(correlation)]
+    return [_format_percent(fraction), _format_percent(good), _format_number(echo), _format_number(correlation)]
 
 
 def _error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[str]:
-    """Return mean, deviation, and deviation of neighbours of errors (n, a) in a cell, and the declared one (a,)."""
+    """Return statistics of errors (n, a) in a cell: those of `ERROR_COLUMNS`; `declared` (a,) is the last one."""
     known = [values[np.isfinite(values)] for values in error.T]
     means = [float(values.mean()) if values.size else math.nan for values in known]
-    deviations = [float(values.std()) if values.size > 1 else math.nan for values in known]
-    neighbours = [math.sqrt(pair_variance(values)[0]) for values in error.T]
-    values = (*means, *deviations, *neighbours, *declared.tolist())
+    stddevs = [float(values.std()) if values.size > 1 else math.nan for values in known]
+    difference_stddevs = [math.sqrt(pair_variance(values)[0]) for values in error.T]
+    values = (*means, *stddevs, *difference_stddevs, *declared.tolist())
     return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
 
 
 def declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) -> FloatArray | None:
     """Return the declared deviations (m, a) m/s of one ensemble in m cells and a axes; None without a spec."""
-    directions = reading.arrays.get("beam_direction", MISSING)
+    directions = reading.arrays.get("beam_direction", EMPTY)
     if sensor is None or not isinstance(sensor.spec, Adcp) or directions.ndim != 3 or not directions.shape[0]:
         return None
     spec, rows = sensor.spec, np.asarray(reading.emitted & reading.valid)
@@ -123,7 +124,7 @@ def declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) 
     covariances = np.einsum("ak,mk,bk->mab", solution, variances, solution)
     if spec.motion_compensated:
         covariances = covariances + spec.bottom.stddev**2 / spec.bottom_pings * (solution @ solution.T)
-    rotations = profile_rotations(reading.arrays.get("orientation", MISSING)[rows], spec.coordinates.value)
+    rotations = profile_rotations(reading.arrays.get("orientation", EMPTY)[rows], spec.coordinates.value)
     sums = np.einsum("iab,mbc,iac->ma", rotations, covariances, rotations)
     return np.asarray(np.sqrt(sums / max(rotations.shape[0], 1)))
 
@@ -131,7 +132,7 @@ def declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) 
 def _ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
     """Return the deviations (m, k) m/s of a ping in each cell and beam; NaN without a correlation."""
     stddevs = np.full((int(spec.cells.count), len(spec.beams.beams)), float(spec.ping_stddev))
-    correlation = reading.arrays.get("correlation", MISSING)[np.asarray(reading.emitted)]
+    correlation = reading.arrays.get("correlation", EMPTY)[np.asarray(reading.emitted)]
     if spec.backscatter is None or correlation.shape[1:] != stddevs.shape:
         return stddevs
     strong = spec.backscatter.correlation**-2 - 1.0
@@ -167,8 +168,8 @@ def profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
 
 def _mean_in_cell(reading: Reading, name: str, cell: int) -> float:
     """Return the mean of an array in a cell over all beams; NaN without a value."""
-    array = reading.arrays.get(name, MISSING)
-    values = array[np.asarray(reading.emitted), cell] if array.ndim > 1 else MISSING
+    array = reading.arrays.get(name, EMPTY)
+    values = array[np.asarray(reading.emitted), cell] if array.ndim > 1 else EMPTY
     values = values[np.isfinite(values)]
     return float(values.mean()) if values.size else math.nan
 

@@ -29,7 +29,7 @@ MINUTES, HOURS, DAYS = 300.0, 4 * 3600.0, 4 * 86400.0
 DECADES = 12
 """Decades that a logarithmic axis shows at most."""
 
-LARGEST = 1e300
+MAX_AXIS_VALUE = 1e300
 """End of all axes. Larger values are outside; logarithmic axes begin at the inverse."""
 
 MIN_SPAN = 1e-9
@@ -111,7 +111,7 @@ def _list_marks_within_decades(low: float, high: float) -> list[float]:
     return marks if len(marks) >= MIN_TICKS else _list_round_numbers(low, high, 2 * MIN_TICKS)
 
 
-def scale_for(unit: str, size: float) -> Scale:
+def choose_scale(unit: str, size: float) -> Scale:
     """Return the scale that fits SI values of a unit up to a size."""
     if unit == "rad" and size > 1e-2:
         return Scale(180.0 / math.pi, "°")
@@ -126,7 +126,7 @@ def scale_for(unit: str, size: float) -> Scale:
 
 def format_quantity(value: float, unit: str) -> str:
     """Return an SI value with its unit, with the prefix that fits."""
-    scale = scale_for(unit, abs(value))
+    scale = choose_scale(unit, abs(value))
     return f"{value * scale.factor:.4g} {scale.unit}".replace("-", "\u2212").strip()
 
 
@@ -135,7 +135,7 @@ def linear_axis(title: str, unit: str, series: Iterable[FloatArray], *, zero: bo
     low, high = finite_range(series)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    scale = scale_for(unit, max(abs(low), abs(high)))
+    scale = choose_scale(unit, max(abs(low), abs(high)))
     low, high = low * scale.factor, high * scale.factor
     span = high - low
     if not span > MIN_SPAN * max(abs(low), abs(high), 1e-30):
@@ -146,9 +146,9 @@ def linear_axis(title: str, unit: str, series: Iterable[FloatArray], *, zero: bo
 
 def log_axis(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
     """Return a logarithmic axis over all finite positive SI values of some series."""
-    positive = [array[array > 1.0 / LARGEST] for array in series]
+    positive = [array[array > 1.0 / MAX_AXIS_VALUE] for array in series]
     low, high = finite_range(positive, (1.0, 10.0))
-    scale = scale_for(unit, high)
+    scale = choose_scale(unit, high)
     low = max(low, high * 10.0**-DECADES) * scale.factor
     return Axis(0.7 * low, 1.4 * high * scale.factor, axis_title(title, scale.unit), scale, log=True)
 
@@ -157,7 +157,7 @@ def time_axis(first: float, last: float) -> Axis:
     """Return an axis of time (s)."""
     scale = Scale(1.0, "s")
     first, last = _limit(first), _limit(last)
-    if not last - first > max(1e-3 * MIN_SPAN * abs(first), 1.0 / LARGEST):
+    if not last - first > max(1e-3 * MIN_SPAN * abs(first), 1.0 / MAX_AXIS_VALUE):
         last = first + max(1.0, MIN_SPAN * abs(first))
     for min_duration, seconds, unit in ((DAYS, 86400.0, "d"), (HOURS, 3600.0, "h"), (MINUTES, 60.0, "min")):
         if last - first > min_duration:
@@ -181,4 +181,4 @@ def finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0
 
 
 def _limit(value: float) -> float:
-    return min(max(value, -LARGEST), LARGEST)
+    return min(max(value, -MAX_AXIS_VALUE), MAX_AXIS_VALUE)

@@ -12,14 +12,12 @@ from navsense.analysis import allan, theory
 from navsense.clock import Clock
 from navsense.core.series import Reading
 from navsense.core.typing import FloatArray
+from navsense.messages.base import GLOBAL_TIME
 from navsense.report import sensors
 from navsense.report.axes import format_quantity, linear_axis, log_axis, time_axis
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure
 from navsense.report.faults import scheduled_spans
 from navsense.report.report_data import ReportData
-
-GLOBAL = "global time"
-"""Clock of the sensors without a clock of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +40,7 @@ def make_sections(data: ReportData) -> list[ClockSection]:
     groups: dict[str, list[Reading]] = {}
     for name, reading in data.readings.items():
         sensor = data.sensors.get(name)
-        groups.setdefault(name if sensor is None else sensor.clock or GLOBAL, []).append(reading)
+        groups.setdefault(name if sensor is None else sensor.clock or GLOBAL_TIME, []).append(reading)
     sections = []
     faults = scheduled_spans(data)
     for clock, readings in groups.items():

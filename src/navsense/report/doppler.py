@@ -11,7 +11,7 @@ import numpy as np
 from navsense.core.series import Current, Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
-from navsense.report.axes import LARGEST, MIN_SPAN, Axis, axis_title, finite_range, scale_for, time_axis
+from navsense.report.axes import MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
 from navsense.report.downsample import find_time_spans
 from navsense.report.draw import ColourBar, Plot, SvgFigure
 from navsense.report.faults import STRIP
@@ -20,16 +20,16 @@ from navsense.report.png import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
 
-COLUMNS, ROWS = 420, 4
+IMAGE_COLUMNS, PIXELS_PER_ROW = 420, 4
 """Columns of a waterfall at most, and pixels per row."""
 
-MODES = ((1.0, "good", "bottom"), (2.0, "water", "water"), (0.0, "bad", ""))
+VELOCITY_MODES = ((1.0, "good", "bottom"), (2.0, "water", "water"), (0.0, "bad", ""))
 """Values of `velocity_mode` with the class of their colour and their name."""
 
 TITLE_HEIGHT = 90.0
 """Minimum image height (units) for the full title of the y axis; below, only the unit is shown."""
 
-MISSING = np.zeros(0)
+EMPTY = np.zeros(0)
 """Array that a reading does not have."""
 
 
@@ -70,7 +70,7 @@ def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
         plots.append(Plot(None, STRIP, f"velocity: {_format_mode_shares(mode)}"))
-        for value, css_class, _ in MODES:
+        for value, css_class, _ in VELOCITY_MODES:
             _draw_strip(figure, plots[-1], time, mode == value, css_class)
         figure.legend.append(("water", "through the water"))
     return figure
@@ -83,7 +83,7 @@ def _format_valid_share(valid: AnyArray) -> str:
 def _format_mode_shares(mode: AnyArray) -> str:
     if not mode.size:
         return "no data"
-    shares = {name: 100.0 * float(np.mean(mode == value)) for value, _, name in MODES if name}
+    shares = {name: 100.0 * float(np.mean(mode == value)) for value, _, name in VELOCITY_MODES if name}
     return ", ".join(f"{name} {share:.4g} %" for name, share in shares.items() if share) or "none"
 
 
@@ -94,7 +94,7 @@ def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray,
 
 def cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
     """Return the distances (m) of an ADCP's cells, or their numbers if unknown, and the title of an axis of them."""
-    distance = reading.arrays.get("cell_distance", MISSING)
+    distance = reading.arrays.get("cell_distance", EMPTY)
     if distance.size and distance.shape == (reading.time.size, count) and np.isfinite(distance[0]).all():
         return np.asarray(distance[0], dtype=np.float64), "distance (m)"
     if sensor is not None and isinstance(sensor.spec, Adcp):
@@ -122,7 +122,7 @@ def profile_figures(reading: Reading, sensor: MountedSensor | None, span: tuple[
 
 def profile_array(reading: Reading) -> str | None:
     """Return the name of the array with an ADCP's profile: `velocity`, or `beam_velocity` if that is all NaN."""
-    names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, MISSING).ndim == 3]
+    names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, EMPTY).ndim == 3]
     known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
     return next(iter(known or names), None)
 
@@ -161,8 +161,8 @@ def waterfall(
     for axis, plot in enumerate(plots):
         columns = _column_means(time, values[:, order, axis], span)
         pixels = colour_pixels((columns.T - low) / (high - low), anchors)
-        figure.image(plot, png_uri(np.repeat(pixels, ROWS, axis=0)), "pixels")
-    scale = scale_for("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
+        figure.image(plot, png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+    scale = choose_scale("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
     axis_of_colours = Axis(low * scale.factor, high * scale.factor, axis_title(colours.title, scale.unit), scale)
     figure.colour_bar = ColourBar(png_uri(colour_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours)
     return figure
@@ -171,8 +171,8 @@ def waterfall(
 def _colour_limits(values: FloatArray, *, signed: bool) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     if signed:
-        limit = min(float(np.percentile(np.abs(known), 99.5)), LARGEST) if known.size else 0.0
-        limit = limit if limit > 1.0 / LARGEST else 1.0
+        limit = min(float(np.percentile(np.abs(known), 99.5)), MAX_AXIS_VALUE) if known.size else 0.0
+        limit = limit if limit > 1.0 / MAX_AXIS_VALUE else 1.0
         return -limit, limit
     low, high = finite_range([np.percentile(known, (0.5, 99.5))] if known.size else [])
     return (low, high) if high - low > MIN_SPAN * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
@@ -182,7 +182,7 @@ def _column_means(time: FloatArray, values: FloatArray, span: tuple[float, float
     """Return the means (c, k) of values (n, k) in the columns of an image over a span (s); NaN without a value."""
     interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
     duration = max(span[1] - span[0], 1e-9)
-    count = max(1, min(COLUMNS, math.ceil(duration / interval)))
+    count = max(1, min(IMAGE_COLUMNS, math.ceil(duration / interval)))
     column = np.clip(((time - span[0]) / duration * count).astype(np.int64), 0, count - 1)
     sums, counts = np.zeros((count, values.shape[1])), np.zeros((count, values.shape[1]))
     finite = np.isfinite(values)

@@ -14,26 +14,27 @@ import numpy as np
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
 from navsense.core.series import Reading
+from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import adcp_section, clocks, doppler, faults, track
 from navsense.report.draw import SvgFigure
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensors import ArraySection, make_figures, make_sections, make_table
-from navsense.report.style import COLUMNS, CSS, GRID_COLUMNS
+from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
 from navsense.report.warnings import ReportWarning, find_warnings
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
 
-MAIN_ARRAYS = {
+UNFOLDED_ARRAYS = {
     "dvl": ("velocity", "altitude"),
     "adcp": ("bottom_velocity",),
     "imu": ("angular_velocity", "linear_acceleration"),
 }
 """Arrays that are not folded, by sensor type; for other types those with declared noise."""
 
-NO_WARNING = "No warnings: every sensor has values, and the noise is as declared wherever the report tests it."
+NO_WARNING = "No warnings: every sensor has values, and all noise tests passed."
 """Text of a page without warnings."""
 
 CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -49,24 +50,24 @@ def write(
 ) -> Path:
     """Write the report of a recording as one HTML page, and return its path.
 
-    path: the recording
-    output: the page, ending in `.html` or `.htm`
-    world: the world file that was simulated, with terrain and clocks; by default a world file with the world's name in
-        the folder of the recording
-    expand_xacro: lets `world` run xacro, as in `load`
+    path: the recording.
+    output: the page, ending in `.html` or `.htm`.
+    world: the world file that was simulated, with terrain and clocks. None: the world file in the folder of the
+        recording that has the name of the recorded world.
+    expand_xacro: True lets `world` run xacro, as in `load`.
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
     the world.
     """
-    target = check_output(output)
+    page_path = check_output(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
-        with atomic.replace_file(target) as part:
+        with atomic.replace_file(page_path) as part:
             # A file name that is not UTF-8 contains surrogates.
             part.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise os_error(target, error) from error
-    return target
+        raise os_error(page_path, error) from error
+    return page_path
 
 
 def check_output(output: str | os.PathLike[str]) -> Path:
@@ -87,16 +88,19 @@ def make_page(data: ReportData) -> str:
 
 def _make_page(data: ReportData) -> str:
     track_map = track.make_track_map(data)
-    arrays = {name: make_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()}
-    warnings = find_warnings(data, arrays, track_map)
+    array_sections = {name: make_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()}
+    warnings = find_warnings(data, array_sections, track_map)
     fault_figure = faults.make_figure(data)
     sections = [
-        ("warnings", "Warnings", _warning_list(warnings)),
-        ("track", "Track", _grid(_track_figures(data, track_map))),
-        ("faults", "Faults", _grid([fault_figure] if fault_figure else [])),
-        ("clocks", "Clocks: stamps against true time", _clock_section(data)),
-        ("water", "Water", _water_section(data)),
-        *((_anchor(name), name, _sensor_section(data, name, arrays[name])) for name in data.readings),
+        ("warnings", "Warnings", _format_warnings(warnings)),
+        ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
+        ("faults", "Faults", _format_grid([fault_figure] if fault_figure else [])),
+        ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
+        ("water", "Water", _format_water_section(data)),
+        *(
+            (_format_anchor(name), name, _format_sensor_section(data, name, array_sections[name]))
+            for name in data.readings
+        ),
     ]
     sections = [(key, title, body) for key, title, body in sections if body]
     links = "".join(f'<a href="#{key}">{escape(title.rpartition("::")[2])}</a>' for key, title, _ in sections)
@@ -108,12 +112,12 @@ def _make_page(data: ReportData) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}"><link rel="icon" href="data:,">'
         f"<title>{escape(data.name)}: report of a recording</title><style>{CSS}</style></head><body>"
-        f"<header><h1>{escape(data.name)}</h1><p>{escape(_headline(data))}</p>{header}</header>"
+        f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p>{header}</header>"
         f'<nav aria-label="Sections">{links}</nav><main>{main}</main></body></html>\n'
     )
 
 
-def _headline(data: ReportData) -> str:
+def _format_headline(data: ReportData) -> str:
     first, last = data.span
     parts = [Path(data.path).name, f"{last - first:.6g} s", f"{len(data.readings)} sensors"]
     if data.metadata.get("seed") is not None:
@@ -122,38 +126,43 @@ def _headline(data: ReportData) -> str:
     return "; ".join([*parts, f"{count} readings", f"navsense {get_version()}"])
 
 
-def _anchor(name: str) -> str:
+def _format_anchor(name: str) -> str:
     return "sensor-" + "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
-def _grid(figures: Iterable[SvgFigure]) -> str:
+def _format_grid(figures: Iterable[SvgFigure]) -> str:
     """Return figures side by side, as many as there is room for; empty without any."""
     figures = list(figures)
-    parts = "".join(figure.html(classes) for figure, classes in zip(figures, grid_classes(len(figures)), strict=True))
+    parts = "".join(
+        figure.html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
+    )
     return f'<div class="grid">{parts}</div>' if parts else ""
 
 
-def grid_classes(count: int) -> list[str]:
-    """Return the classes of `count` figures: the columns that each spans in windows of each width.
+def make_grid_classes(count: int) -> list[str]:
+    """Return the CSS classes of `count` figures: how many grid columns each one spans, for each window width.
 
     The numbers of figures in two rows differ by one at most.
     """
     spans = []
-    for letter, most in COLUMNS.items():
-        rows = max(math.ceil(count / most), 1)
+    for letter, figures_per_row in GRID_FIGURES.items():
+        rows = max(math.ceil(count / figures_per_row), 1)
         sizes = [count // rows + (row < count % rows) for row in range(rows)]
         spans.append([f"{letter}{GRID_COLUMNS // size}" for size in sizes for _ in range(size)])
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
 
-def _warning_list(warnings: Sequence[ReportWarning]) -> str:
-    lines = [f'<li class="{one.kind}"><b>{escape(one.subject)}</b>{escape(one.text)}</li>' for one in warnings]
-    if not any(one.kind == "warning" for one in warnings):
+def _format_warnings(warnings: Sequence[ReportWarning]) -> str:
+    lines = [
+        f'<li class="{warning.kind}"><b>{escape(warning.subject)}</b>{escape(warning.text)}</li>'
+        for warning in warnings
+    ]
+    if not any(warning.kind == "warning" for warning in warnings):
         lines.insert(0, f'<li class="fine">{NO_WARNING}</li>')
     return f'<ul class="warnings">{"".join(lines)}</ul>'
 
 
-def _track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterable[SvgFigure]:
+def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterable[SvgFigure]:
     """Yield the map, heights over time, beams of DVLs and profiles of ADCPs."""
     if track_map is not None:
         yield track.map_figure(data, track_map)
@@ -168,45 +177,45 @@ def _track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterab
             yield from islice(doppler.profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
 
-def _clock_section(data: ReportData) -> str:
+def _format_clock_section(data: ReportData) -> str:
     sections = clocks.make_sections(data)
     if not sections:
         return "<p>Every stamp is true time: no sensor has a clock of its own.</p>" if data.readings else ""
-    return _grid(figure for section in sections for figure in clocks.make_figures(section, data.span))
+    return _format_grid(figure for section in sections for figure in clocks.make_figures(section, data.span))
 
 
-def _water_section(data: ReportData) -> str:
+def _format_water_section(data: ReportData) -> str:
     figure = doppler.current_figure(data.current, data.span) if data.current is not None else None
-    return _grid([figure]) if figure is not None else ""
+    return _format_grid([figure]) if figure is not None else ""
 
 
-def _sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
+def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
     reading, sensor = data.readings[name], data.sensors.get(name)
     parts = [reading.type.replace("_", " ")]
     if sensor is not None:
-        parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or clocks.GLOBAL}", f"topic {sensor.topic}"]
+        parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or GLOBAL_TIME}", f"topic {sensor.topic}"]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
         profiles = doppler.profile_figures(reading, sensor, data.span)
-        body += _grid([*profiles, *adcp_section.quality_figures(reading, sensor, data.span)])
+        body += _format_grid([*profiles, *adcp_section.quality_figures(reading, sensor, data.span)])
         body += adcp_section.make_table(reading, sensor)
-    names = MAIN_ARRAYS.get(reading.type)
+    names = UNFOLDED_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _array_figures(main, reading, data.span) + make_table(main)
+        body += _format_array_figures(main, reading, data.span) + make_table(main)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
-        figures = _array_figures(folded, reading, data.span)
+        figures = _format_array_figures(folded, reading, data.span)
         body += f"<details><summary>More: {titles}</summary>{figures}{make_table(folded)}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body
 
 
-def _array_figures(sections: Iterable[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
+def _format_array_figures(sections: Iterable[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
     return "".join(
-        f"<h3>{escape(section.title)}</h3>{_grid(make_figures(section, reading, span))}" for section in sections
+        f"<h3>{escape(section.title)}</h3>{_format_grid(make_figures(section, reading, span))}" for section in sections
     )

@@ -177,16 +177,16 @@ def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: 
             allowed = f"has no sensor {missing[0]}, which the recording has"
             raise RecordingError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
         return _use_world(data, world)
-    neighbour = _find_world_file(file, data.name)
-    if neighbour is None:
+    world_path = _find_world_file(file, data.name)
+    if world_path is None:
         return data
     try:
-        world = load_world(str(neighbour))
+        world = load_world(str(world_path))
     except NavsenseError as error:
-        return replace(data, notes=(*data.notes, f"the world {neighbour} cannot be read: {error}"))
+        return replace(data, notes=(*data.notes, f"the world {world_path} cannot be read: {error}"))
     if not set(data.readings) <= {sensor.name for sensor in world.sensors}:
         return data
-    return replace(_use_world(data, world), notes=(*data.notes, f"the ground is that of {neighbour}"))
+    return replace(_use_world(data, world), notes=(*data.notes, f"terrain: {world_path}"))
 
 
 def _use_world(data: ReportData, world: World) -> ReportData:

@@ -15,7 +15,7 @@ from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import residuals
-from navsense.report.axes import LARGEST, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
+from navsense.report.axes import MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
 from navsense.report.downsample import find_time_spans
 from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
 from navsense.report.labels import is_through_water
@@ -225,7 +225,7 @@ def _histogram_figure(section: ArraySection) -> SvgFigure:
         is_known = np.isfinite(channel.white_residual).any()
         stddev = float(np.nanstd(channel.white_residual)) if is_known else 0.0
         half_width = max(half_width, MIN_HALF_WIDTH * channel.declared_stddev, MIN_HALF_WIDTH * stddev)
-    half_width = min(half_width, LARGEST) if half_width > 1.0 / LARGEST else 1.0
+    half_width = min(half_width, MAX_AXIS_VALUE) if half_width > 1.0 / MAX_AXIS_VALUE else 1.0
     edges = np.linspace(-half_width, half_width, BINS + 1)
     x_axis = linear_axis("residual without bias", channels[0].unit, (edges,))
     bars = [histogram_density(channel.white_residual, edges) for channel in channels]

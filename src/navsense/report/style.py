@@ -3,7 +3,7 @@
 GRID_COLUMNS = 12
 """Columns of the grid; a figure spans several of them."""
 
-COLUMNS = {"m": 2, "l": 3, "w": 4}
+GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
 """Figures side by side at most, by the letter of a window's width."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
@@ -13,7 +13,7 @@ FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
 def _grid_rules() -> str:
     """Return the rules for the width of figures in windows of each width."""
     rules = []
-    for letter, most in COLUMNS.items():
+    for letter, most in GRID_FIGURES.items():
         spans = "".join(
             f".{letter}{GRID_COLUMNS // n}{{grid-column:span {GRID_COLUMNS // n}}}" for n in range(1, most + 1)
         )

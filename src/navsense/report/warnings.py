@@ -34,7 +34,7 @@ MAX_INVALID = 0.05
 MAX_MISSING = 0.9
 """Share of missing values in valid readings above which the report warns."""
 
-MAIN_ARRAYS: Mapping[str, tuple[str, ...]] = {"dvl": ("velocity",), "adcp": ("velocity",)}
+REQUIRED_ARRAYS: Mapping[str, tuple[str, ...]] = {"dvl": ("velocity",), "adcp": ("velocity",)}
 """Arrays that must have values, by sensor type; other arrays of these types can be empty by configuration."""
 
 MAX_STAMP_ERROR = 0.01
@@ -133,7 +133,7 @@ def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[st
 
 def _main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
     """Return the arrays that must have values: those with ideal values, or all if there are none."""
-    names = MAIN_ARRAYS.get(reading.type, ())
+    names = REQUIRED_ARRAYS.get(reading.type, ())
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
         names = ("beam_velocity",)
     if not names:
