@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 
-from navsense.clock import TemperatureSignal
 from navsense.core import inputs
 from navsense.core.errors import SdfError, SensorError, SimulationError, Where
 from navsense.core.plugins import load_plugin
@@ -166,16 +165,24 @@ def _build_world(
         filled for nested in scope.nested.values() if (filled := parse_model(context, nested, in_world)) is not None
     ]
     clocks = ClockRegistry()
-    for filled in models:
-        _parse_clocks(context, clocks, filled, classic=classic, signals=environment.signals)
-    flows = topic.topic if environment.current is not None else ""
-    reader = SensorParser(
-        context, name, classic, environment.origin, step, clocks, parsers, water=environment.water, current_topic=flows
+    for parsed in models:
+        for link_scope, link in parsed.list_links():
+            clocks.parse_clocks(context, link, link_scope, classic=classic, signals=environment.signals)
+    sensor_parser = SensorParser(
+        context,
+        name,
+        classic,
+        environment.origin,
+        step,
+        clocks,
+        parsers,
+        water=environment.water,
+        current_topic=topic.topic if environment.current is not None else "",
     )
-    sensors = tuple(sensor for filled in models for sensor in reader.parse_sensors(filled))
+    sensors = tuple(sensor for parsed in models for sensor in sensor_parser.parse_sensors(parsed))
     return World(
         name=name,
-        models=tuple(filled.model for filled in models),
+        models=tuple(parsed.model for parsed in models),
         sensors=sensors,
         clocks=clocks.all,
         environment=environment,
@@ -227,15 +234,3 @@ def _add_current(
         environment = replace(environment, current=FieldSum(currents) if len(currents) > 1 else currents[0])
     topic = own.topic or plugged.topic or CurrentTopic()
     return environment, replace(topic, layers=plugged.topic.layers if plugged.topic else None)
-
-
-def _parse_clocks(
-    context: Context,
-    clocks: ClockRegistry,
-    parsed: ParsedModel,
-    *,
-    classic: bool,
-    signals: Mapping[str, TemperatureSignal],
-) -> None:
-    for scope, link in parsed.list_links():
-        clocks.parse_clocks(context, link, scope, classic=classic, signals=signals)

@@ -78,7 +78,10 @@ def _walk_first_links(model: Element) -> Iterator[Element]:
         yield model
         return
     parts = list(_walk_merged(model))
-    yield from (part for part in parts if part.tag == "link" or _is_merging_include(part))
+    for part in parts:
+        # A skipped include would have merged its links into the model.
+        if part.tag == "link" or (part.tag == SKIPPED_INCLUDE_TAG and parse_attribute_flag(part, "merge")):
+            yield part
     for part in parts:
         if part.tag == "model":
             yield from _walk_first_links(part)
@@ -93,11 +96,6 @@ def _walk_merged(model: Element) -> Iterator[Element]:
             yield from _walk_merged(part)
         else:
             yield part
-
-
-def _is_merging_include(part: Element) -> bool:
-    """Return True if a skipped include would have merged its links into the model."""
-    return part.tag == SKIPPED_INCLUDE_TAG and parse_attribute_flag(part, "merge")
 
 
 def _report_no_link(context: Context, scopes: tuple[Scope, ...], *, static: bool) -> None:

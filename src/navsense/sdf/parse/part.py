@@ -7,7 +7,7 @@ coefficients of the part, which require the signal "temperature".
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from navsense.core.errors import MissingDeviationError, SdfError, SensorError, UnknownNameError
@@ -76,21 +76,17 @@ def _missing_stddev_error(element: Element) -> SdfError:
     return invalid_value(element, element.text, allowed, parent="sensor", remedy=remedy)
 
 
-def _get_default(field: Field[Any]) -> Any:
-    """Return the default of a field of a specification."""
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _select_part_fields(own: Any, part: Any, *, classic: bool) -> dict[str, Any]:
+def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any]:
     """Return the fields of a part's specification, or of one of its tracks, that the file leaves at their defaults."""
-    found: dict[str, Any] = {}
+    selected: dict[str, Any] = {}
     for field in fields(part):
-        mine, given = getattr(own, field.name), getattr(part, field.name)
-        if isinstance(given, DopplerTrack):
-            found[field.name] = replace(mine, **_select_part_fields(mine, given, classic=classic))
-        elif _set_classic(mine, classic=False) == _get_default(field) != given:
-            found[field.name] = _set_classic(given, classic=classic)
-    return found
+        value, part_value = getattr(spec, field.name), getattr(part, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if isinstance(part_value, DopplerTrack):
+            selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
+        elif _set_classic(value, classic=False) == default and part_value != default:
+            selected[field.name] = _set_classic(part_value, classic=classic)
+    return selected
 
 
 def _set_classic(value: Any, *, classic: bool) -> Any:
