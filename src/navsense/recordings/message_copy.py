@@ -192,5 +192,5 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
             late += sum(item.publish_time != item.log_time for item in kept)
         lost += [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in foreign.items()]
     if late and isinstance(made, BagTarget):
-        lost.append(f"the instants that {late} messages are about: a bag has one time a message, that of arrival")
+        lost.append(f"the time of validity of {late} messages: a bag has one time per message, the time of arrival")
     return count, lost

@@ -68,11 +68,12 @@ def summarize_messages(path: Path) -> RecordingSummary:
         entries = tuple(SummaryEntry(*key, count) for key, count in sorted(counts.by_topic.items()))
         metadata = dict(reader.metadata)
         world = metadata.pop(WORLD_KEY, None)
+        metadata = {key: metadata[key] for key in (*METADATA_KEYS, *metadata) if key in metadata}
         return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, notes_about(world))
 
 
 METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
-"""Metadata of an archive or a table that `info` prints, in order."""
+"""Metadata that `info` prints first, in this order; of an archive or a table it prints no other."""
 
 
 def make_summary(

@@ -91,7 +91,9 @@ def parse_xml(content: bytes, path: str) -> Element:
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code) or "not well-formed"
         where = Where(path, error.lineno)
-        raise SdfError("XML", what, where=where, allowed="must be well-formed XML", remedy="repair it here") from error
+        raise SdfError(
+            "XML", what, where=where, allowed="must be well-formed XML", remedy="correct the XML at this line"
+        ) from error
     except (ValueError, LookupError) as error:
         allowed = "must be UTF-8 or named rightly"
         raise SdfError("XML encoding", str(error), where=Where(path), allowed=allowed) from error

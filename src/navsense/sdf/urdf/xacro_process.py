@@ -58,7 +58,7 @@ class XacroJob:
             return minidom.parseString(self.add_marks(content, number))  # noqa: S318 - no entities are left
         except expat.ExpatError as error:
             self.position = f"{number}:{error.lineno}"
-            raise_error("XML", expat.ErrorString(error.code), "must be well-formed XML", "repair it here")
+            raise_error("XML", expat.ErrorString(error.code), "must be well-formed XML", "correct the XML at this line")
 
     def read_file(self, filename: str) -> bytes:
         """Return the bytes of a file. Raises `ExpansionError` if it cannot be read or is too large."""
