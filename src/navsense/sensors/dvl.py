@@ -41,7 +41,7 @@ from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_read_only
+from navsense.core.series import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.environment.base import Environment
@@ -479,13 +479,10 @@ class Dvl:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
         # `echoes` has the sensor's velocity and the speed of sound of `platform`.
         attitude, _, bottom_time, layer_time, far_boundary, _ = platform
-        for array in (*echoes, attitude, bottom_time, layer_time, far_boundary, ping_duration):
-            make_read_only(array)
+        make_all_read_only((*echoes, attitude, bottom_time, layer_time, far_boundary, ping_duration))
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
         ping.solve_ideal_ping(self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(memory))
-        outputs = memory.name_outputs()
-        ideal = dict(zip(ping.IDEAL_OUTPUTS, ping.select_ideal_outputs(outputs), strict=True))
-        ideal["time_of_validity"] = outputs.time_of_validity
+        ideal = memory.name_ideal_outputs()
         ideal.update(zip(ping.EchoInputs._fields, echoes, strict=True))
         ideal.update(zip(ping.PlatformInputs._fields, platform, strict=True))
         ideal["ping_duration"] = ping_duration

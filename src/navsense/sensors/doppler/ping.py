@@ -143,8 +143,8 @@ IDEAL_OUTPUTS = (
 )
 """Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
 
-select_outputs, select_ideal_outputs = attrgetter(*OUTPUT_NAMES), attrgetter(*IDEAL_OUTPUTS)
-"""Functions of `PingOutputs` that return the arrays of `OUTPUT_NAMES` and of `IDEAL_OUTPUTS`."""
+select_outputs = attrgetter(*OUTPUT_NAMES)
+"""Function of `PingOutputs` that returns the arrays of `OUTPUT_NAMES`."""
 
 SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 """Measurements of the beams that injected faults act on, in the order of the noise channels."""
@@ -373,13 +373,29 @@ class OutputMemory(NamedTuple):
 
     def name_outputs(self) -> PingOutputs:
         """Return the outputs, which share this memory."""
-        # Indexing is twice as fast as iteration.
+        # Indexing is faster than iteration.
         s, b, v, c = self.scalars, self.per_beam, self.vectors, self.covariances
         return PingOutputs(
             s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9],
             b[0], b[1], b[2], b[3], b[4], b[5], b[6],
             v[0], v[1], v[2], c[0], c[1], c[2],
         )  # fmt: skip
+
+    def name_ideal_outputs(self) -> dict[str, AnyArray]:
+        """Return the arrays of `IDEAL_OUTPUTS` and the time of validity by name, which share this memory."""
+        s, b, v = self.scalars, self.per_beam, self.vectors
+        return {
+            "velocity": v[0],
+            "altitude": s[0],
+            "course": s[1],
+            "speed": s[2],
+            "beam_range": b[0],
+            "beam_velocity": b[1],
+            "error_velocity": s[5],
+            "water_velocity": v[1],
+            "water_beam_velocity": b[4],
+            "time_of_validity": s[6],
+        }
 
 
 def allocate_outputs(pings: int, beams: int) -> OutputMemory:
@@ -389,7 +405,7 @@ def allocate_outputs(pings: int, beams: int) -> OutputMemory:
     )
 
 
-@kernel
+@inlined_kernel
 def _name_arrays(received_arrays: FloatArray) -> ReceivedBeams:
     """Return the measurements in an array (10, n, k)."""
     return ReceivedBeams(
@@ -663,7 +679,7 @@ def _solve_track(
     return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
 
 
-@kernel
+@inlined_kernel
 def _rotate_solution(
     rotation: FloatArray, vector: FloatArray, covariance: FloatArray, out: FloatArray, out_covariance: FloatArray
 ) -> None:
