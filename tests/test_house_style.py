@@ -114,6 +114,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("core.inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
     ("core.inputs", "tomllib.loads"): "the one function that parses TOML",
     ("core.kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
+    ("core.ziggurat", "(Path(__file__).parent / 'ziggurat.txt').read_text"): "a file of the package",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
     ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",

@@ -17,10 +17,10 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.core._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 from navsense.core.errors import SensorError, SimulationError
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import FloatArray, IntArray, WordArray
+from navsense.core.ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 
 StreamKey = tuple[str | int, ...]
 
