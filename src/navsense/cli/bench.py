@@ -9,7 +9,10 @@ from navsense.cli.options import CheckedCommand, add_row, make_table, print_tabl
 
 @click.command(cls=CheckedCommand)
 def bench() -> None:
-    """Measure the time per sample of each noise model and sensor, and of its random draws alone."""
+    """Measure the time per sample of noise models and sensors.
+
+    The column "draws alone" has the time of the random draws, a part of the total.
+    """
     from navsense.analysis.bench import table as measure_rows
 
     table = make_table("model", "ns/sample", "draws alone", "draws/total", "declared and measured densities")
