@@ -18,12 +18,12 @@ from scipy import stats
 import navsense as ns
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray
-from navsense.report import adcp_section, doppler, png, residuals
-from navsense.report.draw import PLOT_WIDTH
+from navsense.report import doppler, images, residuals
 from navsense.report.labels import axis_labels
 from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensors import make_figures, make_sections
+from navsense.report.sensor_section import make_figures, make_sections
+from navsense.report.svg_figure import PLOT_WIDTH
 from navsense.report.warnings import find_warnings
 from navsense.world import MountedSensor
 
@@ -75,7 +75,7 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
     assert doppler.profile_array(reading) == name
-    declared = adcp_section.declared_stddevs(reading, sensor, name)
+    declared = doppler.declared_stddevs(reading, sensor, name)
     assert declared is not None
     rest = reading.arrays[name] - reading.ideal[name]
     assert np.isfinite(rest).all()
@@ -92,9 +92,9 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
-    earth = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
+    earth = doppler.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
     assert np.allclose(earth, turned.as_matrix(), atol=1e-14, rtol=0.0)
-    ship = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
+    ship = doppler.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
     assert np.allclose(ship[:, 1, 0], 0.0, atol=1e-14, rtol=0.0)
     assert (ship[:, 0, 0] > 0.0).all()
     assert np.allclose(ship[:, 2], earth[:, 2], atol=1e-14, rtol=0.0)
@@ -106,7 +106,7 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     """By NumPy alone from the archive."""
     found = recorded(tmp_path, "earth", 20.0)
-    text = adcp_section.make_table(found.readings[NAME], found.sensors[NAME])
+    text = doppler.make_cell_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
         echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
@@ -141,11 +141,11 @@ def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: s
     assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
     assert told["bottom_beam_velocity"] == told["bottom_range"]
     assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
-    profile, off = doppler.profile_figures(reading, sensor, found.span)
+    profile, off = doppler.make_profile_figures(reading, sensor, found.span)
     assert [plot.label for plot in profile.plots] == [plot.label for plot in off.plots] == names
     shown = {
         figure.title: [plot.label for plot in figure.plots]
-        for figure in adcp_section.quality_figures(reading, sensor, (0, 3))
+        for figure in doppler.make_quality_figures(reading, sensor, (0, 3))
     }
     four = told["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
@@ -159,19 +159,19 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     figures = [
-        *doppler.profile_figures(reading, sensor, found.span),
-        *adcp_section.quality_figures(reading, sensor, found.span),
+        *doppler.make_profile_figures(reading, sensor, found.span),
+        *doppler.make_quality_figures(reading, sensor, found.span),
     ]
     titles = ["velocity (m/s)", "reading minus ideal (m/s)", "good pings (%)", "echo above the noise (dB)"]
     assert [figure.colour_bar.axis.title for figure in figures if figure.colour_bar] == [*titles, "correlation"]
     for figure in figures:
         assert figure.colour_bar is not None
-        text = figure.html().partition('<g class="bar"')[2]
+        text = figure.format_html().partition('<g class="bar"')[2]
         assert len(re.findall(r"<text", text)) >= 3, "two ticks and a title"
         data = text.partition("base64,")[2].partition('"')[0]
         (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
-        anchors = png.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else png.MAGNITUDE_COLOURS
-        assert (row == png.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
+        anchors = images.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else images.MAGNITUDE_COLOURS
+        assert (row == images.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
 
 
 @pytest.mark.compiled
@@ -259,13 +259,13 @@ def test_velocities_of_satellites_are_called_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    figure = doppler.beam_figure(log(), (0.0, 29.9))
+    figure = doppler.make_beam_figure(log(), (0.0, 29.9))
     assert figure is not None
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    figure = doppler.beam_figure(none, (0.0, 29.9))
+    figure = doppler.make_beam_figure(none, (0.0, 29.9))
     assert figure is not None
     assert figure.plots[-1].label == "velocity: none"
 
@@ -336,10 +336,10 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     where, title = doppler.cell_positions(reading, None, 2)
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
-    assert adcp_section.make_table(reading, None) == ""
+    assert doppler.make_cell_table(reading, None) == ""
     told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in adcp_section.make_table(told, None)
-    assert adcp_section.declared_stddevs(told, None, "velocity") is None
+    assert "declared" in doppler.make_cell_table(told, None)
+    assert doppler.declared_stddevs(told, None, "velocity") is None
     assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 
 
@@ -351,4 +351,4 @@ def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> No
     arrays = {"velocity": np.ones((1, 1, 3)), "beam_direction": np.ones((1, 4, 3))}
     one = np.ones(1, dtype=np.bool_)
     reading = Reading(NAME, "adcp", "", {}, np.zeros(1), np.zeros(1), arrays, {}, {}, one, one)
-    assert adcp_section.declared_stddevs(reading, other, "velocity") is None
+    assert doppler.declared_stddevs(reading, other, "velocity") is None

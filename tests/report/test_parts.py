@@ -19,11 +19,10 @@ from navsense.core.series import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
-from navsense.report import axes, clocks, doppler, downsample, png, residuals
-from navsense.report.draw import PLOT_WIDTH, SvgFigure
+from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.page import make_grid_classes, make_page
 from navsense.report.report_data import ReportData
-from navsense.report.sensors import (
+from navsense.report.sensor_section import (
     MIN_ALLAN_ROWS,
     allan_terms,
     histogram_density,
@@ -32,6 +31,7 @@ from navsense.report.sensors import (
     make_sections,
 )
 from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
+from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
@@ -85,12 +85,12 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     y = random.standard_normal(x.size)
     y[31_234], y[17], y[-1] = 40.0, -50.0, 60.0
     y[20_000:22_000] = math.nan
-    places, values = downsample.downsample(x, y, 400)
+    places, values = svg_figure.downsample(x, y, 400)
     assert places.size <= 800
     assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
-    middles, low, high = downsample.column_extremes(x, y, 400)
+    middles, low, high = svg_figure.column_extremes(x, y, 400)
     for place, least, greatest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
@@ -101,10 +101,10 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
 
 def test_only_gaps_break_a_line() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
-    places, values = downsample.insert_gaps(x, x)
+    places, values = svg_figure.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
     assert places[10] == 19.5
-    assert np.isfinite(downsample.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
+    assert np.isfinite(svg_figure.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = png.colour_pixels(values, png.MAGNITUDE_COLOURS)
-    raw = base64.b64decode(png.png_uri(pixels).partition(",")[2])
+    pixels = images.colour_pixels(values, images.MAGNITUDE_COLOURS)
+    raw = base64.b64decode(images.png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
-    assert ends == [png.MAGNITUDE_COLOURS[0], png.MAGNITUDE_COLOURS[-1]]
+    assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
 
 
 def test_bounds_are_those_of_chi_squared() -> None:
@@ -324,7 +324,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     velocity[:, :, 0] = where
     velocity[:, 2, 1] = math.nan
     velocity[500:, :, 2] = -1.0
-    figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
+    figure = doppler.make_waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
     image = pytest.importorskip("PIL.Image")
     shown = []
     for plot in figure.plots:
@@ -335,7 +335,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
+        assert (shown[0][row] == images.colour_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
@@ -380,7 +380,7 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    figure = doppler.beam_figure(found, (0.0, 10.0))
+    figure = doppler.make_beam_figure(found, (0.0, 10.0))
     assert figure is not None
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
@@ -415,7 +415,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
-    assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
+    assert struck.format_html().count('class="c0"') == whole.format_html().count('class="c0"')
     alone = allan_of(tail)
     assert alone.caption == whole.caption
     assert struck.plots[0].elements == alone.plots[0].elements
@@ -504,8 +504,8 @@ def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
         cut = replace(
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
-        (shown,) = clocks.make_sections(cut)
-        _, figure = clocks.make_figures(shown, cut.span)
+        (shown,) = clock_section.make_sections(cut)
+        _, figure = clock_section.make_figures(shown, cut.span)
         return figure
 
     struck = stability(walk + step, (fault,))

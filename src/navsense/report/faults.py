@@ -9,12 +9,8 @@ import numpy as np
 from navsense.core.series import Reading
 from navsense.core.typing import BoolArray
 from navsense.report.axes import time_axis
-from navsense.report.downsample import find_time_spans
-from navsense.report.draw import Plot, SvgFigure
 from navsense.report.report_data import ReportData
-
-STRIP = 26.0
-"""Height of the strip of a fault (units)."""
+from navsense.report.svg_figure import STRIP_HEIGHT, Plot, SvgFigure, find_time_spans
 
 
 def fault_rows(reading: Reading) -> dict[str, BoolArray]:
@@ -53,9 +49,11 @@ def make_figure(data: ReportData) -> SvgFigure | None:
     ]
     if not spans:
         return None
-    plots = [Plot(None, STRIP, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans]
+    plots = [
+        Plot(None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans
+    ]
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
     figure = SvgFigure("Faults", time_axis(*data.span), plots, caption)
     for plot, (_, _, (starts, ends)) in zip(plots, spans, strict=True):
-        figure.spans(plot, starts, ends, "bad")
+        figure.draw_spans(plot, starts, ends, "bad")
     return figure

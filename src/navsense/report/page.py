@@ -17,11 +17,11 @@ from navsense.core.series import Reading
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
-from navsense.report import adcp_section, clocks, doppler, faults, track
-from navsense.report.draw import SvgFigure
+from navsense.report import clock_section, doppler, faults, track
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensors import ArraySection, make_figures, make_sections, make_table
+from navsense.report.sensor_section import ArraySection, make_figures, make_sections, make_table
 from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
+from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
 
 SUFFIXES = (".html", ".htm")
@@ -134,7 +134,7 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
     """Return figures side by side, as many as there is room for; empty without any."""
     figures = list(figures)
     parts = "".join(
-        figure.html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
+        figure.format_html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
     )
     return f'<div class="grid">{parts}</div>' if parts else ""
 
@@ -165,27 +165,27 @@ def _format_warnings(warnings: Sequence[ReportWarning]) -> str:
 def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterable[SvgFigure]:
     """Yield the map, heights over time, beams of DVLs and profiles of ADCPs."""
     if track_map is not None:
-        yield track.map_figure(data, track_map)
-        yield track.height_figure(track_map, data.span)
+        yield track.make_map_figure(data, track_map)
+        yield track.make_height_figure(track_map, data.span)
     for reading in data.readings.values():
         if reading.type == "dvl":
-            figure = doppler.beam_figure(reading, data.span)
+            figure = doppler.make_beam_figure(reading, data.span)
             if figure is not None:
                 figure.title = f"Beams of {reading.name.rpartition('::')[2]}"
                 yield figure
         if reading.type == "adcp":
-            yield from islice(doppler.profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
+            yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
 
 def _format_clock_section(data: ReportData) -> str:
-    sections = clocks.make_sections(data)
+    sections = clock_section.make_sections(data)
     if not sections:
         return "<p>Every stamp is true time: no sensor has a clock of its own.</p>" if data.readings else ""
-    return _format_grid(figure for section in sections for figure in clocks.make_figures(section, data.span))
+    return _format_grid(figure for section in sections for figure in clock_section.make_figures(section, data.span))
 
 
 def _format_water_section(data: ReportData) -> str:
-    figure = doppler.current_figure(data.current, data.span) if data.current is not None else None
+    figure = doppler.make_current_figure(data.current, data.span) if data.current is not None else None
     return _format_grid([figure]) if figure is not None else ""
 
 
@@ -196,9 +196,9 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
         parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or GLOBAL_TIME}", f"topic {sensor.topic}"]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
-        profiles = doppler.profile_figures(reading, sensor, data.span)
-        body += _format_grid([*profiles, *adcp_section.quality_figures(reading, sensor, data.span)])
-        body += adcp_section.make_table(reading, sensor)
+        profiles = doppler.make_profile_figures(reading, sensor, data.span)
+        body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
+        body += doppler.make_cell_table(reading, sensor)
     names = UNFOLDED_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)

@@ -15,9 +15,9 @@ from navsense.figures import length_scale
 from navsense.picture.ground import Relief, View, find_view, ground_below, make_relief, static_ground
 from navsense.picture.tracks import Track
 from navsense.report.axes import Axis, finite_range, format_quantity, linear_axis, time_axis
-from navsense.report.draw import PLOT_WIDTH, Plot, SvgFigure
-from navsense.report.png import TIME_COLOURS, hex_colour, png_uri, relief_pixels
+from navsense.report.images import TIME_COLOURS, hex_colour, png_uri, relief_pixels
 from navsense.report.report_data import ReportData
+from navsense.report.svg_figure import PLOT_WIDTH, Plot, SvgFigure
 from navsense.simulation.sensor_run import resolve_motions
 
 MAX_ROWS = 3000
@@ -128,7 +128,7 @@ def has_velocity_gap(data: ReportData, model: str, track: Track) -> BoolArray:
     return mask
 
 
-def map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
+def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
     scale = length_scale(max(view.width, view.height))
@@ -175,18 +175,18 @@ def _draw_track(figure: SvgFigure, track: Track, gap: BoolArray) -> None:
     """Draw one track in the colours of time over a pale line, with its gaps, start and end."""
     plot = figure.plots[0]
     x, y = track.position[:, 0], track.position[:, 1]
-    figure.polyline(plot, x, y, "casing")
+    figure.draw_path(plot, x, y, "casing")
     last = max(track.time.size - 1, 1)
     edges = np.unique(np.linspace(0, last, SEGMENTS + 1).astype(np.int64)).tolist()
     for first, stop in pairwise(edges):
         colour = hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
-        figure.polyline(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
-    figure.polyline(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
+        figure.draw_path(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
+    figure.draw_path(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
     for row, css_class in ((0, "start"), (-1, "end")):
-        figure.marker(plot, float(x[row]), float(y[row]), css_class)
+        figure.draw_marker(plot, float(x[row]), float(y[row]), css_class)
 
 
-def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
+def make_height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
     """Return heights over time with the ground below."""
     heights = [track.track.position[:, 2] for track in track_map.tracks]
     series = [*heights, *(track.ground for track in track_map.tracks)]
@@ -203,8 +203,8 @@ def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
     caption = []
     for track in track_map.tracks:
         floor = np.full(track.track.time.size, y_axis.low / y_axis.scale.factor)
-        figure.area(plot, track.track.time, floor, track.ground, "earth")
-        figure.line(plot, track.track.time, track.track.position[:, 2], "c0")
+        figure.draw_area(plot, track.track.time, floor, track.ground, "earth")
+        figure.draw_line(plot, track.track.time, track.track.position[:, 2], "c0")
         if track.min_clearance is not None:
             clearance, time = track.min_clearance
             side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
@@ -214,7 +214,7 @@ def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
     if any(np.isfinite(track.ground).any() for track in track_map.tracks):
         figure.legend.append(("earth", "ground"))
     if surface is not None:
-        figure.horizontal_line(plot, surface, "surface")
+        figure.draw_horizontal_line(plot, surface, "surface")
         figure.legend.append(("surface", "water surface"))
     figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
     return figure

@@ -16,11 +16,11 @@ import numpy as np
 
 from navsense.core.series import Reading
 from navsense.report.axes import format_quantity
-from navsense.report.downsample import find_time_spans
 from navsense.report.faults import fault_rows, scheduled_spans
-from navsense.report.labels import is_through_water
 from navsense.report.report_data import ReportData
-from navsense.report.sensors import ArraySection
+from navsense.report.residuals import is_through_water
+from navsense.report.sensor_section import ArraySection
+from navsense.report.svg_figure import find_time_spans
 from navsense.report.track import TrackMap
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor

@@ -13,11 +13,11 @@ from navsense.clock import Clock
 from navsense.core.series import Reading
 from navsense.core.typing import FloatArray
 from navsense.messages.base import GLOBAL_TIME
-from navsense.report import sensors
+from navsense.report import sensor_section
 from navsense.report.axes import format_quantity, linear_axis, log_axis, time_axis
-from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure
 from navsense.report.faults import scheduled_spans
 from navsense.report.report_data import ReportData
+from navsense.report.svg_figure import LINE_COLOURS, Plot, SvgFigure
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,13 @@ def make_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[S
     names = ", ".join(reading.name for reading in section.readings)
     caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
     figure = SvgFigure(f"Clock {section.name}", time_axis(*span), [Plot(y_axis, 210.0)], caption)
-    figure.horizontal_line(figure.plots[0], 0.0, "zero")
+    figure.draw_horizontal_line(figure.plots[0], 0.0, "zero")
     lines = list(enumerate(section.readings[:LINE_COLOURS]))
     for number, reading in reversed(lines):
-        figure.band(figure.plots[0], reading.time, reading.clock_error, f"c{number}")
+        figure.draw_band(figure.plots[0], reading.time, reading.clock_error, f"c{number}")
     figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
     yield figure
-    allan_figure = _allan_figure(section)
+    allan_figure = _make_allan_figure(section)
     if allan_figure is not None:
         yield allan_figure
 
@@ -83,19 +83,19 @@ def clock_terms(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
     return tuple(terms)
 
 
-def _allan_figure(section: ClockSection) -> SvgFigure | None:
+def _make_allan_figure(section: ClockSection) -> SvgFigure | None:
     """Return the Allan deviation of a clock's frequency outside its faults, or None with too few stamps."""
     reading = section.readings[0]
-    interval = float(np.median(np.diff(reading.time))) if reading.time.size >= sensors.MIN_ALLAN_ROWS else 0.0
+    interval = float(np.median(np.diff(reading.time))) if reading.time.size >= sensor_section.MIN_ALLAN_ROWS else 0.0
     if not interval > 0.0:
         return None
     rate, known = 1.0 / interval, np.isfinite(reading.clock_error)
     for first, last in section.fault_spans:
         known &= (reading.time < first) | (reading.time > last)
-    error = reading.clock_error[sensors.longest_even_rows(known, reading.time, rate)]
-    if error.size < sensors.MIN_ALLAN_ROWS or not np.any(error):
+    error = reading.clock_error[sensor_section.longest_even_rows(known, reading.time, rate)]
+    if error.size < sensor_section.MIN_ALLAN_ROWS or not np.any(error):
         return None
-    factors = allan.log_spaced_factors((error.size - 1) // 3, sensors.SPANS_PER_DECADE)
+    factors = allan.log_spaced_factors((error.size - 1) // 3, sensor_section.SPANS_PER_DECADE)
     curve = allan.oadev(error, rate, factors, phase=True, exponent=0)
     if not np.any(curve.deviation > 0.0):
         return None
@@ -112,12 +112,12 @@ def _allan_figure(section: ClockSection) -> SvgFigure | None:
         declared = np.sqrt(theory.allan_variance(terms, factors, rate))
     y_axis = log_axis("Allan deviation", "", [curve.deviation] if declared is None else [curve.deviation, declared])
     caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {note}"
-    caption += sensors.format_coverage(error.size, reading.time, rate)
-    x_axis = sensors.averaging_time_axis(curve.tau)
+    caption += sensor_section.format_coverage(error.size, reading.time, rate)
+    x_axis = sensor_section.averaging_time_axis(curve.tau)
     figure = SvgFigure(f"Stability of {section.name}", x_axis, [Plot(y_axis, 210.0)], caption)
     figure.legend = [("c0", "measured")]
     if declared is not None:
-        figure.line(figure.plots[0], curve.tau, declared, "declared")
+        figure.draw_line(figure.plots[0], curve.tau, declared, "declared")
         figure.legend.append(("declared", "declared"))
-    figure.line(figure.plots[0], curve.tau, curve.deviation, "c0")
+    figure.draw_line(figure.plots[0], curve.tau, curve.deviation, "c0")
     return figure

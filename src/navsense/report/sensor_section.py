@@ -16,10 +16,8 @@ from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import residuals
 from navsense.report.axes import MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
-from navsense.report.downsample import find_time_spans
-from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
-from navsense.report.labels import is_through_water
 from navsense.report.residuals import NoiseTest, ResidualChannel
+from navsense.report.svg_figure import LINE_COLOURS, Plot, SvgFigure, find_time_spans, stack_plots
 from navsense.world import MountedSensor
 
 BINS = 61
@@ -102,7 +100,7 @@ def _are_constant_flags(channels: Sequence[ResidualChannel]) -> bool:
 def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, FloatArray], str]:
     """Return the spans (s) in which an array is relative to the water, and a note on how they are compared."""
     emitted = np.asarray(reading.emitted)
-    rows = is_through_water(reading)[emitted]
+    rows = residuals.is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
     share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
@@ -120,13 +118,13 @@ def make_figures(section: ArraySection, reading: Reading, span: tuple[float, flo
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
-    yield _reading_figure(section, x_axis)
-    yield _residual_figure(section, x_axis)
+    yield _make_reading_figure(section, x_axis)
+    yield _make_residual_figure(section, x_axis)
     if any(np.nan_to_num(channel.white_residual).any() for channel in section.channels):
-        yield _histogram_figure(section)
+        yield _make_histogram_figure(section)
     if normalised:
-        yield _normalised_figure(normalised)
-    allan_figure = _allan_figure(section)
+        yield _make_normalised_figure(normalised)
+    allan_figure = _make_allan_figure(section)
     if allan_figure is not None:
         yield allan_figure
 
@@ -136,29 +134,29 @@ def _colour(number: int) -> str:
     return f"c{number % LINE_COLOURS}"
 
 
-def _reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
     y_axes = [linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
     figure = stack_plots("Reading and ideal", x_axis, y_axes, caption + section.note)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
         _draw_water_spans(figure, plot, section)
-        figure.band(plot, channel.time, channel.reading, _colour(number))
-        figure.time_series(plot, channel.time, channel.ideal, "ideal")
+        figure.draw_band(plot, channel.time, channel.reading, _colour(number))
+        figure.draw_series(plot, channel.time, channel.ideal, "ideal")
     figure.legend = [("c0", "reading"), ("ideal", "ideal"), *_water_legend(section)]
     return figure
 
 
 def _draw_water_spans(figure: SvgFigure, plot: Plot, section: ArraySection) -> None:
     if section.water_spans[0].size:
-        figure.spans(plot, *section.water_spans, "span")
+        figure.draw_spans(plot, *section.water_spans, "span")
 
 
 def _water_legend(section: ArraySection) -> list[tuple[str, str]]:
     return [("water", "through the water")] if section.water_spans[0].size else []
 
 
-def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the residuals with the recorded bias and three declared deviations around it."""
     channels = section.channels
     bounds = []
@@ -178,13 +176,13 @@ def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     figure = stack_plots("Residual", x_axis, y_axes, caption + section.note)
     for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
         _draw_water_spans(figure, plot, section)
-        figure.band(plot, channel.time, channel.residual, _colour(number))
-        figure.horizontal_line(plot, 0.0, "zero")
+        figure.draw_band(plot, channel.time, channel.residual, _colour(number))
+        figure.draw_horizontal_line(plot, 0.0, "zero")
         if has_bias:
-            figure.time_series(plot, channel.time, channel.bias, "ideal")
+            figure.draw_series(plot, channel.time, channel.bias, "ideal")
         if channel.declared_stddev:
             for curve in bound:
-                figure.time_series(plot, channel.time, curve, "declared")
+                figure.draw_series(plot, channel.time, curve, "declared")
     figure.legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
     figure.legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
     figure.legend += _water_legend(section)
@@ -217,7 +215,7 @@ def histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
     return np.asarray(counts / (max(finite.size, 1) * np.diff(edges)))
 
 
-def _histogram_figure(section: ArraySection) -> SvgFigure:
+def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     """Return the histograms of the white residuals with the declared normal densities."""
     channels = section.channels
     half_width = 0.0
@@ -235,10 +233,10 @@ def _histogram_figure(section: ArraySection) -> SvgFigure:
     caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
     figure = SvgFigure("Histogram", x_axis, [Plot(y_axis, 210.0)], caption)
     for number, channel in enumerate(channels):
-        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _colour(number))
+        figure.draw_line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _colour(number))
         if channel.declared_stddev:
             x = np.linspace(edges[0], edges[-1], 241)
-            figure.line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
+            figure.draw_line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
     figure.legend = [(_colour(number), channel.label or "measured") for number, channel in enumerate(channels)]
     figure.legend += [("declared", "declared")] if densities else []
     return figure
@@ -251,7 +249,7 @@ def _density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
     return Axis(0.0, 1.08 * top * inverse.factor, axis_title("density", inverse.unit), inverse)
 
 
-def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
+def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     """Return the histogram of residuals divided by their reported standard deviations."""
     sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
     reach = min(max([4.5, *sizes]), 30.0)
@@ -263,8 +261,8 @@ def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
     figure = SvgFigure("Residual divided by its reported standard deviation", x_axis, [Plot(y_axis, 210.0)], caption)
     for number, density in enumerate(bars):
-        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _colour(number))
-    figure.line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
+        figure.draw_line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _colour(number))
+    figure.draw_line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
     figure.legend = [(_colour(number), label) for number, label in enumerate(normalised)]
     figure.legend.append(("declared", "standard deviation 1"))
     return figure
@@ -316,7 +314,7 @@ def averaging_time_axis(tau: FloatArray) -> Axis:
     return Axis(axis.low, axis.high, "averaging time (s)", Scale(1.0, "s"), log=True)
 
 
-def _allan_figure(section: ArraySection) -> SvgFigure | None:
+def _make_allan_figure(section: ArraySection) -> SvgFigure | None:
     """Return measured and declared Allan deviations of the residuals, or None with too few rows."""
     channels = section.channels
     records = [longest_residuals(c) if c.declared_stddev else c.residual[:0] for c in channels]
@@ -335,8 +333,8 @@ def _allan_figure(section: ArraySection) -> SvgFigure | None:
     caption += format_coverage(shortest, channels[0].time, channels[0].rate)
     figure = SvgFigure("Allan deviation", x_axis, [Plot(y_axis, 210.0)], caption)
     for number, (tau, measured, declared) in curves.items():
-        figure.line(figure.plots[0], tau, declared, "declared")
-        figure.line(figure.plots[0], tau, measured, _colour(number))
+        figure.draw_line(figure.plots[0], tau, declared, "declared")
+        figure.draw_line(figure.plots[0], tau, measured, _colour(number))
     figure.legend = [(_colour(number), channels[number].label or "measured") for number in curves]
     figure.legend.append(("declared", "declared"))
     return figure
