@@ -22,7 +22,7 @@ from navsense.report import doppler, images, residuals
 from navsense.report.labels import axis_labels
 from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensor_section import make_figures, make_sections
+from navsense.report.sensor_section import make_array_figures, make_array_sections
 from navsense.report.svg_figure import PLOT_WIDTH
 from navsense.report.warnings import find_warnings
 from navsense.world import MountedSensor
@@ -57,7 +57,7 @@ def recorded(
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
     return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
 
 
@@ -136,7 +136,7 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
 def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = recorded(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in make_sections(reading, sensor)}
+    told = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
     assert told["bottom_velocity"] == names
     assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
     assert told["bottom_beam_velocity"] == told["bottom_range"]
@@ -227,10 +227,10 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 def test_water_velocity_is_compared_with_truth() -> None:
     """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
     reading = log()
-    (told,) = make_sections(reading, None)
+    (told,) = make_array_sections(reading, None)
     assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
     assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in make_figures(told, reading, (0.0, 29.9))}
+    shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
@@ -242,7 +242,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
     reading = log(with_water=False)
-    (told,) = make_sections(reading, None)
+    (told,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
     for channel in told.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
@@ -304,22 +304,25 @@ def test_exact_arrays_are_left_out() -> None:
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = make_sections(replace(reading, **more), None)
+    told = make_array_sections(replace(reading, **more), None)
     assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in make_figures(told[1], reading, (0.0, 29.9))] == ["Reading and ideal", "Residual"]
+    assert [figure.title for figure in make_array_figures(told[1], reading, (0.0, 29.9))] == [
+        "Reading and ideal",
+        "Residual",
+    ]
     struck = np.zeros(300)
     struck[7] = 1.0
     more["arrays"] = {**more["arrays"], "out_of_range": struck}
-    assert "out_of_range" in [one.name for one in make_sections(replace(reading, **more), None)]
+    assert "out_of_range" in [one.name for one in make_array_sections(replace(reading, **more), None)]
 
 
 def test_omitted_beams_are_mentioned() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
-    (told,) = make_sections(replace(reading, **more), None)
+    (told,) = make_array_sections(replace(reading, **more), None)
     assert len(told.channels) == 10
-    figure = next(make_figures(told, reading, (0.0, 29.9)))
+    figure = next(make_array_figures(told, reading, (0.0, 29.9)))
     assert len(figure.plots) == 8
     assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(

@@ -20,15 +20,13 @@ from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
+from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
 from navsense.report.page import make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
-    MIN_ALLAN_ROWS,
-    allan_terms,
     histogram_density,
-    longest_residuals,
-    make_figures,
-    make_sections,
+    make_array_figures,
+    make_array_sections,
 )
 from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
 from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
@@ -75,7 +73,7 @@ def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
     return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
 
 
@@ -314,7 +312,7 @@ def test_shares_are_those_of_numpy() -> None:
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
-    (term,) = allan_terms(noise, 100.0)
+    (term,) = list_noise_terms(noise, 100.0)
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
@@ -399,9 +397,9 @@ def stuck_for(rows: slice, count: int = COUNT) -> Reading:
 
 def allan_of(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = make_sections(found, SHEET)
+    (told,) = make_array_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in make_figures(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (one for one in make_array_figures(told, found, span) if one.title == "Allan deviation")
     return figure
 
 
@@ -434,10 +432,11 @@ def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
     assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
-    (channel, *_) = make_sections(gaps, SHEET)[0].channels
-    assert np.array_equal(longest_residuals(channel), channel.residual[8_999:])
-    (told,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
-    assert not any(one.title == "Allan deviation" for one in make_figures(told, reading(count=63), (0.0, 2.0)))
+    (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
+    rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
+    assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
+    (told,) = make_array_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    assert not any(one.title == "Allan deviation" for one in make_array_figures(told, reading(count=63), (0.0, 2.0)))
 
 
 ODD: Mapping[str, tuple[float, ...]] = {
@@ -504,8 +503,8 @@ def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
         cut = replace(
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
-        (shown,) = clock_section.make_sections(cut)
-        _, figure = clock_section.make_figures(shown, cut.span)
+        (shown,) = clock_section.make_clock_sections(cut)
+        _, figure = clock_section.make_clock_figures(shown, cut.span)
         return figure
 
     struck = stability(walk + step, (fault,))

@@ -23,7 +23,7 @@ import numpy as np
 from navsense.core.series import Current, Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
-from navsense.report.axes import MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
+from navsense.report.axes import DASH, MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
 from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.report.labels import EARTH, axis_labels
 from navsense.report.residuals import pair_variance
@@ -39,9 +39,6 @@ VELOCITY_MODES = ((1.0, "good", "bottom"), (2.0, "water", "water"), (0.0, "bad",
 
 TITLE_HEIGHT = 90.0
 """Minimum image height (units) for the full title of the y axis; below, only the unit is shown."""
-
-DASH = "\u2013"
-"""Text of a table cell without a value."""
 
 EMPTY = np.zeros(0)
 """Array that a reading does not have."""

@@ -36,7 +36,7 @@ def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float,
     return spans
 
 
-def make_figure(data: ReportData) -> SvgFigure | None:
+def make_fault_figure(data: ReportData) -> SvgFigure | None:
     """Return a figure with one strip per sensor and kind of fault, or None without faults."""
     spans = [
         (name, kind, find_time_spans(reading.time, rows))

@@ -19,7 +19,7 @@ from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import clock_section, doppler, faults, track
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensor_section import ArraySection, make_figures, make_sections, make_table
+from navsense.report.sensor_section import ArraySection, make_array_figures, make_array_sections, make_array_table
 from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
 from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
@@ -88,9 +88,11 @@ def make_page(data: ReportData) -> str:
 
 def _make_page(data: ReportData) -> str:
     track_map = track.make_track_map(data)
-    array_sections = {name: make_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()}
+    array_sections = {
+        name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
+    }
     warnings = find_warnings(data, array_sections, track_map)
-    fault_figure = faults.make_figure(data)
+    fault_figure = faults.make_fault_figure(data)
     sections = [
         ("warnings", "Warnings", _format_warnings(warnings)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
@@ -178,10 +180,12 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
 
 
 def _format_clock_section(data: ReportData) -> str:
-    sections = clock_section.make_sections(data)
+    sections = clock_section.make_clock_sections(data)
     if not sections:
         return "<p>Every stamp is true time: no sensor has a clock of its own.</p>" if data.readings else ""
-    return _format_grid(figure for section in sections for figure in clock_section.make_figures(section, data.span))
+    return _format_grid(
+        figure for section in sections for figure in clock_section.make_clock_figures(section, data.span)
+    )
 
 
 def _format_water_section(data: ReportData) -> str:
@@ -205,11 +209,11 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _format_array_figures(main, reading, data.span) + make_table(main)
+        body += _format_array_figures(main, reading, data.span) + make_array_table(main)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
         figures = _format_array_figures(folded, reading, data.span)
-        body += f"<details><summary>More: {titles}</summary>{figures}{make_table(folded)}</details>"
+        body += f"<details><summary>More: {titles}</summary>{figures}{make_array_table(folded)}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body
@@ -217,5 +221,6 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
 
 def _format_array_figures(sections: Iterable[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
     return "".join(
-        f"<h3>{escape(section.title)}</h3>{_format_grid(make_figures(section, reading, span))}" for section in sections
+        f"<h3>{escape(section.title)}</h3>{_format_grid(make_array_figures(section, reading, span))}"
+        for section in sections
     )
