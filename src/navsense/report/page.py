@@ -168,7 +168,7 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
     """Yield the map, heights over time, beams of DVLs and profiles of ADCPs."""
     if track_map is not None:
         yield track.make_map_figure(data, track_map)
-        yield track.make_height_figure(track_map, data.span)
+        yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
             figure = doppler.make_beam_figure(reading, data.span)

@@ -92,7 +92,7 @@ def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[R
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
             text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
-            yield ReportWarning(track.link, text)
+            yield ReportWarning(data.tracks[track.name], text)
 
 
 def _check_silence(reading: Reading) -> Iterator[str]:
