@@ -74,8 +74,8 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
-    assert doppler.profile_array(reading) == name
-    declared = doppler.declared_stddevs(reading, sensor, name)
+    assert doppler.find_profile_array(reading) == name
+    declared = doppler.compute_declared_stddevs(reading, sensor, name)
     assert declared is not None
     rest = reading.arrays[name] - reading.ideal[name]
     assert np.isfinite(rest).all()
@@ -92,9 +92,9 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
-    earth = doppler.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
+    earth = doppler.compute_profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
     assert np.allclose(earth, turned.as_matrix(), atol=1e-14, rtol=0.0)
-    ship = doppler.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
+    ship = doppler.compute_profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
     assert np.allclose(ship[:, 1, 0], 0.0, atol=1e-14, rtol=0.0)
     assert (ship[:, 0, 0] > 0.0).all()
     assert np.allclose(ship[:, 2], earth[:, 2], atol=1e-14, rtol=0.0)
@@ -336,13 +336,13 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     every = np.ones(4, dtype=np.bool_)
     arrays = {"velocity": np.ones((4, 2, 3))}
     reading = Reading(NAME, "adcp", "", {}, time, np.zeros(4), arrays, {}, {}, every, every)
-    where, title = doppler.cell_positions(reading, None, 2)
+    where, title = doppler.get_cell_positions(reading, None, 2)
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
     assert doppler.make_cell_table(reading, None) == ""
     told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
     assert "declared" in doppler.make_cell_table(told, None)
-    assert doppler.declared_stddevs(told, None, "velocity") is None
+    assert doppler.compute_declared_stddevs(told, None, "velocity") is None
     assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 
 
@@ -354,4 +354,4 @@ def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> No
     arrays = {"velocity": np.ones((1, 1, 3)), "beam_direction": np.ones((1, 4, 3))}
     one = np.ones(1, dtype=np.bool_)
     reading = Reading(NAME, "adcp", "", {}, np.zeros(1), np.zeros(1), arrays, {}, {}, one, one)
-    assert doppler.declared_stddevs(reading, other, "velocity") is None
+    assert doppler.compute_declared_stddevs(reading, other, "velocity") is None

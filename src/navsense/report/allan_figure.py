@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from navsense.analysis import allan, theory
+from navsense.analysis.allan import AllanCurve
 from navsense.clock import Clock
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
@@ -74,44 +74,30 @@ def list_clock_terms(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
     return tuple(terms)
 
 
-@dataclass(frozen=True, eq=False)
-class AllanLine:
-    """Measured and declared deviations (k,) at averaging times (k,) s; `declared` is None without declared noise."""
+def measure_allan(
+    values: FloatArray, rate: float, terms: Sequence[theory.NoiseTerm], *, phase: bool = False
+) -> tuple[AllanCurve, FloatArray | None]:
+    """Return the Allan curve (k,) of values at a rate (Hz), and the deviations of the declared terms, if there are any.
 
-    label: str
-    css_class: str
-    tau: FloatArray
-    measured: FloatArray
-    declared: FloatArray | None
-
-
-def make_allan_line(
-    label: str,
-    css_class: str,
-    values: FloatArray,
-    rate: float,
-    terms: Sequence[theory.NoiseTerm],
-    *,
-    phase: bool = False,
-) -> AllanLine:
-    """Return the Allan deviation of values (n,) at a rate (Hz) and of the declared terms; `phase` as of `oadev`."""
+    `phase` is as in `oadev`.
+    """
     factors = allan.log_spaced_factors((values.size - phase) // 3, FACTORS_PER_DECADE)
     curve = allan.oadev(values, rate, factors, phase=phase, exponent=0)
-    declared = np.sqrt(theory.allan_variance(terms, factors, rate)) if terms else None
-    return AllanLine(label, css_class, curve.tau, curve.deviation, declared)
+    return curve, np.sqrt(theory.allan_variance(terms, factors, rate)) if terms else None
 
 
-def make_allan_figure(title: str, unit: str, lines: Sequence[AllanLine], caption: str) -> SvgFigure:
-    """Return a figure of Allan deviations, the declared ones dashed."""
-    time = log_axis("", "", [max((line.tau for line in lines), key=len)])
+def make_allan_figure(
+    title: str, unit: str, curves: Mapping[tuple[str, str], tuple[AllanCurve, FloatArray | None]], caption: str
+) -> SvgFigure:
+    """Return a figure of Allan curves by CSS class and label, with the declared deviations dashed."""
+    time = log_axis("", "", [max((curve.tau for curve, _ in curves.values()), key=len)])
     x_axis = Axis(time.low, time.high, "averaging time (s)", Scale(1.0, "s"), log=True)
-    declared = [line.declared for line in lines if line.declared is not None]
-    y_axis = log_axis("Allan deviation", unit, [*(line.measured for line in lines), *declared])
+    declared = [deviation for _, deviation in curves.values() if deviation is not None]
+    y_axis = log_axis("Allan deviation", unit, [*(curve.deviation for curve, _ in curves.values()), *declared])
     figure = stack_plots(title, x_axis, [y_axis], caption)
-    for line in lines:
-        if line.declared is not None:
-            figure.draw_line(figure.plots[0], line.tau, line.declared, "declared")
-        figure.draw_line(figure.plots[0], line.tau, line.measured, line.css_class)
-    figure.legend = [(line.css_class, line.label) for line in lines]
-    figure.legend += [("declared", "declared")] if declared else []
+    for (css_class, _), (curve, deviation) in curves.items():
+        if deviation is not None:
+            figure.draw_line(figure.plots[0], curve.tau, deviation, "declared")
+        figure.draw_line(figure.plots[0], curve.tau, curve.deviation, css_class)
+    figure.legend = [*curves, *([("declared", "declared")] if declared else [])]
     return figure

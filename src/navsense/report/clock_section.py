@@ -16,10 +16,10 @@ from navsense.report.allan_figure import (
     format_coverage,
     list_clock_terms,
     make_allan_figure,
-    make_allan_line,
+    measure_allan,
 )
 from navsense.report.axes import format_quantity, linear_axis, time_axis
-from navsense.report.faults import scheduled_spans
+from navsense.report.faults import list_unrecorded_faults
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
 
@@ -46,7 +46,7 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
         sensor = data.sensors.get(name)
         groups.setdefault(name if sensor is None else sensor.clock or GLOBAL_TIME, []).append(reading)
     sections = []
-    faults = scheduled_spans(data)
+    faults = list_unrecorded_faults(data)
     for clock, readings in groups.items():
         readings.sort(key=lambda reading: -reading.time.size)
         spans = [span for (name, _), pairs in faults.items() if name == clock for span in pairs]
@@ -87,8 +87,8 @@ def _make_stability_figure(section: ClockSection) -> SvgFigure | None:
         return None
     is_disciplined = section.spec is not None and section.spec.discipline is not None
     terms = () if section.spec is None or is_disciplined else list_clock_terms(section.spec)
-    line = make_allan_line("measured", "c0", error, rate, terms, phase=True)
-    if not np.any(line.measured > 0.0):
+    curve, declared = measure_allan(error, rate, terms, phase=True)
+    if not np.any(curve.deviation > 0.0):
         return None
     if section.spec is None:
         note = "The clock's spec is not recorded: name the world with --world."
@@ -98,4 +98,5 @@ def _make_stability_figure(section: ClockSection) -> SvgFigure | None:
         note = "Dashed: the declared noise." if terms else "The clock has no declared noise."
     caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {note}"
     caption += format_coverage(error.size, reading.time, rate)
-    return make_allan_figure(f"Stability of {section.name}", "", [line], caption)
+    curves = {("c0", "measured"): (curve, declared)}
+    return make_allan_figure(f"Stability of {section.name}", "", curves, caption)

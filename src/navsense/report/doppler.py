@@ -20,12 +20,14 @@ from html import escape
 
 import numpy as np
 
-from navsense.core.series import Current, Reading
+from navsense.core.rotation import matrix_python
+from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.report.axes import DASH, MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
 from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.report.labels import EARTH, axis_labels
+from navsense.report.report_data import ReportData
 from navsense.report.residuals import pair_variance
 from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
 from navsense.sensors.adcp import Adcp
@@ -121,7 +123,7 @@ def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray,
         figure.draw_spans(plot, *find_time_spans(time, mask), css_class)
 
 
-def cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
+def get_cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
     """Return the distances (m) of an ADCP's cells, or their numbers if unknown, and the title of an axis of them."""
     distance = reading.arrays.get("cell_distance", EMPTY)
     if distance.size and distance.shape == (reading.time.size, count) and np.isfinite(distance[0]).all():
@@ -137,11 +139,11 @@ def make_profile_figures(
     reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]
 ) -> Iterator[SvgFigure]:
     """Yield the profiles of an ADCP and their errors as waterfalls."""
-    name = profile_array(reading)
+    name = find_profile_array(reading)
     if name is None:
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
-    distance, title = cell_positions(reading, sensor, velocity.shape[1])
+    distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
     labels = axis_labels(reading.type, name, velocity.shape[2], sensor)
     axes = (distance, title, span, labels)
     yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
@@ -151,20 +153,19 @@ def make_profile_figures(
         yield make_waterfall("Profile minus ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
 
 
-def profile_array(reading: Reading) -> str | None:
+def find_profile_array(reading: Reading) -> str | None:
     """Return the name of the array with an ADCP's profile: `velocity`, or `beam_velocity` if that is all NaN."""
     names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, EMPTY).ndim == 3]
     known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
     return next(iter(known or names), None)
 
 
-def make_current_figure(current: Current, span: tuple[float, float]) -> SvgFigure | None:
-    """Return the true current by depth as a waterfall; None if it is recorded at one place only."""
-    layers = current.layers
-    if layers is None or len(layers.depths) < 2:
-        return None
-    depths = np.array(layers.depths)
-    return make_waterfall("True current by depth", current.time, layers.velocity, depths, "depth (m)", span, EARTH)
+def make_current_figures(data: ReportData) -> Iterator[SvgFigure]:
+    """Yield the true current by depth as a waterfall, nothing if it is recorded at one place only."""
+    layers = data.current.layers if data.current is not None else None
+    if data.current is not None and layers is not None and len(layers.depths) > 1:
+        axes = (np.array(layers.depths), "depth (m)", data.span, EARTH)
+        yield make_waterfall("True current by depth", data.current.time, layers.velocity, *axes)
 
 
 def make_waterfall(
@@ -235,21 +236,21 @@ def make_quality_figures(
             continue
         values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
         labels = axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
-        distance, y_title = cell_positions(reading, sensor, array.shape[1])
+        distance, y_title = get_cell_positions(reading, sensor, array.shape[1])
         yield make_waterfall(title, reading.time[rows], values, distance, y_title, span, labels, colours)
 
 
 def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
     """Return the errors of each cell as an HTML table; empty without a profile or its ideal values."""
-    name = profile_array(reading)
+    name = find_profile_array(reading)
     ideal = reading.ideal.get(name) if name else None
     if name is None or ideal is None or ideal.shape != reading.arrays[name].shape:
         return ""
     rows = np.asarray(reading.emitted & reading.valid)
     error = reading.arrays[name][rows] - ideal[rows]
-    distance, title = cell_positions(reading, sensor, error.shape[1])
+    distance, title = get_cell_positions(reading, sensor, error.shape[1])
     labels = axis_labels(reading.type, name, error.shape[2], sensor)
-    declared = declared_stddevs(reading, sensor, name)
+    declared = compute_declared_stddevs(reading, sensor, name)
     if declared is None:
         declared = np.full(error.shape[1:], math.nan)
     sizes = np.abs(np.concatenate([error[np.isfinite(error)], np.zeros(1)]))
@@ -292,25 +293,25 @@ def _error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[
     return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
 
 
-def declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) -> FloatArray | None:
+def compute_declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) -> FloatArray | None:
     """Return the declared deviations (m, a) m/s of one ensemble in m cells and a axes; None without a spec."""
     directions = reading.arrays.get("beam_direction", EMPTY)
     if sensor is None or not isinstance(sensor.spec, Adcp) or directions.ndim != 3 or not directions.shape[0]:
         return None
     spec, rows = sensor.spec, np.asarray(reading.emitted & reading.valid)
-    variances = _ping_stddevs(reading, spec) ** 2 / spec.pings
+    variances = _compute_ping_stddevs(reading, spec) ** 2 / spec.pings
     if name == "beam_velocity":
         return np.asarray(np.sqrt(variances))
     solution = np.linalg.pinv(np.asarray(directions[0], dtype=np.float64))
     covariances = np.einsum("ak,mk,bk->mab", solution, variances, solution)
     if spec.motion_compensated:
         covariances = covariances + spec.bottom.stddev**2 / spec.bottom_pings * (solution @ solution.T)
-    rotations = profile_rotations(reading.arrays.get("orientation", EMPTY)[rows], spec.coordinates.value)
+    rotations = compute_profile_rotations(reading.arrays.get("orientation", EMPTY)[rows], spec.coordinates.value)
     sums = np.einsum("iab,mbc,iac->ma", rotations, covariances, rotations)
     return np.asarray(np.sqrt(sums / max(rotations.shape[0], 1)))
 
 
-def _ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
+def _compute_ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
     """Return the deviations (m, k) m/s of a ping in each cell and beam; NaN without a correlation."""
     stddevs = np.full((int(spec.cells.count), len(spec.beams.beams)), float(spec.ping_stddev))
     correlation = reading.arrays.get("correlation", EMPTY)[np.asarray(reading.emitted)]
@@ -323,7 +324,7 @@ def _ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
     return np.asarray(stddevs * np.sqrt(np.where(count > 0, ratios / np.maximum(count, 1), math.nan)))
 
 
-def profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
+def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
     """Return rotations (n, 3, 3) from the instrument's axes to those of a profile.
 
     orientation: (n, 4) w x y z of the instrument in the world
@@ -332,15 +333,9 @@ def profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
     if coordinates == "instrument" or orientation.ndim != 2:
         return np.eye(3)[None]
     w, x, y, z = orientation[np.isfinite(orientation).all(axis=1)].T
-    earth = np.array(
-        (
-            (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
-            (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
-            (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
-        )
-    ).transpose(2, 0, 1)
+    earth = np.stack(matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
     if coordinates == "earth":
-        return np.asarray(earth)
+        return earth
     heading = np.arctan2(earth[:, 1, 0], earth[:, 0, 0])
     cos, sin, zero = np.cos(heading), np.sin(heading), np.zeros(heading.size)
     level = np.array(((cos, sin, zero), (-sin, cos, zero), (zero, zero, zero + 1.0))).transpose(2, 0, 1)

@@ -14,6 +14,7 @@ import numpy as np
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
 from navsense.core.series import Reading
+from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
@@ -27,12 +28,12 @@ from navsense.report.warnings import ReportWarning, find_warnings
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
 
-UNFOLDED_ARRAYS = {
+MAIN_ARRAYS = {
     "dvl": ("velocity", "altitude"),
     "adcp": ("bottom_velocity",),
     "imu": ("angular_velocity", "linear_acceleration"),
 }
-"""Arrays that are not folded, by sensor type; for other types those with declared noise."""
+"""Arrays that the page shows without a click, by sensor type; for other types those with declared noise."""
 
 NO_WARNING = "No warnings: every sensor has values, and all noise tests passed."
 """Text of a page without warnings."""
@@ -80,25 +81,20 @@ def check_output(output: str | os.PathLike[str]) -> Path:
     return target
 
 
+@np.errstate(over="ignore", invalid="ignore")  # readings can contain any number
 def make_page(data: ReportData) -> str:
     """Return the HTML of the page."""
-    with np.errstate(over="ignore", invalid="ignore"):  # readings can contain any number
-        return _make_page(data)
-
-
-def _make_page(data: ReportData) -> str:
     track_map = track.make_track_map(data)
     array_sections = {
         name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
     }
     warnings = find_warnings(data, array_sections, track_map)
-    fault_figure = faults.make_fault_figure(data)
     sections = [
         ("warnings", "Warnings", _format_warnings(warnings)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
-        ("faults", "Faults", _format_grid([fault_figure] if fault_figure else [])),
+        ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
-        ("water", "Water", _format_water_section(data)),
+        ("water", "Water", _format_grid(doppler.make_current_figures(data))),
         *(
             (_format_anchor(name), name, _format_sensor_section(data, name, array_sections[name]))
             for name in data.readings
@@ -121,11 +117,11 @@ def _make_page(data: ReportData) -> str:
 
 def _format_headline(data: ReportData) -> str:
     first, last = data.span
-    parts = [Path(data.path).name, f"{last - first:.6g} s", f"{len(data.readings)} sensors"]
+    parts = [Path(data.path).name, f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
-    return "; ".join([*parts, f"{count} readings", f"navsense {get_version()}"])
+    return "; ".join([*parts, format_count(count, "reading"), f"navsense {get_version()}"])
 
 
 def _format_anchor(name: str) -> str:
@@ -182,15 +178,10 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
 def _format_clock_section(data: ReportData) -> str:
     sections = clock_section.make_clock_sections(data)
     if not sections:
-        return "<p>Every stamp is true time: no sensor has a clock of its own.</p>" if data.readings else ""
+        return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
     return _format_grid(
         figure for section in sections for figure in clock_section.make_clock_figures(section, data.span)
     )
-
-
-def _format_water_section(data: ReportData) -> str:
-    figure = doppler.make_current_figure(data.current, data.span) if data.current is not None else None
-    return _format_grid([figure]) if figure is not None else ""
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
@@ -203,7 +194,7 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
         profiles = doppler.make_profile_figures(reading, sensor, data.span)
         body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
         body += doppler.make_cell_table(reading, sensor)
-    names = UNFOLDED_ARRAYS.get(reading.type)
+    names = MAIN_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)
     main = [section for section in sections if section.name in names] or list(sections[:1])

@@ -19,7 +19,7 @@ from navsense.report.allan_figure import (
     format_coverage,
     list_noise_terms,
     make_allan_figure,
-    make_allan_line,
+    measure_allan,
 )
 from navsense.report.axes import DASH, MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, time_axis
 from navsense.report.residuals import NoiseTest, ResidualChannel
@@ -277,7 +277,7 @@ def _make_section_allan_figure(section: ArraySection) -> SvgFigure | None:
 
     Each uses the longest run of evenly spaced rows without faults and missing values.
     """
-    lines, shortest = [], math.inf
+    curves, shortest = {}, len(section.channels[0].time)
     for number, channel in enumerate(section.channels):
         if not channel.declared_stddev:
             continue
@@ -286,15 +286,15 @@ def _make_section_allan_figure(section: ArraySection) -> SvgFigure | None:
         values = channel.residual[rows]
         if values.size >= MIN_ALLAN_ROWS:
             terms = list_noise_terms(channel.noise, channel.rate)
-            label = channel.label or "measured"
-            lines.append(make_allan_line(label, _get_line_class(number), values, channel.rate, terms))
+            legend = (_get_line_class(number), channel.label or "measured")
+            curves[legend] = measure_allan(values, channel.rate, terms)
             shortest = min(shortest, values.size)
-    if not lines:
+    if not curves:
         return None
     first = section.channels[0]
     caption = f"Allan deviation of the residuals of {section.title}. Dashed: the declared noise."
-    caption += format_coverage(int(shortest), first.time, first.rate)
-    return make_allan_figure("Allan deviation", first.unit, lines, caption)
+    caption += format_coverage(shortest, first.time, first.rate)
+    return make_allan_figure("Allan deviation", first.unit, curves, caption)
 
 
 TABLE_COLUMNS = (
