@@ -197,14 +197,12 @@ class Factor(ABC):
 
     def _evaluate(self, given: Sequence[object], H: Sequence[FloatArray | None]) -> FloatArray:
         """Return the residual at values in the order of the keys, and fill the arrays H that are not None."""
-        numbers = [variable.numbers(value) for variable, value in zip(self.variables, given, strict=True)]
+        numbers = [variable.read(variable.name, value) for variable, value in zip(self.variables, given, strict=True)]
         residual = self._evaluate_residual(numbers)
-        wanted = False
         for i, block in enumerate(H):
             if block is not None:
                 self._check_jacobian_array(i, block, len(H))
-                wanted = True
-        if not wanted:
+        if all(block is None for block in H):
             return residual
         for block, jacobian in zip(H, self._evaluate_jacobians(numbers), strict=True):
             if block is not None:
@@ -234,12 +232,8 @@ class Factor(ABC):
     def _evaluate_jacobians(self, numbers: Sequence[Numbers]) -> list[FloatArray]:
         """Return the Jacobians. Raises `FactorError` if a number is not finite, or a shape is wrong."""
         blocks = [np.array(block, dtype=np.float64) for block in self._jacobians(*numbers)]
-        good = len(blocks) == len(self.variables)
-        for block, variable in zip(blocks, self.variables, strict=False):
-            good = good and block.shape == (self._rows, variable.dim)
-            good = good and arguments.all_finite(block)
-        if not good:
+        shapes = [(self._rows, variable.dim) for variable in self.variables]
+        if [block.shape for block in blocks] != shapes or not all(map(arguments.all_finite, blocks)):
             name = f"Jacobians of {type(self).__name__}"
-            shapes = [(self._rows, variable.dim) for variable in self.variables]
             raise FactorError(name, [block.tolist() for block in blocks], allowed=f"must be finite, of shapes {shapes}")
         return blocks

@@ -43,8 +43,8 @@ from navsense.factors.base import Factor
 from navsense.factors.batch_arguments import BatchArguments, rotation_row
 from navsense.factors.geometry import tangent
 from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
+from navsense.factors.mag_factors import FieldBiasFactor, ScaleDirectionBiasFactor
 from navsense.factors.noise import FactorNoise, make_noise
-from navsense.factors.variables import double, unit3, vector_unknown
 
 ROWS = 6
 SUMS = 22
@@ -216,12 +216,10 @@ class _ReducedFactor(Factor):
                 allowed="must turn about two axes or more, by more than a ten-thousandth of a radian",
                 remedy="turn the sensor about another axis, or give the field or the bias a prior",
             )
-        solution: FloatArray = np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
-        return solution
+        return np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
 
     def _rows_at(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
-        difference: FloatArray = self._matrix @ np.array([*field, *bias]) - self._right
-        return difference
+        return np.asarray(self._matrix @ np.array([*field, *bias]) - self._right)
 
     def _data(self) -> Numbers:
         information, g, c = self._equations.quadratic()
@@ -233,14 +231,12 @@ class _ReducedFactor(Factor):
 
 
 @final
-class ReducedMagFactor2(_ReducedFactor):
+class ReducedMagFactor2(_ReducedFactor, FieldBiasFactor):
     """N measurements of `MagFactor2` in one factor: field n_M and bias unknown, attitudes known.
 
     factor = ns.factors.ReducedMagFactor2(0, 1, readings, attitudes, 50e-9)    # (n, 3) T, (n, 4) w x y z
     field, bias = factor.optimum()
     """
-
-    variables = (vector_unknown("nM", 3), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements.
@@ -253,12 +249,6 @@ class ReducedMagFactor2(_ReducedFactor):
         Raises `FactorError` for a wrong shape, an invalid number, no measurement and a robust model.
         """
         super().__init__((key1, key2), measured, nRb, model)
-
-    def evaluateError(
-        self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the six rows at a field and a bias. Fill H1 (6, 3) and H2 (6, 3) if given."""
-        return self._evaluate((nM, bias), (H1, H2))
 
     def optimum(self) -> tuple[FloatArray, FloatArray]:
         """Return the field (3,) and the bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
@@ -274,26 +264,12 @@ class ReducedMagFactor2(_ReducedFactor):
 
 
 @final
-class ReducedMagFactor3(_ReducedFactor):
+class ReducedMagFactor3(_ReducedFactor, ScaleDirectionBiasFactor):
     """N measurements of `MagFactor3` in one factor: scale, direction and bias unknown, attitudes known."""
-
-    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, key3: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements. The keys are of scale, direction and bias; see `ReducedMagFactor2` for the rest."""
         super().__init__((key1, key2, key3), measured, nRb, model)
-
-    def evaluateError(
-        self,
-        scale: object,
-        direction: object,
-        bias: object,
-        H1: FloatArray | None = None,
-        H2: FloatArray | None = None,
-        H3: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the six rows. Fill H1 (6, 1), H2 (6, 2) in GTSAM's tangent basis and H3 (6, 3) if given."""
-        return self._evaluate((scale, direction, bias), (H1, H2, H3))
 
     def optimum(self) -> tuple[float, FloatArray, FloatArray]:
         """Return scale, direction (3,) and bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
@@ -322,5 +298,4 @@ def _inverse_covariance(noise: FactorNoise) -> FloatArray:
         remedy = "give the Gaussian noise alone, or one MagFactor2 or MagFactor3 to each measurement"
         raise FactorError("noise model", "is robust", allowed="must be Gaussian, the same for all", remedy=remedy)
     root = np.column_stack([noise.whiten(column) for column in np.eye(3)])
-    weight: FloatArray = root.T @ root
-    return weight
+    return np.asarray(root.T @ root)

@@ -44,10 +44,6 @@ class Variable:
     dim: int
     read: Callable[[str, object], Numbers]
 
-    def numbers(self, value: object) -> Numbers:
-        """Return the numbers of one value."""
-        return self.read(self.name, value)
-
     def find(self, values: Any, key: int) -> Numbers:
         """Return the numbers of the value at a key. `values` is a mapping from keys or a gtsam.Values."""
         if is_gtsam(values, "Values"):
