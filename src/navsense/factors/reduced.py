@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +46,8 @@ from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
 from navsense.factors.mag_factors import FieldBiasFactor, ScaleDirectionBiasFactor
 from navsense.factors.noise import FactorNoise, make_noise
 
+Symmetric: TypeAlias = tuple[float, float, float, float, float, float]
+
 ROWS = 6
 SUMS = 22
 BLOCK = 64
@@ -59,6 +61,12 @@ MAX_ROUNDING_ERROR = 1e-6
 
 
 @kernel
+def _multiply_symmetric(w: Symmetric, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return W v of a symmetric matrix, six numbers xx xy xz yy yz zz, and a vector."""
+    return w[0] * x + w[1] * y + w[2] * z, w[1] * x + w[3] * y + w[4] * z, w[2] * x + w[4] * y + w[5] * z
+
+
+@kernel
 def _add_measurements(
     sums: FloatArray, count: int, rotation: FloatArray, measured: Vectors, weight: FloatArray, row: FloatArray
 ) -> int:
@@ -66,36 +74,23 @@ def _add_measurements(
 
     The sums already hold `count` measurements. `row` (22,) is a work array.
     """
-    w00, w01, w02, w11, w12, w22 = weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2]
+    w = (weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2])
     step = int(rotation.shape[0] > 1)
     for i in range(measured.shape[0]):
         r = rotation_row(rotation, i * step)
         x, y, z = measured[i, 0], measured[i, 1], measured[i, 2]
-        wx, wy, wz = w00 * x + w01 * y + w02 * z, w01 * x + w11 * y + w12 * z, w02 * x + w12 * y + w22 * z
-        a00, a01, a02 = (
-            r[0] * w00 + r[1] * w01 + r[2] * w02,
-            r[0] * w01 + r[1] * w11 + r[2] * w12,
-            r[0] * w02 + r[1] * w12 + r[2] * w22,
-        )
-        a10, a11, a12 = (
-            r[3] * w00 + r[4] * w01 + r[5] * w02,
-            r[3] * w01 + r[4] * w11 + r[5] * w12,
-            r[3] * w02 + r[4] * w12 + r[5] * w22,
-        )
-        a20, a21, a22 = (
-            r[6] * w00 + r[7] * w01 + r[8] * w02,
-            r[6] * w01 + r[7] * w11 + r[8] * w12,
-            r[6] * w02 + r[7] * w12 + r[8] * w22,
-        )
+        wx, wy, wz = _multiply_symmetric(w, x, y, z)
+        a00, a01, a02 = _multiply_symmetric(w, r[0], r[1], r[2])
+        a10, a11, a12 = _multiply_symmetric(w, r[3], r[4], r[5])
+        a20, a21, a22 = _multiply_symmetric(w, r[6], r[7], r[8])
         row[0] = a00 * r[0] + a01 * r[1] + a02 * r[2]
         row[1] = a00 * r[3] + a01 * r[4] + a02 * r[5]
         row[2] = a00 * r[6] + a01 * r[7] + a02 * r[8]
         row[3] = a10 * r[3] + a11 * r[4] + a12 * r[5]
         row[4] = a10 * r[6] + a11 * r[7] + a12 * r[8]
         row[5] = a20 * r[6] + a21 * r[7] + a22 * r[8]
-        row[6], row[7], row[8] = r[0], r[1], r[2]
-        row[9], row[10], row[11] = r[3], r[4], r[5]
-        row[12], row[13], row[14] = r[6], r[7], r[8]
+        for j in range(9):
+            row[6 + j] = r[j]
         row[15] = r[0] * wx + r[1] * wy + r[2] * wz
         row[16] = r[3] * wx + r[4] * wy + r[5] * wz
         row[17] = r[6] * wx + r[7] * wy + r[8] * wz
