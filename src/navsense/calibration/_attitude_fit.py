@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from navsense.core.typing import FloatArray, Vectors
-from navsense.factors.geometry import tangent
+from navsense.factors.geometry import tangent_basis_python
 
 DIRECTIONS: Final = 128
 """Start directions over a half sphere: one within 11 degrees of any direction."""
@@ -166,7 +166,7 @@ def _theta(iron: FloatArray, direction: FloatArray, bias: FloatArray) -> FloatAr
 
 def tangent_plane(direction: FloatArray) -> FloatArray:
     """Return the tangent basis (3, 2) of a direction, that of the factors."""
-    basis = tangent(*direction.tolist())
+    basis = tangent_basis_python(*direction.tolist())
     return np.array((basis[:3], basis[3:])).T
 
 

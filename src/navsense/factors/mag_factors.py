@@ -36,21 +36,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import Numbers, direction, number, vector, warn_if_units_differ
+from navsense.factors.arguments import (
+    Numbers,
+    validate_direction,
+    validate_number,
+    validate_vector,
+    warn_if_units_differ,
+)
 from navsense.factors.base import Factor
-from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent
-from navsense.factors.gtsam_support import vector_text
+from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent_basis_python
+from navsense.factors.gtsam_support import format_vector
 from navsense.factors.variables import (
     double,
-    plane_pose,
-    pose,
     pose2,
     pose3,
+    read_plane_pose,
+    read_pose,
+    read_rotation,
     rot2,
     rot3,
-    rotation,
     unit3,
-    vector_unknown,
+    vector_variable,
 )
 
 _IDENTITY = np.eye(3)
@@ -79,10 +85,10 @@ class _KnownFieldFactor(Factor):
         mounting: numbers of `body_P_sensor`, none if body and sensor have one frame.
         rotation_bs: its rotation matrix, n x n numbers row by row.
         """
-        self._measured = vector("measured", measured, n)
-        self._scale = number("scale", scale)
-        self._direction = direction("direction", field_direction, n)
-        self._bias = vector("bias", bias, n)
+        self._measured = validate_vector("measured", measured, n)
+        self._scale = validate_number("scale", scale)
+        self._direction = validate_direction("direction", field_direction, n)
+        self._bias = validate_vector("bias", bias, n)
         warn_if_units_differ(type(self).__name__, self._scale, self._measured, self._bias)
         self._field = tuple(self._scale * part for part in self._direction)
         self._mounting = mounting
@@ -104,30 +110,30 @@ class _KnownFieldFactor(Factor):
     def _data(self) -> Numbers:
         return (*self._measured, self._scale, *self._direction, *self._bias, *self._mounting)
 
-    def _native(self, library: Any, model: Any) -> Any:
+    def _make_native(self, library: Any, model: Any) -> Any:
         make = vars(library).get(type(self).__name__)
         if make is None:
             return None
-        field_direction, *mounting = self._native_arguments(library)
+        field_direction, *mounting = self._make_native_arguments(library)
         return make(self._keys[0], self._measured, self._scale, field_direction, self._bias, model, *mounting)
 
-    def _native_arguments(self, library: Any) -> Sequence[Any]:
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
         """Return the direction and, if there is one, the mounting, as GTSAM's factor takes them."""
         return (library.Unit3(list(self._direction)),)
 
-    def _pose_text(self) -> str:
+    def _format_field(self) -> str:
         """Return the text that GTSAM prints for the known values of a pose factor."""
         return (
-            vector_text("local field (nM): ", self._field)
-            + vector_text("measured field (bM): ", self._measured_b)
-            + vector_text("magnetometer bias: ", self._bias_b)
+            format_vector("local field (nM): ", self._field)
+            + format_vector("measured field (bM): ", self._measured_b)
+            + format_vector("magnetometer bias: ", self._bias_b)
         )
 
 
 class FieldBiasFactor(Factor):
     """Factor on the field in navigation coordinates, nM, and the bias."""
 
-    variables = (vector_unknown("nM", 3), vector_unknown("bias", 3))
+    variables = (vector_variable("nM", 3), vector_variable("bias", 3))
 
     def evaluateError(
         self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
@@ -139,7 +145,7 @@ class FieldBiasFactor(Factor):
 class ScaleDirectionBiasFactor(Factor):
     """Factor on the scale (a number) and direction (Unit3) of the field, and the bias."""
 
-    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3))
+    variables = (double("scale"), unit3("direction"), vector_variable("bias", 3))
 
     def evaluateError(
         self,
@@ -239,8 +245,8 @@ class MagFactor2(FieldBiasFactor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._measured = vector("measured", measured, 3)
-        self._rotation = rotation("nRb", nRb)
+        self._measured = validate_vector("measured", measured, 3)
+        self._rotation = read_rotation("nRb", nRb)
         super().__init__((key1, key2), 3, model)
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
@@ -266,8 +272,8 @@ class MagFactor3(ScaleDirectionBiasFactor):
 
         key1, key2, key3: of scale, direction and bias. The other arguments are those of `MagFactor2`.
         """
-        self._measured = vector("measured", measured, 3)
-        self._rotation = rotation("nRb", nRb)
+        self._measured = validate_vector("measured", measured, 3)
+        self._rotation = read_rotation("nRb", nRb)
         super().__init__((key1, key2, key3), 3, model)
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
@@ -278,7 +284,7 @@ class MagFactor3(ScaleDirectionBiasFactor):
 
     def _jacobians(self, *values: Numbers) -> Sequence[ArrayLike]:
         (scale,), (x, y, z), _ = values
-        basis = tangent(x, y, z)
+        basis = tangent_basis_python(x, y, z)
         first, second = rotate_inverse(self._rotation, basis[:3]), rotate_inverse(self._rotation, basis[3:])
         by_scale = tuple((part,) for part in rotate_inverse(self._rotation, (x, y, z)))
         return by_scale, tuple((scale * a, scale * b) for a, b in zip(first, second, strict=True)), _IDENTITY
@@ -315,7 +321,7 @@ class MagPoseFactorPose2(_KnownFieldFactor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        mounting = () if body_P_sensor is None else plane_pose("body_P_sensor", body_P_sensor)
+        mounting = () if body_P_sensor is None else read_plane_pose("body_P_sensor", body_P_sensor)
         c, s = mounting[:2] or (1.0, 0.0)
         super().__init__(pose_key, 2, measured, scale, direction, bias, noiseModel, mounting, (c, -s, s, c))
 
@@ -330,10 +336,10 @@ class MagPoseFactorPose2(_KnownFieldFactor):
         px, py = self._predict(*values)
         return (((0.0, 0.0, py), (0.0, 0.0, -px)),)
 
-    def _lines(self) -> str:
-        return self._pose_text()
+    def _format_data(self) -> str:
+        return self._format_field()
 
-    def _native_arguments(self, library: Any) -> Sequence[Any]:
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
         if not self._mounting:
             return (self._direction,)
         c, s, x, y = self._mounting
@@ -375,7 +381,7 @@ class MagPoseFactorPose3(_KnownFieldFactor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        mounting = () if body_P_sensor is None else pose("body_P_sensor", body_P_sensor)
+        mounting = () if body_P_sensor is None else read_pose("body_P_sensor", body_P_sensor)
         super().__init__(pose_key, 3, measured, scale, direction, bias, noiseModel, mounting, mounting[:9])
 
     def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
@@ -388,10 +394,10 @@ class MagPoseFactorPose3(_KnownFieldFactor):
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
         return (tuple((*row, 0.0, 0.0, 0.0) for row in cross_matrix(self._predict(*values))),)
 
-    def _lines(self) -> str:
-        return self._pose_text()
+    def _format_data(self) -> str:
+        return self._format_field()
 
-    def _native_arguments(self, library: Any) -> Sequence[Any]:
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
         if not self._mounting:
             return (self._direction,)
         rotation_bs = library.Rot3([self._mounting[0:3], self._mounting[3:6], self._mounting[6:9]])

@@ -23,8 +23,8 @@ import numpy as np
 
 from navsense.core.errors import FactorError
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import array
-from navsense.factors.gtsam_support import is_gtsam_noise, matrix_text, require_gtsam, vector_text
+from navsense.factors.arguments import validate_array
+from navsense.factors.gtsam_support import format_matrix, format_vector, is_gtsam_noise, require_gtsam
 
 _PREFIX = "  noise model: "
 
@@ -118,9 +118,9 @@ class Gaussian:
     def describe(self) -> str:
         """Return the text of GTSAM for a unit, isotropic, diagonal or full model."""
         if self._sigmas is None:
-            return matrix_text(f"{_PREFIX}Gaussian ", self._root.tolist())
+            return format_matrix(f"{_PREFIX}Gaussian ", self._root.tolist())
         if not self.isotropic():
-            return vector_text(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
+            return format_vector(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
         if self._is_unit():
             return f"{_PREFIX}unit ({self.dim()}) \n"
         return f"isotropic dim={self.dim()} sigma={self._sigmas[0]:g}\n"
@@ -219,7 +219,7 @@ def make_noise(model: object, rows: int) -> FactorNoise:
     if isinstance(model, Gaussian) or is_gtsam_noise(model):
         return _validate_noise_model(model, rows)
     allowed = f"must be one sigma, {rows} sigmas, a covariance ({rows}, {rows}), a noise model of GTSAM or None"
-    values = array("model", model, [(), (rows,), (rows, rows)], allowed)
+    values = validate_array("model", model, [(), (rows,), (rows, rows)], allowed)
     if values.ndim == 2:
         return _gaussian_from_covariance(values)
     return Gaussian(np.diag(1.0 / _validate_sigmas(np.broadcast_to(values, (rows,)))))

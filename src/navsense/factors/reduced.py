@@ -40,8 +40,8 @@ from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Vectors
 from navsense.factors.arguments import Numbers
 from navsense.factors.base import Factor
-from navsense.factors.batch_arguments import BatchArguments, rotation_row
-from navsense.factors.geometry import tangent
+from navsense.factors.batch_arguments import BatchArguments, row_to_matrix
+from navsense.factors.geometry import tangent_basis_python
 from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
 from navsense.factors.mag_factors import FieldBiasFactor, ScaleDirectionBiasFactor
 from navsense.factors.noise import FactorNoise, make_noise
@@ -77,7 +77,7 @@ def _add_measurements(
     w = (weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2])
     step = int(rotation.shape[0] > 1)
     for i in range(measured.shape[0]):
-        r = rotation_row(rotation, i * step)
+        r = row_to_matrix(rotation, i * step)
         x, y, z = measured[i, 0], measured[i, 1], measured[i, 2]
         wx, wy, wz = _multiply_symmetric(w, x, y, z)
         a00, a01, a02 = _multiply_symmetric(w, r[0], r[1], r[2])
@@ -128,9 +128,9 @@ class NormalEquations:
         self._sums = np.zeros((3, SUMS))
 
     def with_measurements(self, measured: ArrayLike, nRb: Any) -> NormalEquations:
-        """Return a copy with further readings (n, 3), at attitudes in any form that `BatchArguments.rotation` reads."""
+        """Return a copy with further readings (n, 3) at attitudes, see `BatchArguments.add_rotations`."""
         arguments = BatchArguments()
-        readings, rotation = arguments.vectors("measured", measured, 3), arguments.rotation("nRb", nRb)
+        readings, rotation = arguments.add_vectors("measured", measured, 3), arguments.add_rotations("nRb", nRb)
         if arguments.count == 0 or len(readings) < arguments.count:
             allowed = f"must be {max(arguments.count, 1)}, those of nRb"
             raise FactorError("rows of measured", len(readings), allowed=allowed)
@@ -213,7 +213,7 @@ class _ReducedFactor(Factor):
             )
         return np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
 
-    def _rows_at(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
+    def _evaluate_rows(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
         return np.asarray(self._matrix @ np.array([*field, *bias]) - self._right)
 
     def _data(self) -> Numbers:
@@ -221,7 +221,7 @@ class _ReducedFactor(Factor):
         means = np.concatenate((information.ravel(), g, [c])) / self.count
         return (float(self.count), *means.tolist())
 
-    def _lines(self) -> str:
+    def _format_data(self) -> str:
         return f"measurements: {self.count}, each of\n{self._measurement_noise.describe()}"
 
 
@@ -252,7 +252,7 @@ class ReducedMagFactor2(_ReducedFactor, FieldBiasFactor):
 
     def _residual(self, *values: Numbers) -> FloatArray:
         field, bias = values
-        return self._rows_at(field, bias)
+        return self._evaluate_rows(field, bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         return self._matrix[:, :3], self._matrix[:, 3:]
@@ -276,12 +276,12 @@ class ReducedMagFactor3(_ReducedFactor, ScaleDirectionBiasFactor):
 
     def _residual(self, *values: Numbers) -> FloatArray:
         (scale,), direction, bias = values
-        return self._rows_at([scale * part for part in direction], bias)
+        return self._evaluate_rows([scale * part for part in direction], bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         (scale,), direction, _ = values
         x, y, z = direction
-        basis = np.array(tangent(x, y, z)).reshape(2, 3).T
+        basis = np.array(tangent_basis_python(x, y, z)).reshape(2, 3).T
         by_field = self._matrix[:, :3]
         return by_field @ np.array(direction)[:, None], scale * (by_field @ basis), self._matrix[:, 3:]
 
