@@ -32,12 +32,12 @@ import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
 from navsense.core.errors import ClockError
-from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields, in_file
+from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey
 from navsense.core.series import LONGEST_TIME
 from navsense.core.typing import FloatArray
-from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
+from navsense.core.validation import check_limits, validate_types
 
 _LIMIT = in_file(minimum=0.0, may_be_infinite=True)
 
@@ -71,10 +71,7 @@ class Discipline:
     def __post_init__(self) -> None:
         """Check the values."""
         validate_types(self, error=ClockError)
-        for name, file in get_file_fields(Discipline).items():
-            value = getattr(self, name)
-            if not file.may_be_infinite or value != math.inf:
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
+        check_limits(self, error=ClockError)
         nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
             raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")

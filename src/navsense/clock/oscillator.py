@@ -50,11 +50,11 @@ import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE
 from navsense.core.errors import ClockError
-from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields
+from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey
 from navsense.core.typing import FloatArray, IntArray, Times
-from navsense.core.validation import MAX_MAGNITUDE, check_number
+from navsense.core.validation import check_limits
 from navsense.noise.channel import ROOM_TEMPERATURE
 from navsense.noise.terms import add_flicker, make_flicker_components, write_coefficients
 
@@ -105,12 +105,10 @@ class Oscillator:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name, file in get_file_fields(Oscillator).items():
-            value = getattr(self, name)
-            if name != "temperature" or isinstance(value, int | float):
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
-            elif not isinstance(value, TemperatureSignal):
-                raise ClockError(name, value, allowed="must be a number (K) or a signal")
+        is_constant = isinstance(self.temperature, int | float)
+        check_limits(self, skip=() if is_constant else ("temperature",), error=ClockError)
+        if not (is_constant or isinstance(self.temperature, TemperatureSignal)):
+            raise ClockError("temperature", self.temperature, allowed="must be a number (K) or a signal")
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation of power-law noise and constant ageing at averaging time tau (s).

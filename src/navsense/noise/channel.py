@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from navsense.core.errors import SensorError
-from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
-from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
+from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, in_file
+from navsense.core.validation import check_limits, check_number, validate_types
 from navsense.noise.terms import white_stddev
 
 ROOM_TEMPERATURE = 298.15
@@ -81,10 +81,7 @@ class Noise:
     def __post_init__(self) -> None:
         """Check the values."""
         validate_types(self)
-        for name, file in get_file_fields(Noise).items():
-            value = getattr(self, name)
-            if not (name in ("minimum", "maximum") and abs(value) == math.inf):
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE))
+        check_limits(self, skip=[name for name in ("minimum", "maximum") if math.isinf(getattr(self, name))])
         check_number("outlier_probability", self.outlier_probability, 0.0, 1.0)
         if not self.minimum < self.maximum:
             raise SensorError("minimum", self.minimum, allowed=f"must be below the maximum {self.maximum!r}")
