@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 import numpy as np
 
 from navsense.analysis import allan, fit
-from navsense.clock import Clock, StampErrors
+from navsense.clock import Clock, SensorClock
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -157,7 +157,7 @@ def format_fitted_densities(noise: Noise) -> str:
 
 def clock_row(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of a stamp."""
-    stamps, counter = StampErrors(Clock("bench", noise), "bench", 1, 0), BlockCounter()
+    stamps, counter = SensorClock(Clock("bench", noise), "bench", 1, 0), BlockCounter()
     return BenchmarkRow(
         name,
         best_time(lambda: stamps.compute_errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
@@ -185,7 +185,7 @@ def sensor_row(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
     """
     motion, environment, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), BlockCounter()
     source = Draws(spec.processes(), 1, (0, "bench"))
-    stamps = StampErrors(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
+    stamps = SensorClock(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = [spec.init(source.initial)]
     first_ideal = spec.ideal(motion, environment, BlockCounter().block())
 

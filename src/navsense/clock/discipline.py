@@ -8,8 +8,8 @@
 
 While u_n is clamped, f is constant (no wind-up). Only polls before `until` (rounded to a millisecond) are used; from
 then on the reference is lost (holdover). The slew of the last poll ends at the time of the next poll. After that the
-clock runs at its own frequency plus the last correction f. The measured error includes the turn-on bias and the drift
-of the clock's `Noise`, but not the jitter.
+clock runs at its own frequency plus the last correction f. The measured error includes the turn-on bias and the dynamic
+bias of the clock's `Noise`, but not the jitter.
 
 The loop is an alpha-beta filter with alpha = `proportional` and beta = `integral`. It is stable for 0 < alpha < 2 and
 0 <= beta < 4 - 2 alpha. Without steps and clamping, the settled error just before a poll has the mean ``-mean`` and the

@@ -236,6 +236,26 @@ class RandomProcess:
     kind: Literal["normal", "uniform"] = "normal"
 
 
+def split_initial_draws(processes: Sequence[RandomProcess], draws: FloatArray) -> dict[tuple[str, str], FloatArray]:
+    """Return the initial draws of each process that has some, by channel and name."""
+    ends = np.cumsum([process.initial for process in processes], dtype=np.int64).tolist()
+    return {
+        (process.channel, process.name): draws[end - process.initial : end]
+        for process, end in zip(processes, ends, strict=True)
+        if process.initial
+    }
+
+
+def find_first_rows(processes: Sequence[RandomProcess]) -> dict[tuple[str, str], int]:
+    """Return the first row in the draws of each process with draws at each tick, by channel and name."""
+    ends = np.cumsum([process.per_tick for process in processes], dtype=np.int64).tolist()
+    return {
+        (process.channel, process.name): end - process.per_tick
+        for process, end in zip(processes, ends, strict=True)
+        if process.per_tick
+    }
+
+
 BLOCK_SAMPLES = 6136
 """Largest block of samples. Its time hides that of the calls, and its arrays fit into the processor cache.
 

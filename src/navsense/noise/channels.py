@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from navsense.core.errors import SensorError
-from navsense.core.random_streams import RandomProcess
+from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.series import make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
@@ -118,11 +118,8 @@ class NoiseChannels:
     def _draw_rows(self) -> AnyArray:
         """Rows (channels,) of the processes in the draws."""
         rows: AnyArray = np.full(len(self.noises), -1, dtype=DRAW_ROWS)
-        row = 0
-        for process in self.processes:
-            if process.per_tick:
-                rows[process.name][self.names.index(process.channel)] = row
-                row += process.per_tick
+        for (channel, name), row in find_first_rows(self.processes).items():
+            rows[name][self.names.index(channel)] = row
         return rows
 
     @cached_property
@@ -132,21 +129,18 @@ class NoiseChannels:
 
     def init(self, draws: FloatArray) -> NoiseState:
         """Return the state of one instrument at t = 0 from the initial draws of `processes`, in their order."""
-        initial: dict[str, dict[str, FloatArray]] = {name: {} for name in self.names}
-        first = 0
-        for process in self.processes:
-            initial[process.channel][process.name] = draws[first : first + process.initial]
-            first += process.initial
-        count = len(self.names)
+        initial, count = split_initial_draws(self.processes, draws), len(self.names)
         state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            channel_draws = initial[name]
-            state.turn_on[c], state.bias[c, DYNAMIC_BIAS_STATE] = _compute_initial_bias(noise, channel_draws)
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * _get_draw(channel_draws, "scale")
+            turn_on, sign, dynamic, scale = (
+                float(initial[name, process][0]) if (name, process) in initial else 0.0
+                for process in ("turn_on", "sign", "drift", "scale")
+            )
+            state.turn_on[c], state.bias[c, DYNAMIC_BIAS_STATE] = _compute_initial_bias(noise, turn_on, sign, dynamic)
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * scale
             if noise.bias_instability > 0.0:
-                state.bias[c, FLICKER_STATES:] = (
-                    noise.bias_instability * _FLICKER_COMPONENTS[1] * channel_draws["flicker"]
-                )
+                flicker = initial[name, "flicker"]
+                state.bias[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
         return state
 
     def apply(
@@ -203,19 +197,17 @@ class NoiseChannels:
         return np.ascontiguousarray(temperature, dtype=np.float64)
 
 
-def _get_draw(initial: dict[str, FloatArray], process: str) -> float:
-    """Return the initial draw of a process, 0 for a process that is not active."""
-    return float(initial[process][0]) if process in initial else 0.0
+def _compute_initial_bias(noise: Noise, normal: float, sign: float, dynamic: float) -> tuple[float, float]:
+    """Return the turn-on bias and the initial dynamic bias of a channel.
 
-
-def _compute_initial_bias(noise: Noise, initial: dict[str, FloatArray]) -> tuple[float, float]:
-    """Return the turn-on bias and the initial dynamic bias of a channel from its initial draws by process."""
-    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, _get_draw(initial, "turn_on"))
-    if "sign" in initial:
-        turn_on = randomise_sign(turn_on, _get_draw(initial, "sign"))
+    normal, dynamic: standard normals for these two.
+    sign: uniform on [0, 1) for the sign under classic.
+    """
+    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, normal)
+    if noise.classic and noise.has_turn_on_bias:
+        turn_on = randomise_sign(turn_on, sign)
     if not noise.has_dynamic_bias:
         return turn_on, 0.0
     if noise.classic:
         return 0.0, turn_on
-    stddev = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-    return turn_on, stddev * _get_draw(initial, "drift")
+    return turn_on, stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) * dynamic

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from navsense.clock import Clock, StampErrors
+from navsense.clock import Clock, SensorClock
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import Draws, check_run, check_seed
 from navsense.core.series import LONGEST_TIME, Reading, make_read_only
@@ -123,7 +123,7 @@ def apply(
         frame=name,
         unit={output.name: output.unit for output in spec.outputs},
         time=seconds,
-        clock_error=StampErrors(clock, name, seed, run).compute_errors(seconds - seconds[0]),
+        clock_error=SensorClock(clock, name, seed, run).compute_errors(seconds - seconds[0]),
         arrays=measured.arrays,
         ideal={output.name: given[output.name] for output in spec.outputs if output.name in given},
         bias=dict(measured.bias),
