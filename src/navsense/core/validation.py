@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
@@ -187,6 +187,25 @@ def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseE
         value = getattr(spec, name)
         if name not in skip and not (file_field.may_be_infinite and value == math.inf):
             check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error)
+
+
+def check_numbers(name: str, values: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
+    """Return `count` numbers as floats.
+
+    Raises `SensorError` for another count, and for an absolute value of `below` or more.
+    """
+    many = "a finite number" if count == 1 else f"{count} finite numbers"
+    allowed = f"must be {many} of absolute value below {below:g}"
+    shown = repr(*values) if count == 1 else repr(values)
+    try:
+        raw = tuple(values)
+        numbers = tuple(float(number) for number in raw)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SensorError(name, shown, allowed=allowed) from error
+    small = all(math.isfinite(number) and abs(number) < below for number in numbers)
+    if not small or len(numbers) != count or not all(is_number(number) for number in raw):
+        raise SensorError(name, shown, allowed=allowed)
+    return numbers
 
 
 def check_integer(what: str, value: object, maximum: int, allowed: str) -> int:
