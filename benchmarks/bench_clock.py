@@ -24,7 +24,7 @@ import numpy as np
 
 import navsense as ns
 from navsense.analysis.bench import make_standard_sensor, measure_call
-from navsense.clock import Clock, Discipline, StampErrors, get_oscillator
+from navsense.clock import Clock, Discipline, SensorClock, get_oscillator
 from navsense.clock._nodes import NODE_RATE
 from navsense.clock.oscillator import list_processes
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -45,7 +45,7 @@ IMU_CLOCK = Clock("robot::link::clock", Noise(mean=1e-6, stddev=2e-7))
 
 def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 200) -> float:
     """Return the seconds in which a sensor at `rate` (Hz) stamps a block: the best of some in a row."""
-    stamps, best = StampErrors(clock, "bench", 1, 0, prefetch=64 if block == 1 else 0), float("inf")
+    stamps, best = SensorClock(clock, "bench", 1, 0, prefetch=64 if block == 1 else 0), float("inf")
     for k in range(rounds):
         instants = np.arange(k * block, (k + 1) * block) / rate
         began = time.perf_counter()

@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 
 from navsense.analysis import allan, fit
-from navsense.clock import Clock, StampErrors
+from navsense.clock import Clock, SensorClock
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -148,7 +148,7 @@ def format_fitted_densities(noise: Noise) -> str:
 
 def measure_clock(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of a stamp."""
-    stamps, blocks = StampErrors(Clock("bench", noise), "bench", 1, 0), iter_blocks()
+    stamps, blocks = SensorClock(Clock("bench", noise), "bench", 1, 0), iter_blocks()
     return _measure_row(name, lambda: stamps.compute_errors(next(blocks).time), (RandomProcess("clock", "jitter"),))
 
 
@@ -172,7 +172,7 @@ def measure_sensor(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow
     """
     motion, environment, blocks = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), iter_blocks()
     source = Draws(spec.processes(), 1, (0, "bench"))
-    stamps = StampErrors(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
+    stamps = SensorClock(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
     state = spec.init(source.initial)
     first_ideal = spec.ideal(motion, environment, next(iter_blocks()))
 
