@@ -22,16 +22,14 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
-from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.environment.base import VectorField
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.environment.current.base import (
     OutsideRule,
     check_coordinate,
     check_outside_rule,
     check_speed,
-    find_interval,
+    interpolate_rows,
     list_random_names,
     make_read_only_array,
     realise,
@@ -49,6 +47,14 @@ from navsense.environment.current.gauss_markov import (
     drop_circle_limits,
     select_node_rate,
 )
+from navsense.environment.tables import (
+    TableRow,
+    add_lines_to_errors,
+    check_cell_count,
+    check_not_empty,
+    parse_number,
+    read_rows,
+)
 
 MAX_DEPTH = 12000.0
 """Largest depth (m)."""
@@ -62,65 +68,31 @@ _OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm
 """Words in a column's name that are another unit, such as north_knots."""
 
 
-@kernel
-def _interpolate_layers(
-    position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors
-) -> int:
-    """Write the values (n, k) at depths; return the first row outside the layers, or -1."""
-    near, last = 0, depths.shape[0] - 1
-    for i in range(position_w.shape[0]):
-        depth = surface - position_w[i, 2]
-        if not (depths[0] <= depth <= depths[last]):
-            if not hold or depth != depth:
-                return i
-            depth = max(depths[0], min(depths[last], depth))
-        if last == 0:
-            for axis in range(out.shape[1]):
-                out[i, axis] = values[0, axis]
-        else:
-            near = find_interval(depths, depth, near)
-            fraction = (depth - depths[near]) / (depths[near + 1] - depths[near])
-            for axis in range(out.shape[1]):
-                out[i, axis] = values[near, axis] + fraction * (values[near + 1, axis] - values[near, axis])
-    return -1
-
-
-@kernel
-def _multiply(factors: Vectors, out: Vectors) -> None:
-    """Multiply vectors (n, 3) by factors (n, 1)."""
-    for i in range(out.shape[0]):
-        for axis in range(3):
-            out[i, axis] *= factors[i, 0]
-
-
 def _evaluate_layers(
     position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, outside: OutsideRule
 ) -> Vectors:
     """Return the values (n, k) at positions (n, 3) m. Raises `FieldError` outside the layers if the rule is "error"."""
     out = np.empty((position_w.shape[0], values.shape[1]))
-    row = _interpolate_layers(position_w, depths, values, surface, outside == "hold", out)
+    row = interpolate_rows(position_w[:, 2], -1.0, surface, depths, values, outside == "hold", out)
     if row >= 0:
         raise depth_error(depths, surface - float(position_w[row, 2]), row)
     return out
 
 
-def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> None:
-    """Raise `FieldError` for depths that are missing, negative, above `MAX_DEPTH`, or do not increase."""
+def _check_layers(depths: Sequence[float], values: Sequence[object]) -> None:
+    """Raise `FieldError` unless there is a value per depth, and depths increase from 0 to at most `MAX_DEPTH`."""
     if not depths:
         raise FieldError("layers", "none", allowed="must have at least one")
+    if len(values) != len(depths):
+        counts = f"{len(depths)} and {len(values)}"
+        raise FieldError("numbers of depths and values", counts, allowed="must be the same")
     for row, depth in enumerate(depths):
         if not 0.0 <= depth <= MAX_DEPTH:
             allowed = f"must be from 0 to {MAX_DEPTH:g} m, positive downwards"
-            raise FieldError("depth of a layer (m)", depth, allowed=allowed, where=where[row])
+            raise FieldError("layer depth (m)", depth, row=row, allowed=allowed)
         if row and depth <= depths[row - 1]:
             allowed = f"must be below {depths[row - 1]!r} m, the depth of the row before"
-            raise FieldError(
-                "depth of a layer (m)",
-                depth,
-                allowed=allowed,
-                where=where[row],
-                remedy="sort the rows by depth",
-            )
+            raise FieldError("layer depth (m)", depth, row=row, allowed=allowed, remedy="sort the rows by depth")
 
 
 @dataclass(frozen=True)
@@ -144,16 +116,10 @@ class StratifiedCurrent:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        self._check([None] * len(self.depths))
-
-    def _check(self, where: Sequence[Where | None]) -> None:
-        _check_depths(self.depths, where)
-        if len(self.velocities) != len(self.depths):
-            counts = f"{len(self.depths)} and {len(self.velocities)}"
-            raise FieldError("numbers of depths and velocities", counts, allowed="must be the same")
-        for vector, place in zip(self.velocities, where, strict=True):
-            for part in vector:
-                check_speed("velocity of a layer (m/s)", part, place)
+        _check_layers(self.depths, self.velocities)
+        for row, velocity in enumerate(self.velocities):
+            for component in velocity:
+                check_speed("layer velocity (m/s)", component, row)
         check_coordinate("height of the water's surface (m)", self.surface)
         check_coordinate("heading of a current (rad)", self.heading)
         check_outside_rule("outside of layers", self.outside)
@@ -174,27 +140,22 @@ class StratifiedCurrent:
         for an unreadable file, another unit, a missing value, and rows out of order.
         """
         name = os.fspath(path)
-        header, table = _split_header(name, read_rows(name, _FILE_KIND))
-        words = _parse_columns(header, Where(name, header[0]))
-        depths, velocities, where = [], [], []
-        for line, cells in table:
-            place = Where(name, line)
-            filled = cells[: len(words)]
-            if len(filled) < len(words) or any(cells[len(words) :]):
-                allowed = f"must be {len(words)}: {', '.join(words)}"
-                raise FieldError("number of columns", len(cells), allowed=allowed, where=place)
+        header, rows = _split_header(name, read_rows(name, _FILE_KIND))
+        columns = _parse_columns(header, Where(name, header[0]))
+        depths, velocities = [], []
+        for line, cells in rows:
+            where = Where(name, line)
+            filled = cells[: len(columns)]
+            check_cell_count([*filled, *filter(None, cells[len(columns) :])], columns, where)
             values = {
-                word: parse_value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)
+                column: parse_number(f"{column} of a layer", text, where)
+                for column, text in zip(columns, filled, strict=True)
             }
-            up = values.get("up", 0.0) - values.get("down", 0.0)
             depths.append(values["depth"])
+            up = values.get("up", 0.0) - values.get("down", 0.0)
             velocities.append((values.get("east", 0.0), values.get("north", 0.0), up))
-            where.append(place)
-        _check_depths(depths, where)
-        for vector, place in zip(velocities, where, strict=True):
-            for component in vector:
-                check_speed("velocity of a layer (m/s)", component, place)
-        return cls(tuple(depths), tuple(velocities), surface, heading, outside)
+        with add_lines_to_errors(name, [line for line, _ in rows]):
+            return cls(tuple(depths), tuple(velocities), surface, heading, outside)
 
     @cached_property
     def _arrays(self) -> tuple[FloatArray, Vectors]:
@@ -209,23 +170,15 @@ class StratifiedCurrent:
         return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
-def _split_header(name: str, found: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
+def _split_header(name: str, rows: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
     """Return the header (the last row before the numbers) and the rows of numbers. Raises `FieldError`."""
-    first = next((row for row, (_, cells) in enumerate(found) if _is_number(cells[0])), len(found))
+    is_number = re.compile(r"[+-]?\.?[0-9]").match
+    first = next((row for row, (_, cells) in enumerate(rows) if is_number(cells[0])), len(rows))
     if first == 0:
-        raise FieldError(
-            "header of the table",
-            "none",
-            allowed="must name the columns: depth, and north, east, up or down",
-            where=Where(name, found[0][0]),
-        )
-    if first == len(found):
-        raise FieldError("rows of the table", "none", allowed="must have at least one", where=Where(name))
-    return found[first - 1], found[first:]
-
-
-def _is_number(text: str) -> bool:
-    return bool(re.match(r"[+-]?\.?[0-9]", text))
+        allowed = "must name the columns: depth, and north, east, up or down"
+        raise FieldError("header of the table", "none", allowed=allowed, where=Where(name, rows[0][0]))
+    check_not_empty(name, _FILE_KIND, rows[first:])
+    return rows[first - 1], rows[first:]
 
 
 def _find_unit(part: str) -> str | None:
@@ -352,10 +305,7 @@ class DepthScaledCurrent:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _check_depths(self.depths, [None] * len(self.depths))
-        if len(self.factors) != len(self.depths):
-            counts = f"{len(self.depths)} and {len(self.factors)}"
-            raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
+        _check_layers(self.depths, self.factors)
         for factor in self.factors:
             check_coordinate("factor of a layer", factor)
         check_coordinate("height of the water's surface (m)", self.surface)
@@ -369,7 +319,7 @@ class DepthScaledCurrent:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers if the rule is "error"."""
         factors = _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
         out = np.array(self.field.at(position_w, time))
-        _multiply(factors, out)
+        out *= factors
         return out
 
     @cached_property  # isinstance() reads it: without a cache, exponential in nested fields
