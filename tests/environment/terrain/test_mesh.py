@@ -16,6 +16,7 @@ from navsense.core.kernels import INTERPRETED
 from navsense.core.typing import AnyArray
 from navsense.environment.terrain import _bvh
 from navsense.environment.terrain import mesh as module
+from navsense.environment.terrain.base import Rays
 from navsense.environment.terrain.mesh import Mesh
 
 pytestmark = pytest.mark.requirement("DVU-2")
@@ -28,7 +29,7 @@ def met(shape: Mesh, origin: Any, direction: Any, reach: float = math.inf) -> tu
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(origin, direction, np.full(len(origin), reach), distance, normal)
+    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
     return distance, normal
 
 
@@ -133,7 +134,7 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     interpreted(_bvh.trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
     interpreted(_bvh.write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
-    mesh.trace(origin, direction, reach, fast, slanted)
+    mesh.trace(Rays(origin, direction, reach, fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 

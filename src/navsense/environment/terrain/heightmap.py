@@ -37,7 +37,7 @@ from navsense.environment.terrain._grid_traversal import (
     triangle_slope,
     write_height_bounds,
 )
-from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Rays
 from navsense.environment.terrain.grids import GRID_SUFFIXES, read_grid
 from navsense.environment.terrain.png_reader import read_png
 
@@ -273,21 +273,14 @@ class Heightmap:
         corner = (pos[0] - 0.5 * (columns - 1) * spacing[0], pos[1] - 0.5 * (rows - 1) * spacing[1])
         return cls(heights, (spacing[0] / sampling, spacing[1] / sampling), corner, where)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        grid, arrays = self._kernel_arrays, (origin_s, direction_s, reach, distance, normal_s)
-        if origin_s.shape[0] <= RAYS_PER_BLOCK:
-            _trace_block(*grid, *arrays)
+        grid = (self.heights, self._levels, self._extent, self._frame)
+        if rays.reach.size <= RAYS_PER_BLOCK:
+            _trace_block(*grid, *rays)
             return
-        for start in range(0, origin_s.shape[0], RAYS_PER_BLOCK):
-            _trace_block(*grid, *(array[start : start + RAYS_PER_BLOCK] for array in arrays))
-
-    @property
-    def _kernel_arrays(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-        """The first arguments of `_trace_block`."""
-        return self.heights, self._levels, self._extent, self._frame
+        for start in range(0, rays.reach.size, RAYS_PER_BLOCK):
+            _trace_block(*grid, *(array[start : start + RAYS_PER_BLOCK] for array in rays))
 
 
 def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float]]:

@@ -16,9 +16,9 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.kernels import kernel
-from navsense.core.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
+from navsense.core.typing import BoolArray, FloatArray, IntArray, Vector
 from navsense.environment.terrain import _bvh
-from navsense.environment.terrain.base import MAX_DISTANCE
+from navsense.environment.terrain.base import MAX_DISTANCE, Rays
 from navsense.environment.terrain.mesh_files import read_mesh
 
 _MARGIN = 2.0**-40
@@ -112,14 +112,9 @@ class Mesh:
             triangles = triangles - 0.5 * (corners.min(axis=0) + corners.max(axis=0))
         return cls(triangles * np.array(scale, dtype=np.float64), where)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        rows, stack, found = (
-            self.triangles.reshape(-1, 9),
-            np.empty(_bvh.STACK_SIZE, np.int64),
-            np.empty(len(reach), np.int64),
-        )
-        _bvh.trace_rays(self._nodes, self._links, rows, stack, origin_s, direction_s, reach, distance, found)
-        _bvh.write_normals(rows, found, direction_s, normal_s)
+        triangles, stack = self.triangles.reshape(-1, 9), np.empty(_bvh.STACK_SIZE, np.int64)
+        found = np.empty(len(rays.reach), np.int64)
+        _bvh.trace_rays(self._nodes, self._links, triangles, stack, *rays[:4], found)
+        _bvh.write_normals(triangles, found, rays.direction, rays.normal)
