@@ -35,7 +35,7 @@ KERNEL_ARGUMENTS = 12
 """Arguments of a kernel, at most: more are grouped in a `NamedTuple` of arrays."""
 
 LONG_KERNELS: dict[str, str] = {
-    "environment.terrain._grid_traversal._intersect_cell": "called in one place, in the loop over the cells",
+    "environment.terrain.heightmap._intersect_cell": "called in one place, in the loop over the cells",
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",

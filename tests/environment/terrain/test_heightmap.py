@@ -13,7 +13,6 @@ import pytest
 from navsense.core.errors import FieldError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.typing import AnyArray
-from navsense.environment.terrain import _grid_traversal
 from navsense.environment.terrain import heightmap as module
 from navsense.environment.terrain.base import Rays
 from navsense.environment.terrain.heightmap import Heightmap
@@ -251,7 +250,7 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
         bed._frame, bed._levels, origin, direction, np.full(40, 50.0), rays, distance, cells
     )
     for floor in (1, 0):
-        interpreted(_grid_traversal.traverse)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
+        interpreted(module._traverse)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
     interpreted(module._write_normals)(bed.heights, bed._frame, cells, direction, normal)
     fast, slanted = np.empty(40), np.zeros((40, 3))
     bed.trace(Rays(origin, direction, np.full(40, 50.0), fast, slanted))
