@@ -190,24 +190,16 @@ def _safe_reciprocal(d: float) -> float:
 
 @kernel
 def _intersect_triangle(
-    ax: float,
-    ay: float,
-    a: float,
-    bx: float,
-    by: float,
-    b: float,
-    cx: float,
-    cy: float,
-    c: float,
-    sx: float,
-    sy: float,
-    sz: float,
+    p: FloatArray, kx: int, ky: int, kz: int, ox: float, oy: float, oz: float, sx: float, sy: float, sz: float
 ) -> float:
-    """Return the range of a triangle with corners relative to the origin of the ray; infinite or negative for a miss.
+    """Return the range of the triangle p (9,), infinite or negative for a miss.
 
-    The direction of the ray is (sx, sy, 1) / sz in the axes of the corners.
+    kx, ky, kz: axes, the last one along the ray. The ray starts at (ox, oy, oz) in the direction (sx, sy, 1) / sz.
     """
-    ax, ay, bx, by, cx, cy = ax - sx * a, ay - sy * a, bx - sx * b, by - sy * b, cx - sx * c, cy - sy * c
+    a, b, c = p[kz] - oz, p[3 + kz] - oz, p[6 + kz] - oz
+    ax, ay = p[kx] - ox - sx * a, p[ky] - oy - sy * a
+    bx, by = p[3 + kx] - ox - sx * b, p[3 + ky] - oy - sy * b
+    cx, cy = p[6 + kx] - ox - sx * c, p[6 + ky] - oy - sy * c
     u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
     if (u < 0.0 or v < 0.0 or w < 0.0) and (u > 0.0 or v > 0.0 or w > 0.0):
         return math.inf
@@ -232,13 +224,10 @@ def _trace_rays(
     """Write the ranges (n,) of the first hits, infinite for a miss, and the triangles (n,), -1 for a miss."""
     for n in range(origin.shape[0]):
         x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], reach[n]
-        ix, iy, iz = (
-            _safe_reciprocal(direction[n, 0]),
-            _safe_reciprocal(direction[n, 1]),
-            _safe_reciprocal(direction[n, 2]),
-        )
-        kz = 1 if abs(direction[n, 1]) > abs(direction[n, 0]) else 0
-        kz = 2 if abs(direction[n, 2]) > abs(direction[n, kz]) else kz
+        dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
+        ix, iy, iz = _safe_reciprocal(dx), _safe_reciprocal(dy), _safe_reciprocal(dz)
+        kz = 1 if abs(dy) > abs(dx) else 0
+        kz = 2 if abs(dz) > abs(direction[n, kz]) else kz
         kx, ky = (kz + 1) % 3, (kz + 2) % 3
         sx, sy, sz = direction[n, kx] / direction[n, kz], direction[n, ky] / direction[n, kz], 1.0 / direction[n, kz]
         ox, oy, oz = origin[n, kx], origin[n, ky], origin[n, kz]
@@ -257,20 +246,7 @@ def _trace_rays(
                 stack[depth + 1] = node + 1 if is_positive else first
                 depth += 2
             for k in range(first, first + count):
-                t = _intersect_triangle(
-                    triangles[k, kx] - ox,
-                    triangles[k, ky] - oy,
-                    triangles[k, kz] - oz,
-                    triangles[k, 3 + kx] - ox,
-                    triangles[k, 3 + ky] - oy,
-                    triangles[k, 3 + kz] - oz,
-                    triangles[k, 6 + kx] - ox,
-                    triangles[k, 6 + ky] - oy,
-                    triangles[k, 6 + kz] - oz,
-                    sx,
-                    sy,
-                    sz,
-                )
+                t = _intersect_triangle(triangles[k], kx, ky, kz, ox, oy, oz, sx, sy, sz)
                 if 0.0 <= t <= best and (t < best or hit < 0) and t < math.inf:
                     best, hit = t, k
         distance[n], found[n] = best if hit >= 0 else math.inf, hit
@@ -526,7 +502,8 @@ class Mesh:
 
     def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        triangles, stack = self.triangles.reshape(-1, 9), np.empty(STACK_SIZE, np.int64)
-        found = np.empty(len(rays.reach), np.int64)
-        _trace_rays(self._nodes, self._links, triangles, stack, *rays[:4], found)
-        _write_normals(triangles, found, rays.direction, rays.normal)
+        origin, direction, reach, distance, normal = rays
+        triangles = self.triangles.reshape(-1, 9)
+        stack, found = np.empty(STACK_SIZE, np.int64), np.empty(len(reach), np.int64)
+        _trace_rays(self._nodes, self._links, triangles, stack, origin, direction, reach, distance, found)
+        _write_normals(triangles, found, direction, normal)
