@@ -1,4 +1,4 @@
-"""Stratified currents: a table of velocities by depth with linear interpolation.
+"""Currents by depth: tables, factors and the boundary layer over the bed.
 
     depth = surface - z,   v(depth) = v_i + (depth - depth_i) / (depth_(i+1) - depth_i) (v_(i+1) - v_i)
 
@@ -6,7 +6,14 @@
 `FieldError`. A table may have a single row.
 
 `StratifiedGaussMarkovCurrent` adds random variations of speed and direction to each layer, as DAVE does.
-`DepthScaledCurrent` multiplies another current by a factor that depends on depth.
+`DepthScaledCurrent` multiplies another current by a factor that depends on depth. `BoundaryLayer` reduces another
+current towards the bed by a power law:
+
+    v = V (h / H)^n   for 0 < h < H,   V above,   0 at and below the bed;   h = z - bed,  n = 1/7 or 1/10
+
+V is the field outside the layer, H is `thickness`, `bed` is the height of the bed in the world. The mean over the layer
+is 1 / (1 + n) V, 7/8 V for n = 1/7. At and below the bed the velocity is zero (no slip).
+Source: Prandtl's power law of turbulent boundary layers.
 """
 
 from __future__ import annotations
@@ -22,7 +29,9 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
+from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.base import VectorField
 from navsense.environment.current.base import (
     OutsideRule,
@@ -45,7 +54,6 @@ from navsense.environment.current.gauss_markov import (
     depth_error,
     discretise_all,
     drop_circle_limits,
-    select_node_rate,
 )
 from navsense.environment.tables import (
     TableRow,
@@ -66,6 +74,20 @@ _FILE_KIND = FileKind("table of currents by depth", FieldError, "must be a CSV f
 _COLUMN_UNITS = {"north": "m/s", "east": "m/s", "up": "m/s", "down": "m/s", "depth": "m"}
 _OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm mm/s km km/h kmh mph".split())
 """Words in a column's name that are another unit, such as north_knots."""
+
+
+@kernel
+def _apply_power_law(position_w: Vectors, bed: float, thickness: float, exponent: float, out: Vectors) -> int:
+    """Multiply vectors (n, 3) by the power law; return the first row with an invalid height, or -1."""
+    for i in range(out.shape[0]):
+        height = position_w[i, 2] - bed
+        if height != height:
+            return i
+        if height < thickness:
+            factor = (height / thickness) ** exponent if height > 0.0 else 0.0
+            for axis in range(3):
+                out[i, axis] *= factor
+    return -1
 
 
 def _evaluate_layers(
@@ -237,7 +259,7 @@ class StratifiedGaussMarkovCurrent:
         if len(self.layers.depths) > MAX_RANDOM_LAYERS:
             allowed = f"must be at most {MAX_RANDOM_LAYERS}"
             raise FieldError("number of random layers", len(self.layers.depths), allowed=allowed)
-        select_node_rate(self._processes)
+        discretise_all(self._processes)
 
     @cached_property
     def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
@@ -258,21 +280,12 @@ class StratifiedGaussMarkovCurrent:
 
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, linear = select_node_rate(self._processes)
+        coefficients, rate = discretise_all(self._processes)
         table = self.layers
-        quantities = ("speed", "direction")
+        names = tuple(f"{quantity} {row}" for row in range(len(table.depths)) for quantity in ("speed", "direction"))
+        depths, turn = make_read_only_array(table.depths), 0.5 * math.pi - table.heading
         model = RandomCurrentModel(
-            self.name,
-            discretise_all(self._processes, rate),
-            tuple(f"{quantity} {layer}" for layer in range(len(table.depths)) for quantity in quantities),
-            2,
-            make_read_only_array(table.depths),
-            rate,
-            linear,
-            turn=0.5 * math.pi - table.heading,
-            sign=-1.0,
-            surface=table.surface,
-            outside=table.outside,
+            self.name, coefficients, names, 2, depths, rate, turn, -1.0, table.surface, table.outside
         )
         return RandomCurrent(model, seed, run)
 
@@ -333,4 +346,49 @@ class DepthScaledCurrent:
 
     def rotate(self, rotation: Quaternion) -> DepthScaledCurrent:
         """Return the current in a world rotated by `rotation`, as its field allows."""
+        return replace(self, field=self.field.rotate(rotation))
+
+
+@dataclass(frozen=True)
+class BoundaryLayer:
+    """A current with a boundary layer.
+
+    field: the current outside the layer.
+    bed: height of the bed in the world (m).
+    thickness: m.
+    exponent: n of the power law.
+
+    Raises `FieldError` for a thickness or exponent that is not positive.
+    """
+
+    field: VectorField
+    bed: float
+    thickness: float
+    exponent: float = 1.0 / 7.0
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_coordinate("height of the bed (m)", self.bed)
+        check_number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0, error=FieldError)
+        check_number("exponent of a boundary layer", self.exponent, 1e-3, 1.0, error=FieldError)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` as `field` does, and for an invalid height."""
+        out = np.array(self.field.at(position_w, time))
+        row = _apply_power_law(position_w, self.bed, self.thickness, self.exponent, out)
+        if row >= 0:
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed="must be finite")
+        return out
+
+    @cached_property  # isinstance() of a runtime protocol reads it, which would be exponential in nested fields
+    def random_names(self) -> tuple[str, ...]:
+        """The names of the random currents in the field."""
+        return list_random_names(self.field)
+
+    def realise(self, seed: int, run: int) -> BoundaryLayer:
+        """Return the field (m/s) of one run."""
+        return replace(self, field=realise(self.field, seed, run))
+
+    def rotate(self, rotation: Quaternion) -> BoundaryLayer:
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` as `field` does."""
         return replace(self, field=self.field.rotate(rotation))
