@@ -66,9 +66,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
-PRIVATE: dict[tuple[str, str], str] = {
-    ("recordings.csv_tables", "motion._log"): "writes the table that a motion is read from",
-}
+PRIVATE: dict[tuple[str, str], str] = {}
 """Private files and folders that others import: (module, what) -> why."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
@@ -113,7 +111,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("core.kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
-    ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("motion.replay", "np.loadtxt"): "parses lines that `inputs` has read",
     (
         "sdf.urdf.xacro_process",
         "Path(filename).open",
