@@ -38,7 +38,7 @@ KERNEL_DECORATORS = ("kernel", "inlined_kernel")
 """Names of the decorators of kernels."""
 
 LONG_KERNELS: dict[str, str] = {
-    "environment.terrain._grid_traversal._intersect_cell": "called in one place, in the loop over the cells",
+    "environment.terrain.heightmap._intersect_cell": "called in one place, in the loop over the cells",
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
@@ -52,8 +52,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("noise",),
     ("faults",),
     ("clock",),
-    ("environment",),
     ("motion",),
+    ("environment",),
     ("sensors",),
     ("world",),
     ("fault_file", "simulation"),
@@ -69,9 +69,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
-PRIVATE: dict[tuple[str, str], str] = {
-    ("recordings.csv_tables", "motion._log"): "writes the table that a motion is read from",
-}
+PRIVATE: dict[tuple[str, str], str] = {}
 """Private files and folders that others import: (module, what) -> why."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
@@ -106,8 +104,8 @@ OPENERS: dict[tuple[str, str], str] = {
     ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
     ("environment.magnetic", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
-    ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
-    ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
+    ("recordings.currents", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
+    ("recordings.currents", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("core.inputs", "open"): "the one function that opens a user's file",
     ("core.inputs", "os.open"): "that function, without waiting",
     ("core.inputs", "json.loads"): "the one function that parses JSON",
@@ -117,7 +115,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("core.ziggurat", "(Path(__file__).parent / 'ziggurat.txt').read_text"): "a file of the package",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
-    ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("motion.replay", "np.loadtxt"): "parses lines that `inputs` has read",
     (
         "sdf.urdf.xacro_process",
         "Path(filename).open",

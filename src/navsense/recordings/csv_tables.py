@@ -29,7 +29,7 @@ from navsense.core.atomic import HiddenFolder, save_text
 from navsense.core.errors import RecordingError, Where
 from navsense.core.series import Current, Reading, TimeSlice, Truth
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.motion._log import HEADER as POSES
+from navsense.motion.replay import LOG_COLUMNS as POSES
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
