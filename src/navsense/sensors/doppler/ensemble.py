@@ -100,7 +100,7 @@ SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
 
 
 class CoordinateSystem(StrEnum):
-    """Axes of the velocities."""
+    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`."""
 
     BEAM = "beam"
     INSTRUMENT = "instrument"
