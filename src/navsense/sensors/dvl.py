@@ -97,6 +97,9 @@ BEAM_ANGLE = math.radians(30.0)
 
 NO_TRACK_ERRORS = DopplerTrack()
 
+MISSING_VALUES = "values without a source, not simulated unless you set them"
+"""Beginning of the line of a description that lists `Dvl.missing_values`."""
+
 MAX_MISALIGNMENT = 1.0
 """rad: upper limit of a misalignment."""
 
@@ -365,25 +368,19 @@ class Dvl:
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
-        modes = (self.bottom_mode, self.water_mode)
-        farthest_echo = self.maximum_range if self.models_travel_time else None
         return (
             *description.describe_beams(self._ray_beams, limits, own_hull=self.own_hull),
             description.describe_sound(self.transducer, self.sound.speed),
-            *description.describe_tracks(
-                modes, (self.bottom, self.water), self._tracked_layer, self.error_velocity_limit, self.long_term
-            ),
-            description.describe_times(farthest_echo, self.processing_time, rate),
-            *description.describe_losses(self.strength, self.dropout_probability, self.reacquisition_time),
-            *description.describe_systematic_errors(
-                self.bottom, self.water, self.misalignment, self.misalignment_stddev
-            ),
-            *description.describe_missing_values(self.missing_values),
+            *_describe_tracks(self, self._tracked_layer),
+            _describe_times(self, rate),
+            *_describe_losses(self),
+            *_describe_errors(self),
+            *([f"{MISSING_VALUES}: {', '.join(self.missing_values)}"] if self.missing_values else []),
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
         """Return a warning for each track with errors but without noise of single pings."""
-        return description.find_unreported_noise((self.bottom_mode, self.water_mode), (self.bottom, self.water))
+        return _find_unreported_noise(self)
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes: those of each beam's channels, then the instrument's."""
@@ -742,3 +739,83 @@ FIELD_LIMITS = (
     ("reacquisition_time", 0.0, 1e6),
 )
 """Limits of the fields that only a DVL has."""
+
+
+def _list_tracks(spec: Dvl) -> tuple[tuple[str, str, DopplerTrack], ...]:
+    """Return the name, the mode and the errors of each track."""
+    return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
+
+
+def _describe_tracks(spec: Dvl, layer: WaterMassLayer | None) -> tuple[str, ...]:
+    """Describe the tracks over the bottom and through the water, the tracked layer, and the long-term velocity."""
+    lines = [
+        f"{name} track: {mode}"
+        + (f", up to {track.maximum_velocity:g} m/s" if track.maximum_velocity < math.inf else "")
+        for name, mode, track in _list_tracks(spec)
+    ]
+    if layer is not None:
+        span = f"{layer.near:g} to {layer.far:g} m along the axis"
+        lines[-1] += f", {span}, at most {layer.share:g} of the distance to the bottom"
+    if spec.error_velocity_limit < math.inf:
+        lines.append(f"rejected above an error velocity of {spec.error_velocity_limit:g} m/s")
+    if spec.long_term is not None:
+        density = spec.long_term.acceleration_density
+        lines.append(f"long-term velocity: acceleration density {density:g} m/s^2/sqrt(Hz)")
+    return tuple(lines)
+
+
+def _describe_times(spec: Dvl, rate: float) -> str:
+    """Describe the rate of pings (Hz)."""
+    if not spec.models_travel_time:
+        return "pings: one per tick, valid at the tick"
+    lowest_rate = min(rate, 1.0 / (2.0 * spec.maximum_range / SOUND_SPEED + spec.processing_time))
+    rates = f"{lowest_rate:.3g} to {rate:g} Hz, lower in deep water" if lowest_rate < rate else f"{rate:g} Hz"
+    return f"pings: {rates}; valid when the echo left the bottom"
+
+
+def _describe_losses(spec: Dvl) -> tuple[str, ...]:
+    """Describe the loss of beams by a weak echo or by dropout, and its duration."""
+    lines, strength = [], spec.strength
+    if strength is not None:
+        loss = f"{strength.level:g} dB minus 30 log10(r) and {2.0 * strength.absorption:g} dB/m"
+        lines.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
+    if spec.dropout_probability + spec.reacquisition_time > 0.0:
+        dropouts = f"{spec.dropout_probability:g} of a beam's pings"
+        lines.append(f"dropouts: {dropouts}; {spec.reacquisition_time:g} s without lock after a loss")
+    return tuple(lines)
+
+
+def _find_unreported_noise(spec: Dvl) -> tuple[tuple[str, str], ...]:
+    """Return a warning for each track in use without noise of single pings: its name and the text.
+
+    There is no warning if neither track has errors.
+    """
+    warnings = []
+    for name, mode, track in _list_tracks(spec):
+        if mode != "never" and not track.is_white and (spec.bottom.has_errors or spec.water.has_errors):
+            reported = "a covariance of 0 is reported"
+            if track.reported_stddev > 0.0:
+                reported = f"{track.reported_stddev:g} m/s is reported"
+            remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+            warnings.append((f"{name} track", f"the standard deviation of single pings is 0, and {reported}: {remedy}"))
+    return tuple(warnings)
+
+
+def _describe_errors(spec: Dvl) -> tuple[str, ...]:
+    """Describe the errors of pings other than the noise of bottom track, and those of a serial number."""
+    lines = []
+    for name, _, track in _list_tracks(spec):
+        terms = [f"stddev {track.noise.stddev:g} m/s"] if name == "water" and track.noise.stddev != 0.0 else []
+        terms += [f"{track.per_speed:g} m/s per m/s of speed"] if track.per_speed > 0.0 else []
+        terms += [f"at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
+        terms += [f"reported as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
+        if terms:
+            lines.append(f"{name} track, each ping: {', '.join(terms)}")
+    for name, _, track in _list_tracks(spec):
+        if track.has_long_term_errors:
+            scale, offset = 100.0 * track.long_term_scale, track.long_term_offset
+            lines.append(f"{name} track, long term: standard deviations of {scale:g} % and {offset:g} m/s")
+    if any(spec.misalignment) or spec.misalignment_stddev > 0.0:
+        angle, stddev = math.degrees(math.hypot(*spec.misalignment)), math.degrees(spec.misalignment_stddev)
+        lines.append(f"misalignment: {angle:.3g} deg, standard deviation {stddev:.3g} deg")
+    return tuple(lines)
