@@ -60,7 +60,7 @@ from navsense.sensors.doppler import (
     ping,
 )
 from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_long_term_errors
-from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
     Fields,
@@ -75,7 +75,6 @@ from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
     NO_TRACK,
     TRUE_SOUND,
-    X_AZIMUTHS,
     DvlMessageOptions,
     MessageDialect,
     Transducer,
@@ -165,7 +164,7 @@ class Dvl:
     missing_values: values of a catalogue part that have no source.
     """
 
-    beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
+    beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
     bottom: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("bottom_track"))
@@ -244,16 +243,28 @@ class Dvl:
 
     @cached_property
     def _instrument_processes(self) -> tuple[RandomProcess, ...]:
-        """Random processes other than those of the noise channels."""
-        return ping.list_processes(
-            len(self.beams.beams),
-            self.bottom,
-            self.water,
-            self._solution_rule,
-            has_lock=self.strength is not None,
-            has_dropout=self.dropout_probability > 0.0,
-            has_misalignment=self.misalignment_stddev > 0.0,
-        )
+        """Random processes other than those of the noise channels, in the order of their draws."""
+        k, rule = len(self.beams.beams), self._solution_rule
+        processes = [
+            RandomProcess(channel, name, initial=count, per_tick=0)
+            for channel, name, count, acts in (
+                ("bottom", "long_term", 4, self.bottom.has_long_term_errors),
+                ("water", "long_term", 4, self.water.has_long_term_errors),
+                ("mounting", "misalignment", 3, self.misalignment_stddev > 0.0),
+            )
+            if acts
+        ]
+        if rule != ping.PHYSICAL_RULE:
+            processes += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
+        # The UUV Simulator adds noise to the bottom-track velocity and dsros_dvl to the water-track velocity.
+        if self.bottom.is_white and rule != ping.UUV_RULE:
+            processes += [RandomProcess(f"bottom_{i}", "white") for i in range(k)]
+        if self.water.is_white and rule != ping.DSROS_RULE:
+            processes += [RandomProcess(f"water_{i}", "white") for i in range(k)]
+        for name, acts in (("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)):
+            if acts:
+                processes += [RandomProcess(f"beam_{i}", name, kind="uniform") for i in range(k)]
+        return tuple(processes)
 
     @cached_property
     def _draw_rows(self) -> tuple[ping.DrawRows, IntArray]:
@@ -268,7 +279,7 @@ class Dvl:
 
     @cached_property
     def _ray_beams(self) -> Beams:
-        """Beams for ray casting. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
+        """The beams as their rays are cast. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
         if self._solution_rule == ping.DSROS_RULE:
             return self.beams.single_ray_beams
         return self.beams.nearest_ray_beams if self.classic else self.beams
@@ -311,7 +322,7 @@ class Dvl:
 
     @cached_property
     def _ideal_limits(self) -> ping.PingLimits:
-        """The same for an instrument without errors and without loss of beams."""
+        """Limits and choices of the solution of an instrument without errors and without loss of beams."""
         return self._limits._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
@@ -664,8 +675,8 @@ class Dvl:
         `missing_values` lists the values without a source; see `docs/parts.md`. Raises `UnknownNameError`,
         `SensorError`.
         """
-        part, azimuths = load_part(name), [math.radians(azimuth) for azimuth in X_AZIMUTHS]
-        fields = datasheet.make_fields(part, azimuths, BEAM_ANGLE, temperature=temperature, stddev=stddev)
+        part = load_part(name)
+        fields = datasheet.make_fields(part, BEAM_ANGLE, temperature=temperature, stddev=stddev)
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
@@ -705,7 +716,7 @@ class Dvl:
             maximum_velocity=6.0,
         )
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        beams = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
+        beams = make_x_beams(math.radians(25.0)).beams
         return cls(
             beams=Beams(tuple(replace(beam, shape=shape) for beam in beams), BeamWeighting.PATTERN, 0.5),
             minimum_range=2.3,

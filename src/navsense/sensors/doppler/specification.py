@@ -21,9 +21,6 @@ from navsense.core.validation import is_number, validate_types
 from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.range import Sound
 
-X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams in an X: 45 degrees from the sensor's x and y."""
-
 IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
 
 TRUE_SOUND = Sound()
