@@ -49,7 +49,7 @@ from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
 from navsense.sensors.doppler import description, ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
-from navsense.sensors.doppler.cells import BottomHits, DepthCells, find_cell_velocities
+from navsense.sensors.doppler.cells import DepthCells, find_cell_velocities
 from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_platform_state, find_echoes, get_sound_speed
 from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem, EnsembleInputs
 from navsense.sensors.doppler.specification import (
@@ -397,7 +397,7 @@ class Adcp:
             environment,
             instants,
             np.repeat(1.0 / ratio, p),
-            BottomHits(echoes.finite_range, echoes.incidence_cosine),
+            echoes,
             side_lobes=self.side_lobes and not self._is_classic,
             as_points=self._is_classic,
         )
