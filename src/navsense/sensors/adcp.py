@@ -497,7 +497,7 @@ class Adcp:
         factor[:], lock_probability[:], echo[:], correlation[:] = 1.0, 1.0, math.nan, 1.0
         if self.backscatter is not None:
             effects = (factor, lock_probability, echo, correlation)
-            ensemble.compute_echo_effects(self.backscatter.parameters, self._slant_ranges, 1.0 / ratio, *effects)
+            ensemble.compute_cell_echo_effects(self.backscatter.parameters, self._slant_ranges, 1.0 / ratio, *effects)
         velocity = np.empty(inputs.true_beam_velocity.shape)
         ensemble.add_cell_errors(
             inputs.true_beam_velocity,
