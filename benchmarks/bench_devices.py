@@ -25,7 +25,7 @@ import navsense as ns
 from navsense.core.series import Reading, Truth
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.devices.encoders import FORMATS
-from navsense.devices.measurement import DopplerInstrument
+from navsense.devices.instrument import DopplerInstrument
 from navsense.simulation.session import LONGEST_WINDOW
 from navsense.world import MountedSensor, World
 
@@ -71,8 +71,8 @@ def told(world: World, sensor: MountedSensor, truth: Mapping[str, Truth], readin
     instrument = DopplerInstrument(world, sensor)
     instrument.add_truth(truth, 0.0)
     encode = FORMATS[suffix].make_encoder(instrument, "")
-    assert encode(instrument.sample(reading))
-    return reading.time.size / seconds(lambda: encode(instrument.sample(reading)))
+    assert encode(instrument.convert_reading(reading))
+    return reading.time.size / seconds(lambda: encode(instrument.convert_reading(reading)))
 
 
 def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Reading]]:

@@ -28,7 +28,7 @@ from navsense.core.typing import AnyArray
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise
 from navsense.runner.run import Run
-from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
 from navsense.sensors.dvl import Dvl
 from navsense.world import World
 
@@ -254,7 +254,7 @@ def growth() -> Part:
     return Part(table(["with", "deviation of a beam, mm/s", "and"], rows))
 
 
-CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS]
+CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS_DEG]
 
 
 # GAP-3: long term
@@ -570,7 +570,7 @@ PARTS: Mapping[str, Callable[[], Part]] = {
     "gazebo": lambda: xml(worlds.GAZEBO),
     "woods hole": lambda: xml(worlds.woods_hole()),
     "uuv": lambda: xml(
-        worlds.beam(0, X_AZIMUTHS[0]), "<!-- and three more -->", worlds.uuv().rpartition("</link>\n")[2]
+        worlds.beam(0, X_AZIMUTHS_DEG[0]), "<!-- and three more -->", worlds.uuv().rpartition("</link>\n")[2]
     ),
     "topics": topics,
     "modes": modes,

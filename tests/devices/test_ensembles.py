@@ -22,7 +22,7 @@ from navsense.core.pose import Pose, from_rpy
 from navsense.core.typing import Quaternion
 from navsense.devices import pd0
 from navsense.devices.encoders import round_heading
-from navsense.devices.measurement import DopplerInstrument
+from navsense.devices.instrument import DopplerInstrument
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
@@ -153,5 +153,5 @@ def test_a_reading_that_says_less_is_refused() -> None:
     with pytest.raises(
         RecordingError, match=r"arrays of sensor 'auv::base::adcp': without solutions; must be complete"
     ):
-        instrument.sample(less)
-    assert instrument.sample(one).profile is not None
+        instrument.convert_reading(less)
+    assert instrument.convert_reading(one).profile is not None

@@ -24,7 +24,7 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
-    X_AZIMUTHS,
+    X_AZIMUTHS_DEG,
     BeamWeighting,
     DopplerTrack,
     MessageDialect,
@@ -187,7 +187,7 @@ def test_physical_beams_of_the_same_sheet_are_solved() -> None:
 def whoi(angle: float = 25.0, **more: Any) -> Dvl:
     """Return a sheet as `dsros_dvl` has them: z down, told in its own frame."""
     given: dict[str, Any] = {
-        "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True),
+        "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True),
         "minimum_range": 0.7,
         "maximum_range": 90.0,
         "bottom": DopplerTrack(Noise(stddev=0.005)),
@@ -201,7 +201,7 @@ def whoi(angle: float = 25.0, **more: Any) -> Dvl:
 
 def slants_over(slope: float, height: float, angle: float) -> AnyArray:
     """Return slant ranges (4,) of a level DVL that looks down by z; u = (-sin a cos A, -sin a sin A, cos a) there."""
-    a, around = math.radians(angle), np.radians(X_AZIMUTHS)
+    a, around = math.radians(angle), np.radians(X_AZIMUTHS_DEG)
     axes = np.column_stack([-math.sin(a) * np.cos(around), math.sin(a) * np.sin(around), np.full(4, -math.cos(a))])
     return height / (slope * axes[:, 0] - axes[:, 2])
 
@@ -235,7 +235,7 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
 @pytest.mark.requirement("DVW-2", "WTR-2")
 def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
     """Its width changes no range, and the layer ends at the bottom: of the mean of a current sheared by depth."""
-    wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True, width=0.1)
+    wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True, width=0.1)
     spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
     sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
     around = replace(bed(), water=Water(surface=50.0), current=sheared)

@@ -20,11 +20,11 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
-from navsense.sensors.doppler import X_AZIMUTHS, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World
 
-AZIMUTHS = [math.radians(a) for a in X_AZIMUTHS]
+AZIMUTHS = [math.radians(a) for a in X_AZIMUTHS_DEG]
 FLU = make_janus_beams(math.radians(30.0), AZIMUTHS)
 FRD = make_janus_beams(math.radians(30.0), AZIMUTHS, down=(0.0, 0.0, 1.0))
 OVER = (0.0, 1.0, 0.0, 0.0)

@@ -25,7 +25,7 @@ from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors.base import Measurement
-from navsense.sensors.doppler import X_AZIMUTHS, DopplerTrack, Transducer, WaterMassLayer
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.world import Link, Model, MountedSensor, World
@@ -70,7 +70,7 @@ def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measur
 
 def axes_in(rotation: Quaternion) -> AnyArray:
     """Return the axes (4, 3) of the beams in the world."""
-    tilt, around = math.radians(30.0), np.radians(X_AZIMUTHS)
+    tilt, around = math.radians(30.0), np.radians(X_AZIMUTHS_DEG)
     own = np.column_stack(
         [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
     )

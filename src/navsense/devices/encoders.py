@@ -6,42 +6,32 @@ positive up velocity. In earth and ship coordinates, heading, pitch and roll are
 alignment is the angle of beam 3 to starboard of forward. In beam and instrument coordinates, which the reader rotates,
 they are those of the instrument (forward along beam 3), and the alignment is 0.
 
-The leaders are those of a 600 kHz Workhorse with firmware 51.40, because readers select the layout by them, with the
-flag of simulated data. A range is the slant range times the cosine of the beam angle. Values that the simulation lacks:
-correlation is 255 for a good beam, else 0; amplitude is 0. A DVL has no profile: its leader declares one cell and no
-ping, because some readers fail without a cell.
+The leaders are those of a 600 kHz Workhorse with firmware 51.40 and the flag of simulated data. Readers select the
+layout by the instrument and its firmware. A range is the slant range times the cosine of the beam angle. Correlation
+and amplitude are not simulated: correlation is 255 for a good beam, else 0; amplitude is 0. A DVL has no profile: its
+leader declares one cell and no ping, because some readers fail without a cell.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from navsense.core.errors import RecordingError
-from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Vectors
+from navsense.core.typing import BoolArray, FloatArray, IntArray, Vectors
 from navsense.devices import nmea, pd0, pd6, rdi_frames, waterlinked
-from navsense.devices.measurement import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
+from navsense.devices.instrument import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.doppler import BinMapping
+from navsense.sensors.doppler import BinMapping, CoordinateSystem
 from navsense.sensors.dvl import Dvl
 
 BlockEncoder = Callable[[InstrumentData], bytes]
 
 SECONDS_PER_NANOSECOND = 1e-9
-
-
-class Pd0Coordinates(StrEnum):
-    """Coordinates of velocities in PD0, in the order of their numbers."""
-
-    BEAM = "beam"
-    INSTRUMENT = "instrument"
-    SHIP = "ship"
-    EARTH = "earth"
-
 
 TILTS_USED, THREE_BEAM_SOLUTIONS, BIN_MAPPED = 4, 2, 1
 """Bits of the coordinate transformation."""
@@ -63,24 +53,20 @@ DEPTH, HEADING, TEMPERATURE = 0x20, 0x1C, 0x01
 """Bits of the sensors: pressure sensor, compass and inclinometers, thermometer."""
 
 
-def select_coordinates(instrument: DopplerInstrument, requested: str) -> Pd0Coordinates:
+def _select_coordinates(instrument: DopplerInstrument, requested: str) -> CoordinateSystem:
     """Return the requested coordinates of an instrument's ensembles. Default: earth for a DVL, its own for an ADCP.
 
     Raises `RecordingError` if the instrument does not support them.
     """
-    spec, name = instrument.sensor.spec, instrument.sensor.name
-    if isinstance(spec, Adcp):
-        profile = Pd0Coordinates(spec.coordinates)
-        coordinates = Pd0Coordinates(requested) if requested else profile
-        if coordinates not in (profile, Pd0Coordinates.BEAM):
-            allowed = f"must be {profile} or beam: the profile of sensor {name!r} is in {profile} coordinates"
-            raise RecordingError(
-                "coordinates", requested, allowed=allowed, remedy="change <coordinates> in the world file"
-            )
-    else:
-        coordinates = Pd0Coordinates(requested) if requested else Pd0Coordinates.EARTH
+    spec, name = instrument.spec, instrument.sensor.name
+    default = spec.coordinates if isinstance(spec, Adcp) else CoordinateSystem.EARTH
+    coordinates = CoordinateSystem(requested) if requested else default
+    if isinstance(spec, Adcp) and coordinates not in (default, CoordinateSystem.BEAM):
+        allowed = f"must be {default} or beam: the profile of sensor {name!r} is in {default} coordinates"
+        remedy = "change <coordinates> in the world file"
+        raise RecordingError("coordinates", requested, allowed=allowed, remedy=remedy)
     degrees = math.degrees(instrument.mounting.angle)
-    if coordinates is Pd0Coordinates.BEAM and abs(degrees - round(degrees)) > 0.01:
+    if coordinates is CoordinateSystem.BEAM and abs(degrees - round(degrees)) > 0.01:
         allowed = "must be a whole number for beam coordinates, because PD0 holds whole degrees"
         remedy = "use instrument, ship or earth coordinates"
         raise RecordingError(f"beam angle of sensor {name!r} (degrees)", degrees, allowed=allowed, remedy=remedy)
@@ -92,169 +78,16 @@ def round_heading(heading: FloatArray) -> FloatArray:
     return np.asarray(np.rint(heading / pd0.CENTIDEGREE) % 36000.0 * pd0.CENTIDEGREE)
 
 
-def make_pd0_arrays(
-    instrument: DopplerInstrument, data: InstrumentData, coordinates: Pd0Coordinates, first: int
-) -> dict[str, AnyArray]:
-    """Return the arrays of PD0 ensembles, numbered from `first`."""
-    mounting, spec = instrument.mounting, instrument.sensor.spec
-    is_unrotated = coordinates in (Pd0Coordinates.BEAM, Pd0Coordinates.INSTRUMENT)
-    attitude = data.attitude @ mounting.rotation if is_unrotated else data.attitude
-    heading, pitch, roll = rdi_frames.compute_angles(attitude, looks_up=mounting.looks_up and is_unrotated)
-    arrays = _make_leaders(instrument, data, coordinates)
-    arrays |= {"number": np.arange(first, first + len(data)), **pd0.encode_rtc(data.stamp)}
-    arrays |= {"heading": round_heading(heading), "pitch": pitch, "roll": roll}
-    arrays["heading_alignment"] = np.array(0.0 if is_unrotated else mounting.azimuth)
-    arrays |= _make_bottom_track(instrument, data, coordinates)
-    if isinstance(spec, Dvl) and spec.layer is not None:
-        velocity, beam_velocity = data.water_velocity, data.water_beam_velocity
-        arrays |= {"layer_near": np.array(spec.layer.near), "layer_far": np.array(spec.layer.far)}
-        arrays["layer_min_size"] = np.array(spec.layer.minimum_size)
-        arrays["layer_velocity"] = _make_track(instrument, data, coordinates, velocity, beam_velocity)
-        arrays["layer_correlation"] = np.isfinite(beam_velocity[:, mounting.order]).astype(np.float64)
-        arrays["layer_percent_good"] = _compute_percent_good(beam_velocity[:, mounting.order], velocity, coordinates)
-    if data.profile is not None:
-        arrays |= _make_profile(instrument, data.profile, coordinates)
-    return arrays
-
-
-def _make_leaders(
-    instrument: DopplerInstrument, data: InstrumentData, coordinates: Pd0Coordinates
-) -> dict[str, AnyArray]:
-    """Return the arrays of the leaders."""
-    spec, mounting = instrument.sensor.spec, instrument.mounting
-    angle = round(math.degrees(mounting.angle))
-    system = JANUS | BEAM_ANGLE_BITS.get(angle, OTHER_ANGLE_BITS) | KILOHERTZ_600 | CONVEX | ATTACHED
-    is_mapped = isinstance(spec, Adcp) and spec.bin_mapping is not BinMapping.NONE
-    transformation = list(Pd0Coordinates).index(coordinates) << 3 | THREE_BEAM_SOLUTIONS
-    if coordinates in (Pd0Coordinates.SHIP, Pd0Coordinates.EARTH):
-        transformation |= TILTS_USED
-    has_water = instrument.world.environment.water is not None
-    sensors = DEPTH | HEADING | (TEMPERATURE if has_water else 0)
-    cells = spec.cells if isinstance(spec, Adcp) else None
-    settings: dict[str, float] = {
-        "firmware_version": FIRMWARE[0],
-        "firmware_revision": FIRMWARE[1],
-        "system": system | (LOOKS_UP if mounting.looks_up else 0),
-        "simulated": 1,
-        "beams": rdi_frames.BEAMS,
-        "cells": cells.count if cells else 1,
-        "pings": spec.pings if isinstance(spec, Adcp) else 0,
-        "cell_size": cells.size if cells else 1.0,
-        "blank": cells.blanking if cells else 0.0,
-        "first_cell": cells.first_distance if cells else 1.0,
-        "transmit_length": cells.pulse_length if cells else 0.0,
-        "lag_distance": cells.lag if cells else 0.0,
-        "coordinates": transformation | (BIN_MAPPED if is_mapped else 0),
-        "sensor_source": sensors,
-        "sensors_available": sensors,
-        "serial": 0,
-        "beam_angle": math.radians(angle),
-    }
-    arrays = {name: np.array(value) for name, value in settings.items()} | {"ping_spacing": _split_ping_spacing(spec)}
-    arrays |= {name: vars(data)[name] for name in ("sound_speed", "depth", "salinity", "pressure")}
-    arrays["temperature"] = data.temperature if has_water else np.array(273.15)
-    return arrays
-
-
-def _split_ping_spacing(spec: object) -> AnyArray:
-    """Return minutes, seconds and hundredths (3,) between the pings of a profile; 0 for simultaneous pings."""
-    spacing = 0.0
-    if isinstance(spec, Adcp) and spec.pings > 1:
-        spacing = (spec.duration - spec.processing_time) / spec.pings
-    hundredths = min(max(round(spacing * 100.0), 0), MAX_PING_SPACING)
-    return np.array((hundredths // 6000, hundredths // 100 % 60, hundredths % 100))
-
-
-def _make_bottom_track(
-    instrument: DopplerInstrument, data: InstrumentData, coordinates: Pd0Coordinates
-) -> dict[str, AnyArray]:
-    """Return the arrays of the bottom track."""
-    spec, mounting = instrument.sensor.spec, instrument.mounting
-    beam_velocity = data.bottom_beam_velocity[:, mounting.order]
-    error_velocity_limit = spec.error_velocity_limit if isinstance(spec, Dvl | Adcp) else math.inf
-    max_range = spec.maximum_range if isinstance(spec, Dvl | Adcp) else 0.0
-    if data.profile is None:
-        percent_good = _compute_percent_good(beam_velocity, data.bottom_velocity, coordinates)
-    elif coordinates is Pd0Coordinates.BEAM:
-        percent_good = data.profile.bottom_good[:, mounting.order]
-    else:
-        percent_good = data.profile.bottom_solutions
-    return {
-        "bottom_pings": np.array(spec.bottom_pings if isinstance(spec, Adcp) else 1),
-        "bottom_error_velocity_limit": np.array(error_velocity_limit),
-        "bottom_range": data.beam_range[:, mounting.order] * math.cos(mounting.angle),
-        "bottom_velocity": _make_track(instrument, data, coordinates, data.bottom_velocity, data.bottom_beam_velocity),
-        "bottom_correlation": np.isfinite(beam_velocity).astype(np.float64),
-        "bottom_percent_good": percent_good,
-        "bottom_maximum_range": np.array(max_range * math.cos(mounting.angle)),
-        "rest_0600": np.zeros(4, dtype=np.uint8),
-    }
-
-
-def _make_track(
-    instrument: DopplerInstrument,
-    data: InstrumentData,
-    coordinates: Pd0Coordinates,
-    vehicle_velocity: FloatArray,
-    beam_velocity: FloatArray,
-) -> FloatArray:
-    """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along the beams (n, k)."""
-    mounting = instrument.mounting
-    beams = beam_velocity[:, mounting.order]
-    if coordinates is Pd0Coordinates.BEAM:
-        return beams
-    velocity = -to_coordinates(instrument, data, coordinates, vehicle_velocity)
-    return np.concatenate((velocity, rdi_frames.solve_velocity(beams, mounting.angle)[:, 3:]), axis=1)
-
-
 def to_coordinates(
-    instrument: DopplerInstrument, data: InstrumentData, coordinates: Pd0Coordinates, velocity: FloatArray
+    instrument: DopplerInstrument, data: InstrumentData, coordinates: CoordinateSystem, velocity: FloatArray
 ) -> FloatArray:
     """Return velocities (n, 3) in vehicle axes in other coordinates."""
-    if coordinates is Pd0Coordinates.INSTRUMENT:
+    if coordinates is CoordinateSystem.INSTRUMENT:
         return rotate_vectors(velocity, instrument.mounting.rotation.T)
     heading, pitch, roll = rdi_frames.compute_angles(data.attitude)
-    if coordinates is Pd0Coordinates.SHIP:
+    if coordinates is CoordinateSystem.SHIP:
         heading = np.zeros_like(heading)
     return rotate_vectors(velocity, rdi_frames.make_rotation(heading, pitch, roll))
-
-
-def _compute_percent_good(
-    beam_velocity: FloatArray, vehicle_velocity: FloatArray, coordinates: Pd0Coordinates
-) -> FloatArray:
-    """Return the shares (n, 4) of one ping.
-
-    In beam coordinates: good beams. Else: three-beam solution, rejected, too few beams, four-beam solution.
-    """
-    is_good = np.isfinite(beam_velocity)
-    if coordinates is Pd0Coordinates.BEAM:
-        return is_good.astype(np.float64)
-    is_solved = np.isfinite(vehicle_velocity).all(axis=1)
-    has_four_beams = is_solved & is_good.all(axis=1)
-    is_rejected = ~is_solved & (is_good.sum(axis=1) >= 3)
-    outcomes = (is_solved & ~has_four_beams, is_rejected, ~is_solved & ~is_rejected, has_four_beams)
-    return np.stack(outcomes, axis=1).astype(np.float64)
-
-
-def _make_profile(
-    instrument: DopplerInstrument, profile: ProfileData, coordinates: Pd0Coordinates
-) -> dict[str, AnyArray]:
-    """Return the arrays of the profile: velocities of the water relative to the instrument."""
-    order = instrument.mounting.order
-    if coordinates is Pd0Coordinates.BEAM:
-        velocity, percent_good = profile.beam_velocity[..., order], profile.beam_good[..., order]
-    else:
-        # The error velocity of the sensor has the sign of its first beam, that of RDI the sign of beams 1 and 2.
-        sign = 1.0 if 0 in order[:2] else -1.0
-        error_velocity = sign * profile.error_velocity[..., None]
-        velocity = np.concatenate((instrument.to_rdi_axes(profile.velocity), error_velocity), axis=2)
-        percent_good = profile.solutions
-    return {
-        "velocity": velocity,
-        "correlation": profile.correlation[..., order],
-        "echo": profile.echo[..., order],
-        "percent_good": percent_good,
-    }
 
 
 class Pd0Encoder:
@@ -262,14 +95,146 @@ class Pd0Encoder:
 
     def __init__(self, instrument: DopplerInstrument, coordinates: str) -> None:
         """Select the coordinates. Raises `RecordingError` if PD0 does not support them or the beams."""
-        self._instrument, self._coordinates = instrument, select_coordinates(instrument, coordinates)
-        self._next = 1
+        self._coordinates = _select_coordinates(instrument, coordinates)
+        self._instrument, self._spec, self._mounting = instrument, instrument.spec, instrument.mounting
+        self._next_number = 1
 
     def __call__(self, data: InstrumentData) -> bytes:
         """Return the ensembles of a block."""
-        ensembles = pd0.encode(make_pd0_arrays(self._instrument, data, self._coordinates, self._next))
-        self._next += len(data)
+        mounting, spec = self._mounting, self._spec
+        # The reader rotates beam and instrument coordinates, by the attitude of the instrument.
+        has_instrument_attitude = self._coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
+        attitude = data.attitude @ mounting.rotation if has_instrument_attitude else data.attitude
+        looks_up = mounting.looks_up and has_instrument_attitude
+        heading, pitch, roll = rdi_frames.compute_angles(attitude, looks_up=looks_up)
+        arrays = self._make_leaders(data)
+        arrays |= {"number": np.arange(self._next_number, self._next_number + len(data))}
+        arrays |= {**pd0.encode_rtc(data.stamp), "heading": round_heading(heading), "pitch": pitch, "roll": roll}
+        arrays["heading_alignment"] = 0.0 if has_instrument_attitude else mounting.azimuth
+        arrays |= self._make_bottom_track(data)
+        if isinstance(spec, Dvl) and spec.layer is not None:
+            beam_velocity = data.water_beam_velocity[:, mounting.order]
+            arrays |= {
+                "layer_near": spec.layer.near,
+                "layer_far": spec.layer.far,
+                "layer_min_size": spec.layer.minimum_size,
+                "layer_velocity": self._make_track(data, data.water_velocity, beam_velocity),
+                "layer_correlation": np.isfinite(beam_velocity).astype(np.float64),
+                "layer_percent_good": self._compute_percent_good(beam_velocity, data.water_velocity),
+            }
+        if isinstance(spec, Adcp) and data.profile is not None:
+            arrays |= self._make_profile(spec, data.profile)
+        ensembles = pd0.encode(arrays)
+        self._next_number += len(data)
         return ensembles
+
+    def _make_leaders(self, data: InstrumentData) -> dict[str, ArrayLike]:
+        """Return the arrays of the leaders. Fields without an array are 0."""
+        spec, angle = self._spec, round(math.degrees(self._mounting.angle))
+        system = JANUS | BEAM_ANGLE_BITS.get(angle, OTHER_ANGLE_BITS) | KILOHERTZ_600 | CONVEX | ATTACHED
+        transformation = list(CoordinateSystem).index(self._coordinates) << 3 | THREE_BEAM_SOLUTIONS
+        if self._coordinates in (CoordinateSystem.SHIP, CoordinateSystem.EARTH):
+            transformation |= TILTS_USED
+        if isinstance(spec, Adcp) and spec.bin_mapping is not BinMapping.NONE:
+            transformation |= BIN_MAPPED
+        has_water = self._instrument.world.environment.water is not None
+        sensors = DEPTH | HEADING | (TEMPERATURE if has_water else 0)
+        arrays: dict[str, ArrayLike] = {
+            "firmware_version": FIRMWARE[0],
+            "firmware_revision": FIRMWARE[1],
+            "system": system | (LOOKS_UP if self._mounting.looks_up else 0),
+            "simulated": 1,
+            "beams": rdi_frames.BEAMS,
+            "coordinates": transformation,
+            "sensor_source": sensors,
+            "sensors_available": sensors,
+            "beam_angle": math.radians(angle),
+            "cells": 1,
+            "cell_size": 1.0,
+            "first_cell": 1.0,
+        }
+        if isinstance(spec, Adcp):
+            cells = spec.cells
+            arrays |= {
+                "cells": cells.count,
+                "pings": spec.pings,
+                "cell_size": cells.size,
+                "blank": cells.blanking,
+                "first_cell": cells.first_distance,
+                "transmit_length": cells.pulse_length,
+                "lag_distance": cells.lag,
+                "ping_spacing": _split_ping_spacing(spec),
+            }
+        names = ("sound_speed", "depth", "salinity", "temperature", "pressure")
+        return arrays | {name: vars(data)[name] for name in names}
+
+    def _make_bottom_track(self, data: InstrumentData) -> dict[str, ArrayLike]:
+        """Return the arrays of the bottom track."""
+        spec, order, cosine = self._spec, self._mounting.order, math.cos(self._mounting.angle)
+        beam_velocity = data.bottom_beam_velocity[:, order]
+        if data.profile is None:
+            percent_good = self._compute_percent_good(beam_velocity, data.bottom_velocity)
+        elif self._coordinates is CoordinateSystem.BEAM:
+            percent_good = data.profile.bottom_good[:, order]
+        else:
+            percent_good = data.profile.bottom_solutions
+        return {
+            "bottom_pings": spec.bottom_pings if isinstance(spec, Adcp) else 1,
+            "bottom_error_velocity_limit": spec.error_velocity_limit,
+            "bottom_range": data.beam_range[:, order] * cosine,
+            "bottom_velocity": self._make_track(data, data.bottom_velocity, beam_velocity),
+            "bottom_correlation": np.isfinite(beam_velocity).astype(np.float64),
+            "bottom_percent_good": percent_good,
+            "bottom_maximum_range": spec.maximum_range * cosine,
+            "rest_0600": np.zeros(4, dtype=np.uint8),
+        }
+
+    def _make_track(self, data: InstrumentData, vehicle_velocity: FloatArray, beam_velocity: FloatArray) -> FloatArray:
+        """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along beams 1 to 4."""
+        if self._coordinates is CoordinateSystem.BEAM:
+            return beam_velocity
+        velocity = -to_coordinates(self._instrument, data, self._coordinates, vehicle_velocity)
+        error_velocity = rdi_frames.solve_velocity(beam_velocity, self._mounting.angle)[:, 3:]
+        return np.concatenate((velocity, error_velocity), axis=1)
+
+    def _compute_percent_good(self, beam_velocity: FloatArray, vehicle_velocity: FloatArray) -> FloatArray:
+        """Return the shares (n, 4) of one ping.
+
+        In beam coordinates: good beams. Else: three-beam solution, rejected, too few beams, four-beam solution.
+        """
+        is_good = np.isfinite(beam_velocity)
+        if self._coordinates is CoordinateSystem.BEAM:
+            return is_good.astype(np.float64)
+        is_solved = np.isfinite(vehicle_velocity).all(axis=1)
+        has_four_beams = is_solved & is_good.all(axis=1)
+        is_rejected = ~is_solved & (is_good.sum(axis=1) >= 3)
+        outcomes = (is_solved & ~has_four_beams, is_rejected, ~is_solved & ~is_rejected, has_four_beams)
+        return np.stack(outcomes, axis=1).astype(np.float64)
+
+    def _make_profile(self, spec: Adcp, profile: ProfileData) -> dict[str, ArrayLike]:
+        """Return the arrays of the profile: velocities of the water relative to the instrument."""
+        order = self._mounting.order
+        if self._coordinates is CoordinateSystem.BEAM:
+            velocity, percent_good = profile.beam_velocity[..., order], profile.beam_good[..., order]
+        else:
+            # The error velocity of the sensor has the sign of its first beam, that of RDI the sign of beams 1 and 2.
+            sign = 1.0 if 0 in order[:2] else -1.0
+            error_velocity = sign * profile.error_velocity[..., None]
+            velocity = np.concatenate((self._instrument.to_rdi_axes(spec, profile.velocity), error_velocity), axis=2)
+            percent_good = profile.solutions
+        return {
+            "velocity": velocity,
+            "correlation": profile.correlation[..., order],
+            "echo": profile.echo[..., order],
+            "percent_good": percent_good,
+        }
+
+
+def _split_ping_spacing(spec: Adcp) -> tuple[int, int, int]:
+    """Return minutes, seconds and hundredths between the pings of a profile; 0 for simultaneous pings."""
+    spacing = (spec.duration - spec.processing_time) / spec.pings if spec.pings > 1 else 0.0
+    hundredths = min(max(round(spacing * 100.0), 0), MAX_PING_SPACING)
+    return hundredths // 6000, hundredths // 100 % 60, hundredths % 100
 
 
 class _DistanceIntegrator:
@@ -318,13 +283,13 @@ class Pd6Encoder:
             "bottom": (data.bottom_velocity, data.bottom_beam_velocity),
         }
         for track, (velocity, beam_velocity) in tracks.items():
-            beams = rdi_frames.solve_velocity(beam_velocity[:, self._mounting.order], self._mounting.angle)
-            ship, earth, own = (
+            solution = rdi_frames.solve_velocity(beam_velocity[:, self._mounting.order], self._mounting.angle)
+            instrument, ship, earth = (
                 to_coordinates(self._instrument, data, coordinates, velocity)
-                for coordinates in (Pd0Coordinates.SHIP, Pd0Coordinates.EARTH, Pd0Coordinates.INSTRUMENT)
+                for coordinates in (CoordinateSystem.INSTRUMENT, CoordinateSystem.SHIP, CoordinateSystem.EARTH)
             )
             distance, age = self._distances[track].advance(data.stamp, earth)
-            arrays[f"{track}_instrument"] = np.concatenate((own, -beams[:, 3:]), axis=1)
+            arrays[f"{track}_instrument"] = np.concatenate((instrument, -solution[:, 3:]), axis=1)
             arrays |= {f"{track}_ship": ship, f"{track}_earth": earth}
             arrays |= {f"{track}_distance": distance, f"{track}_age": age}
             arrays[f"{track}_range"] = data.altitude if track == "bottom" else np.full(len(data), math.nan)
@@ -376,44 +341,38 @@ class NmeaEncoder:
     """Encodes NMEA 0183 sentences."""
 
     def __init__(self, instrument: DopplerInstrument) -> None:
-        """Store the instrument and its maximum range."""
-        spec = instrument.sensor.spec
+        """Store the instrument."""
         self._instrument = instrument
-        self._max_range = spec.maximum_range if isinstance(spec, Dvl | Adcp) else math.nan
 
     def __call__(self, data: InstrumentData) -> bytes:
         """Return the sentences of a block."""
         ground, water = (
-            to_coordinates(self._instrument, data, Pd0Coordinates.SHIP, velocity)[:, 1::-1]
+            to_coordinates(self._instrument, data, CoordinateSystem.SHIP, velocity)[:, 1::-1]
             for velocity in (data.bottom_velocity, data.water_velocity)
         )
-        max_range = np.full(len(data), self._max_range)
+        max_range = np.full(len(data), self._instrument.spec.maximum_range)
         return nmea.encode(
             {"altitude": data.altitude, "depth": data.depth, "max_range": max_range, "ground": ground, "water": water}
         )
 
 
 class DeviceFormat(NamedTuple):
-    """One format: its name, the specifications it supports, whether it has a choice of coordinates, its encoder."""
+    """One format: its name, the specifications it supports, its encoder, whether it has a choice of coordinates."""
 
     name: str
     spec_types: tuple[type, ...]
-    has_frames: bool
-    make_encoder: Callable[[DopplerInstrument, str], BlockEncoder]
+    encoder: Callable[..., BlockEncoder]
+    has_coordinates: bool = False
 
+    def make_encoder(self, instrument: DopplerInstrument, coordinates: str) -> BlockEncoder:
+        """Return the encoder of an instrument; "" for the default coordinates."""
+        return self.encoder(instrument, coordinates) if self.has_coordinates else self.encoder(instrument)
 
-DOPPLER_SPECS = (Dvl, Adcp)
 
 FORMATS: Mapping[str, DeviceFormat] = {
-    ".pd0": DeviceFormat("PD0", DOPPLER_SPECS, has_frames=True, make_encoder=Pd0Encoder),
-    ".pd6": DeviceFormat(
-        "PD6", DOPPLER_SPECS, has_frames=False, make_encoder=lambda instrument, _: Pd6Encoder(instrument)
-    ),
-    ".wl.json": DeviceFormat(
-        "Water Linked JSON", (Dvl,), has_frames=False, make_encoder=lambda instrument, _: WaterLinkedEncoder(instrument)
-    ),
-    ".nmea": DeviceFormat(
-        "NMEA 0183", DOPPLER_SPECS, has_frames=False, make_encoder=lambda instrument, _: NmeaEncoder(instrument)
-    ),
+    ".pd0": DeviceFormat("PD0", (Dvl, Adcp), Pd0Encoder, has_coordinates=True),
+    ".pd6": DeviceFormat("PD6", (Dvl, Adcp), Pd6Encoder),
+    ".wl.json": DeviceFormat("Water Linked JSON", (Dvl,), WaterLinkedEncoder),
+    ".nmea": DeviceFormat("NMEA 0183", (Dvl, Adcp), NmeaEncoder),
 }
 """Suffix -> format."""

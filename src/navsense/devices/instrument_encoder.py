@@ -10,8 +10,9 @@ import numpy as np
 from navsense.core.errors import RecordingError, UnknownNameError, Where
 from navsense.core.names import resolve_name
 from navsense.core.series import Reading, TimeSlice
-from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
-from navsense.devices.measurement import DopplerInstrument
+from navsense.devices.encoders import DeviceFormat
+from navsense.devices.instrument import DopplerInstrument
+from navsense.sensors.doppler import CoordinateSystem
 from navsense.world import MountedSensor, World
 
 
@@ -39,21 +40,21 @@ def select_sensor(world: World, device_format: DeviceFormat, name: str, where: W
     raise RecordingError(what, where=where, allowed=f"must be one of {', '.join(sensors)}", remedy=f"write {hint}")
 
 
-def check_frame(device_format: DeviceFormat, frame: str, where: Where, remedy: str = "") -> None:
-    """Raise `RecordingError` if a device format does not support a coordinate frame; "" is its default."""
-    if frame and not (device_format.has_frames and frame in list(Pd0Coordinates)):
-        names = ", ".join(Pd0Coordinates)
-        allowed = f"must be one of {names}" if device_format.has_frames else f"{device_format.name} has one frame"
-        raise RecordingError("coordinate frame", frame, where=where, allowed=allowed, remedy=remedy)
+def check_coordinates(device_format: DeviceFormat, name: str, where: Where, remedy: str = "") -> None:
+    """Raise `RecordingError` if a device format does not support coordinates, by name; "" is its default."""
+    if name and not (device_format.has_coordinates and name in list(CoordinateSystem)):
+        allowed = f"must be one of {', '.join(CoordinateSystem)}"
+        allowed = allowed if device_format.has_coordinates else f"{device_format.name} has one frame"
+        raise RecordingError("coordinate frame", name, where=where, allowed=allowed, remedy=remedy)
 
 
 class InstrumentEncoder:
     """Encodes the readings of one instrument in a device format."""
 
-    def __init__(self, world: World, device_format: DeviceFormat, sensor: MountedSensor, frame: str) -> None:
+    def __init__(self, world: World, device_format: DeviceFormat, sensor: MountedSensor, coordinates: str) -> None:
         """Create the encoder. Raises `RecordingError` if the format does not support the instrument."""
         self._instrument, self._format_name = DopplerInstrument(world, sensor), device_format.name
-        self._encode_samples = device_format.make_encoder(self._instrument, frame)
+        self._encode_samples = device_format.make_encoder(self._instrument, coordinates)
         self._has_pose, self._end_time = False, -math.inf
 
     def encode(self, time_slice: TimeSlice) -> bytes:
@@ -69,7 +70,7 @@ class InstrumentEncoder:
         if not self._has_pose and reading.emitted.any():
             what = f"{self._format_name} of {sensor.name!r} requires the true pose of link {sensor.link!r}"
             raise RecordingError(what, remedy="use a recording with the truth of links")
-        return self._encode_samples(self._instrument.sample(_fill_missing_arrays(reading, sensor)))
+        return self._encode_samples(self._instrument.convert_reading(_fill_missing_arrays(reading, sensor)))
 
 
 def _fill_missing_arrays(reading: Reading, sensor: MountedSensor) -> Reading:

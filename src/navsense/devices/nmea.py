@@ -42,9 +42,9 @@ def _format_statuses(speeds: FloatArray) -> list[str]:
 
 def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     """Return the sentences DBT, DPT and VBW for each row."""
-    depth = np.asarray(arrays["altitude"], dtype=np.float64)
+    altitude = np.asarray(arrays["altitude"], dtype=np.float64)
     feet, metres, fathoms = (
-        _format_fields(depth / unit, digits) for unit, digits in ((FOOT, 1), (1.0, 2), (FATHOM, 2))
+        _format_fields(altitude / unit, digits) for unit, digits in ((FOOT, 1), (1.0, 2), (FATHOM, 2))
     )
     offset, max_range = _format_fields(arrays["depth"], 2), _format_fields(arrays["max_range"], 1)
     water, ground = (np.asarray(arrays[name], dtype=np.float64) / KNOT for name in ("water", "ground"))

@@ -29,6 +29,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from navsense.core.errors import RecordingError
 from navsense.core.typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
@@ -108,7 +109,7 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("rtc", 4, "u1", shape=(7,)),
         Pd0Field("number_high", 11),
         Pd0Field("self_test", 12, "<u2"),
-        Pd0Field("sound_speed", 14, "<u2", zero=0.0),
+        Pd0Field("sound_speed", 14, "<u2"),
         Pd0Field("depth", 16, "<u2", DECI),
         Pd0Field("heading", 18, "<u2", CENTIDEGREE),
         Pd0Field("pitch", 20, "<i2", CENTIDEGREE),
@@ -215,24 +216,25 @@ class DecodedPd0:
     skipped: tuple[tuple[int, int], ...]
 
 
-def _make_profile_field(field: Pd0Field, size: int) -> tuple[Pd0Field, ...]:
-    """Return the field of a profile type with this number of bytes; none without a cell."""
-    cells = (size - field.offset) // (field.end - field.offset)
+def _list_fields(key: str, cells: int) -> tuple[Pd0Field, ...]:
+    """Return the fields in the tables of a data type; a profile has one field of `cells` cells."""
+    if key not in PROFILE_FIELDS:
+        return FIELD_TABLES.get(key, ())
+    field = PROFILE_FIELDS[key]
     return (field._replace(shape=(cells, *field.shape)),) if cells > 0 else ()
 
 
 def _make_type(key: str, offset: int, size: int) -> Pd0DataType:
     """Return a data type with this number of bytes."""
-    if key in PROFILE_FIELDS:
-        fields = _make_profile_field(PROFILE_FIELDS[key], size)
-    else:
-        fields = tuple(field for field in FIELD_TABLES.get(key, ()) if field.end <= size)
+    profile = PROFILE_FIELDS.get(key)
+    cells = (size - profile.offset) // (profile.end - profile.offset) if profile else 0
+    fields = tuple(field for field in _list_fields(key, cells) if field.end <= size)
     return Pd0DataType(key, offset, fields, size - max((field.end for field in fields), default=2))
 
 
-def _format_rest_name(kind: Pd0DataType) -> str:
+def _format_rest_name(data_type: Pd0DataType) -> str:
     """Return the name of the array for bytes of a type that are in no field."""
-    return f"rest_{kind.key}" if kind.key in KNOWN_TYPES else f"type_{kind.key}"
+    return f"rest_{data_type.key}" if data_type.key in KNOWN_TYPES else f"type_{data_type.key}"
 
 
 @lru_cache(maxsize=64)
@@ -246,12 +248,14 @@ def _make_dtype(layout: tuple[Pd0DataType, ...]) -> np.dtype[np.void]:
         ("offsets", "<u2", (len(layout),), 6),
     ]
     end = 6 + 2 * len(layout)
-    for kind in layout:
-        columns.append((f"id_{kind.key}", "<u2", (), kind.offset))
-        columns += [(field.name, field.dtype, field.shape, kind.offset + field.offset) for field in kind.fields]
-        end = kind.offset + kind.size
-        if kind.rest:
-            columns.append((_format_rest_name(kind), "u1", (kind.rest,), end - kind.rest))
+    for data_type in layout:
+        columns.append((f"id_{data_type.key}", "<u2", (), data_type.offset))
+        columns += [
+            (field.name, field.dtype, field.shape, data_type.offset + field.offset) for field in data_type.fields
+        ]
+        end = data_type.offset + data_type.size
+        if data_type.rest:
+            columns.append((_format_rest_name(data_type), "u1", (data_type.rest,), end - data_type.rest))
     columns += [("reserved", "u1", (2,), end), ("checksum", "<u2", (), end + 2)]
     names, dtypes, shapes, offsets = zip(*columns, strict=True)
     formats = [(dtype, shape) if shape else dtype for dtype, shape in zip(dtypes, shapes, strict=True)]
@@ -287,14 +291,14 @@ def _from_counts(field: Pd0Field, counts: AnyArray) -> AnyArray:
 
 def _split_arrays(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Return the arrays, with two fields for those of `SPLIT_ARRAYS`: 0 for NaN, clipped."""
-    parts = {name: array for name, array in arrays.items() if name not in SPLIT_ARRAYS}
+    split = {name: array for name, array in arrays.items() if name not in SPLIT_ARRAYS}
     for name in SPLIT_ARRAYS.keys() & arrays.keys():
         low, high, bits, scale = SPLIT_ARRAYS[name]
         counts = np.nan_to_num(np.rint(np.asarray(arrays[name], dtype=np.float64) / scale), nan=0.0)
         limit = 1 << (bits + 8)
         integers = (counts % limit if name == "number" else np.clip(counts, 0, limit - 1)).astype(np.int64)
-        parts[low], parts[high] = integers & ((1 << bits) - 1), integers >> bits
-    return parts
+        split[low], split[high] = integers & ((1 << bits) - 1), integers >> bits
+    return split
 
 
 def _join_arrays(rows: AnyArray) -> dict[str, AnyArray]:
@@ -310,30 +314,24 @@ def _join_arrays(rows: AnyArray) -> dict[str, AnyArray]:
     return arrays
 
 
-def _make_written_type(key: str, parts: Mapping[str, AnyArray], offset: int) -> Pd0DataType:
+def _make_written_type(key: str, arrays: Mapping[str, AnyArray], offset: int) -> Pd0DataType:
     """Return the data type for the given arrays: up to the last field with an array, and the bytes after it."""
-    if key in PROFILE_FIELDS:
-        name = PROFILE_FIELDS[key].name
-        cells = np.asarray(parts[name]).shape[-2] if name in parts else 0
-        fields: tuple[Pd0Field, ...] = (PROFILE_FIELDS[key]._replace(shape=(cells, 4)),) if cells else ()
-    else:
-        table = FIELD_TABLES.get(key, ())
-        last = max((number for number, field in enumerate(table, 1) if field.name in parts), default=0)
-        fields = table[:last]
-    kind = Pd0DataType(key, offset, fields, 0)
-    rest = parts.get(_format_rest_name(kind))
-    return kind._replace(rest=0 if rest is None else int(np.asarray(rest).shape[-1]))
+    profile = PROFILE_FIELDS.get(key)
+    table = _list_fields(key, arrays[profile.name].shape[-2] if profile and profile.name in arrays else 0)
+    last = max((number for number, field in enumerate(table, 1) if field.name in arrays), default=0)
+    data_type = Pd0DataType(key, offset, table[:last], 0)
+    rest = arrays.get(_format_rest_name(data_type))
+    return data_type if rest is None else data_type._replace(rest=int(rest.shape[-1]))
 
 
-def _list_given_types(parts: Mapping[str, AnyArray]) -> tuple[str, ...]:
+def _list_given_types(arrays: Mapping[str, AnyArray]) -> tuple[str, ...]:
     """Return the keys of the types with a given array, in the order of instruments."""
-    tables = {**FIELD_TABLES, **{key: (field,) for key, field in PROFILE_FIELDS.items()}}
-    names = {key: {f"rest_{key}", *(field.name for field in tables[key])} for key in KNOWN_TYPES}
-    keys = [key for key in KNOWN_TYPES if names[key] & parts.keys()]
-    return (*keys, *sorted(name.removeprefix("type_") for name in parts if name.startswith("type_")))
+    names = {key: {f"rest_{key}", *(field.name for field in _list_fields(key, 1))} for key in KNOWN_TYPES}
+    keys = [key for key in KNOWN_TYPES if names[key] & arrays.keys()]
+    return (*keys, *sorted(name.removeprefix("type_") for name in arrays if name.startswith("type_")))
 
 
-def _count_ensembles(arrays: Mapping[str, AnyArray]) -> int:
+def _count_ensembles(arrays: Mapping[str, ArrayLike]) -> int:
     """Return the number of ensembles. Raises `RecordingError` without an array that determines it."""
     for name in COUNT_ARRAYS:
         if name in arrays and np.ndim(arrays[name]):
@@ -343,19 +341,19 @@ def _count_ensembles(arrays: Mapping[str, AnyArray]) -> int:
     raise RecordingError("arrays of ensembles", ", ".join(arrays) or "none", allowed=allowed, remedy=remedy)
 
 
-def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -> bytes:
+def encode(arrays: Mapping[str, ArrayLike], types: Sequence[str] | None = None) -> bytes:
     """Return the ensembles of SI arrays (n, ...) by the names of the tables. A scalar applies to all rows.
 
     `types` are the keys of the data types in order; the default is all types with an array. `number` (n,) or
     `reserved` (n, 2), which `decode` returns, is required. Raises `RecordingError` without them, and for an ensemble
     with too many bytes for its header.
     """
-    parts = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
+    fields = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
     count = _count_ensembles(arrays)
-    keys = _list_given_types(parts) if types is None else tuple(types)
+    keys = _list_given_types(fields) if types is None else tuple(types)
     layout, offset = [], 6 + 2 * len(keys)
     for key in keys:
-        layout.append(_make_written_type(key, parts, offset))
+        layout.append(_make_written_type(key, fields, offset))
         offset += layout[-1].size
     if offset + 2 > MAX_ENSEMBLE_BYTES:
         allowed = f"must be at most {MAX_ENSEMBLE_BYTES}"
@@ -364,17 +362,17 @@ def encode(arrays: Mapping[str, AnyArray], types: Sequence[str] | None = None) -
     raw = np.zeros((count, dtype.itemsize), dtype=np.uint8)
     rows = raw.view(dtype)[:, 0]
     rows["start"], rows["bytes"], rows["count"] = START_MARK, offset + 2, len(layout)
-    rows["offsets"] = [kind.offset for kind in layout]
-    for kind in layout:
-        rows[f"id_{kind.key}"] = int(kind.key[:4], 16)
-        for field in kind.fields:
-            if field.name in parts:
-                rows[field.name] = _to_counts(field, parts[field.name])
-        if kind.rest:
-            rows[_format_rest_name(kind)] = parts[_format_rest_name(kind)]
+    rows["offsets"] = [data_type.offset for data_type in layout]
+    for data_type in layout:
+        rows[f"id_{data_type.key}"] = int(data_type.key[:4], 16)
+        for field in data_type.fields:
+            if field.name in fields:
+                rows[field.name] = _to_counts(field, fields[field.name])
+        if data_type.rest:
+            rows[_format_rest_name(data_type)] = fields[_format_rest_name(data_type)]
     for name in ("spare", "reserved"):
-        if name in parts:
-            rows[name] = parts[name]
+        if name in fields:
+            rows[name] = fields[name]
     rows["checksum"] = _compute_checksums(raw[:, :-2])
     return raw.tobytes()
 
@@ -425,11 +423,11 @@ def _parse_layout(row: ByteArray, offsets: tuple[int, ...]) -> tuple[Pd0DataType
 def _extract_arrays(rows: AnyArray, layout: tuple[Pd0DataType, ...]) -> dict[str, AnyArray]:
     """Return the SI arrays of ensembles with one layout."""
     arrays: dict[str, AnyArray] = {"spare": rows["spare"].copy(), "reserved": rows["reserved"].copy()}
-    for kind in layout:
-        fields = (field for field in kind.fields if field.name not in SPLIT_FIELDS)
+    for data_type in layout:
+        fields = (field for field in data_type.fields if field.name not in SPLIT_FIELDS)
         arrays |= {field.name: _from_counts(field, rows[field.name]) for field in fields}
-        if kind.rest:
-            arrays[_format_rest_name(kind)] = rows[_format_rest_name(kind)].copy()
+        if data_type.rest:
+            arrays[_format_rest_name(data_type)] = rows[_format_rest_name(data_type)].copy()
     return arrays | _join_arrays(rows)
 
 
@@ -460,7 +458,7 @@ def decode(data: bytes) -> DecodedPd0:
         rows = buffer[start:end].reshape(count, size)
         layout = _parse_layout(rows[0], offsets)
         arrays = _extract_arrays(rows.view(_make_dtype(layout))[:, 0], layout)
-        blocks.append(EnsembleBlock(arrays, tuple(kind.key for kind in layout)))
+        blocks.append(EnsembleBlock(arrays, tuple(data_type.key for data_type in layout)))
     if end < buffer.size:
         skipped.append((end, buffer.size - end))
     if not blocks and data:

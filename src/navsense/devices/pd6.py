@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from navsense.core.errors import RecordingError
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
@@ -80,53 +81,49 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
     """Return the lines of pings."""
     heading = np.rint(np.degrees(arrays["heading"]) * 100.0) % 36000.0 / 100.0
     columns = [np.degrees(arrays["pitch"]), np.degrees(arrays["roll"]), heading, *encode_rtc(arrays["stamp"])["rtc"].T]
-    columns += [
-        _clip(arrays["salinity"], 0.0, 99.9),
-        _clip(arrays["temperature"] - ZERO_CELSIUS, -99.9, 99.9),
-    ]
+    columns += [_clip(arrays["salinity"], 0.0, 99.9), _clip(arrays["temperature"] - ZERO_CELSIUS, -99.9, 99.9)]
     columns += [_clip(arrays["depth"], 0.0, 9999.9), _clip(arrays["sound_speed"], 0.0, 9999.9)]
     for track in TRACKS:
         for name, _ in VELOCITY_LINES.values():
             velocities, status = _format_velocities(arrays[f"{track}_{name}"])
             columns += [*velocities, status]
         columns += [*_clip(arrays[f"{track}_distance"]).T]
-        columns += [
-            _clip(arrays[f"{track}_range"], 0.0, 9999.99),
-            _clip(arrays[f"{track}_age"], 0.0, 999.99),
-        ]
+        columns += [_clip(arrays[f"{track}_range"], 0.0, 9999.99), _clip(arrays[f"{track}_age"], 0.0, 999.99)]
     rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
     return "".join([PING_TEMPLATE % row for row in rows]).encode("ascii")
 
 
-def _make_row() -> dict[str, FloatArray]:
+PingRow = dict[str, ArrayLike]
+"""The values of a ping by the names of their arrays, and the digits of its clock as `rtc`."""
+
+
+def _make_row() -> PingRow:
     """Return a ping without known values."""
     scalars = ("heading", "pitch", "roll", "salinity", "temperature", "depth", "sound_speed")
-    row: dict[str, FloatArray] = {name: np.array(math.nan) for name in scalars}
-    row["rtc"] = np.zeros(7)
+    row: PingRow = {**dict.fromkeys(scalars, math.nan), "rtc": np.zeros(7)}
     for track in TRACKS:
         row |= {f"{track}_{name}": np.full(count, math.nan) for name, count in VELOCITY_LINES.values()}
-        row |= {f"{track}_distance": np.full(3, math.nan)}
-        row |= {f"{track}_{name}": np.array(math.nan) for name in ("range", "age")}
+        row |= {f"{track}_distance": np.full(3, math.nan), f"{track}_range": math.nan, f"{track}_age": math.nan}
     return row
 
 
-def _parse_attitude(row: dict[str, FloatArray], parts: list[str]) -> None:
+def _parse_attitude(row: PingRow, parts: list[str]) -> None:
     """Parse `:SA`."""
     for name, text in zip(("pitch", "roll", "heading"), parts, strict=True):
-        row[name] = np.array(math.radians(float(text)))
+        row[name] = math.radians(float(text))
 
 
-def _parse_timing(row: dict[str, FloatArray], parts: list[str]) -> None:
+def _parse_timing(row: PingRow, parts: list[str]) -> None:
     """Parse `:TS`."""
     digits = parts[0].strip()
     if len(digits) != 14 or len(parts) != 6:
         raise ValueError
     row["rtc"] = np.array([int(digits[i : i + 2]) for i in range(0, 14, 2)], dtype=np.float64)
     for name, text in zip(("salinity", "temperature", "depth", "sound_speed"), parts[1:5], strict=True):
-        row[name] = np.array(float(text) + (ZERO_CELSIUS if name == "temperature" else 0.0))
+        row[name] = float(text) + (ZERO_CELSIUS if name == "temperature" else 0.0)
 
 
-def _parse_velocity(name: str, count: int, row: dict[str, FloatArray], parts: list[str]) -> None:
+def _parse_velocity(name: str, count: int, row: PingRow, parts: list[str]) -> None:
     """Parse a velocity line. Bad velocities are NaN."""
     *velocities, status = (part.strip() for part in parts)
     if len(velocities) != count or status not in ("A", "V"):
@@ -135,29 +132,25 @@ def _parse_velocity(name: str, count: int, row: dict[str, FloatArray], parts: li
     row[name] = np.where((counts == BAD_VELOCITY) | (status == "V"), math.nan, counts * 1e-3)
 
 
-def _parse_distance(track: str, row: dict[str, FloatArray], parts: list[str]) -> None:
+def _parse_distance(track: str, row: PingRow, parts: list[str]) -> None:
     """Parse a distance line."""
-    numbers = [float(part) for part in parts]
-    if len(numbers) != 5:
+    *distance, bottom_range, age = (float(part) for part in parts)
+    if len(distance) != 3:
         raise ValueError
-    row[f"{track}_distance"], row[f"{track}_range"] = np.array(numbers[:3]), np.array(numbers[3])
-    row[f"{track}_age"] = np.array(numbers[4])
+    row |= {f"{track}_distance": np.array(distance), f"{track}_range": bottom_range, f"{track}_age": age}
 
 
-LineParser = Callable[[dict[str, FloatArray], list[str]], None]
-
-
-def _make_parsers() -> dict[str, LineParser]:
-    """Return the parser of each kind of line."""
-    parsers: dict[str, LineParser] = {":SA": _parse_attitude, ":TS": _parse_timing}
-    for track in TRACKS:
-        for letter, (name, count) in VELOCITY_LINES.items():
-            parsers[f":{track[0].upper()}{letter}"] = partial(_parse_velocity, f"{track}_{name}", count)
-        parsers[f":{track[0].upper()}D"] = partial(_parse_distance, track)
-    return parsers
-
-
-PARSERS = _make_parsers()
+PARSERS: Mapping[str, Callable[[PingRow, list[str]], None]] = {
+    ":SA": _parse_attitude,
+    ":TS": _parse_timing,
+    **{
+        f":{track[0].upper()}{letter}": partial(_parse_velocity, f"{track}_{name}", count)
+        for track in TRACKS
+        for letter, (name, count) in VELOCITY_LINES.items()
+    },
+    **{f":{track[0].upper()}D": partial(_parse_distance, track) for track in TRACKS},
+}
+"""Beginning of a line -> its parser."""
 
 
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
@@ -165,7 +158,7 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
 
     Values of damaged lines and bad velocities are NaN. Raises `RecordingError` for bytes without a ping.
     """
-    rows: list[dict[str, FloatArray]] = []
+    rows: list[PingRow] = []
     skipped = 0
     for line in data.decode("ascii", errors="replace").splitlines():
         kind, *parts = line.split(",")

@@ -82,33 +82,20 @@ def encode(arrays: Mapping[str, AnyArray]) -> bytes:
         (np.asarray(arrays["stamp"]) // NANOSECONDS_PER_MICROSECOND).tolist(),
         (np.asarray(arrays["transmission_stamp"]) // NANOSECONDS_PER_MICROSECOND).tolist(),
     )
-    return "".join([_format_report(*row) for row in zip(*columns, strict=True)]).encode("ascii")
+    return "".join([_format_report(row) for row in zip(*columns, strict=True)]).encode("ascii")
 
 
-def _format_report(
-    elapsed: float,
-    velocity: list[float],
-    fom: float,
-    covariance: list[list[float]],
-    altitude: float,
-    beam_velocity: list[float],
-    distance: list[float],
-    valid_beams: list[bool],
-    valid: bool,
-    is_water: bool,
-    validity: int,
-    transmission: int,
-) -> str:
-    """Return one report."""
-    transducers = [
-        {"id": i, "velocity": v, "distance": d, "rssi": 0.0, "nsd": 0.0, "beam_valid": is_valid}
-        for i, (v, d, is_valid) in enumerate(zip(beam_velocity, distance, valid_beams, strict=True))
-    ]
-    report: dict[str, Any] = {"time": elapsed, "vx": velocity[0], "vy": velocity[1], "vz": velocity[2]}
-    report |= {"fom": fom, "covariance": covariance}
+def _format_report(row: tuple[Any, ...]) -> str:
+    """Return one report from a row of the columns of `encode`."""
+    elapsed, (vx, vy, vz), fom, covariance, altitude, *beams, valid, is_water, validity, transmission = row
+    report: dict[str, Any] = {"time": elapsed, "vx": vx, "vy": vy, "vz": vz, "fom": fom, "covariance": covariance}
     if not is_water:
         report["altitude"] = altitude
-    report |= {"transducers": transducers, "velocity_valid": valid, "status": 0}
+    report["transducers"] = [
+        {"id": i, "velocity": velocity, "distance": distance, "rssi": 0.0, "nsd": 0.0, "beam_valid": is_valid}
+        for i, (velocity, distance, is_valid) in enumerate(zip(*beams, strict=True))
+    ]
+    report |= {"velocity_valid": valid, "status": 0}
     report |= {"tracking_mode": "water" if is_water else "bottom", "format": FORMAT}
     report |= {"type": "velocity_water" if is_water else "velocity"}
     report |= {"time_of_validity": validity, "time_of_transmission": transmission}
@@ -165,7 +152,6 @@ def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             skipped += bool(line.strip())
     if not rows:
-        raise RecordingError(
-            "bytes without a velocity report", len(data), allowed="must contain one JSON object per line"
-        )
+        allowed = "must contain one JSON object per line"
+        raise RecordingError("bytes without a velocity report", len(data), allowed=allowed)
     return {name: np.array(column) for name, column in zip(ARRAYS, zip(*rows, strict=True), strict=True)}, skipped

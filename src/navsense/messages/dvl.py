@@ -187,20 +187,19 @@ class DvlSeries:
         return out
 
     @cached_property
-    def mode(self) -> IntArray:
+    def velocity_mode(self) -> IntArray:
         """Track of the velocity (n,). Without this array: the bottom if enough beams have an echo, else the water."""
         if "velocity_mode" in self.arrays:
             return self.get_integers("velocity_mode")
         has_enough_beams = count_finite(self.get_beam_column("beam_velocity")) >= MIN_BEAMS
-        bottom = has_enough_beams & (self.info.spec.bottom_mode is not TrackMode.NEVER)
-        return np.where(
-            np.isnan(self.get_column("velocity", 3)[:, 0]), NO_TRACK, np.where(bottom, BOTTOM_TRACK, WATER_TRACK)
-        )
+        is_bottom = has_enough_beams & (self.info.spec.bottom_mode is not TrackMode.NEVER)
+        is_unknown = np.isnan(self.get_column("velocity", 3)[:, 0])
+        return np.where(is_unknown, NO_TRACK, np.where(is_bottom, BOTTOM_TRACK, WATER_TRACK))
 
     @cached_property
     def is_water(self) -> BoolArray | None:
-        """True for velocities through the water (n, 1); None if there is none."""
-        is_water = self.mode == WATER_TRACK
+        """True for velocities through the water (n, 1); None if no row has one."""
+        is_water = self.velocity_mode == WATER_TRACK
         return is_water[:, None] if is_water.any() else None
 
     def select_track(self, bottom: str, water: str) -> FloatArray:
@@ -217,9 +216,8 @@ class DvlSeries:
     @cached_property
     def beam_variance(self) -> FloatArray:
         """Variances (n, k) m^2/s^2 of the velocities along the beams."""
-        return self.report_variance(
-            lambda: self.select_track("beam_deviation", "water_beam_deviation") ** 2, self.beam_velocity
-        )
+        names = ("beam_deviation", "water_beam_deviation")
+        return self.report_variance(lambda: self.select_track(*names) ** 2, self.beam_velocity)
 
     @cached_property
     def beam_range(self) -> FloatArray:
@@ -244,17 +242,17 @@ class DvlSeries:
         transducers = np.array([pose.position for pose in self.info.transducer_poses])
         return transducers + self.beam_range[:, :, None] * self.info.beam_axes
 
-    def covariance(self, name: str = "velocity") -> FloatArray:
+    def get_covariance(self, name: str = "velocity") -> FloatArray:
         """Return the covariance (n, 9) m^2/s^2 of a velocity, row-major."""
-        reported = self.report_variance(
-            lambda: self.get_column(f"{name}_covariance", 9), self.get_column(name, 3)[:, :1]
-        )
+        velocity = self.get_column(name, 3)
+        reported = self.report_variance(lambda: self.get_column(f"{name}_covariance", 9), velocity[:, :1])
         return reported if reported.shape[1] == 9 else np.repeat(reported, 9, axis=1)
 
     def report_variance(self, variance: Callable[[], FloatArray | float], value: FloatArray) -> FloatArray:
         """Return the reported variance: -1 for an unknown value, 0 in ground truth and biases.
 
-        `variance` returns one number, one for each value, or several (n, m) for one value (n, 1).
+        `variance` is called for measured values. It returns one number, one for each value, or several (n, m) for one
+        value (n, 1).
         """
         declared = variance() if self.info.series_kind == "reading" else 0.0
         if isinstance(declared, float):
@@ -326,6 +324,12 @@ def _take_four_beams(values: FloatArray, missing: float) -> FloatArray:
     padded: FloatArray = np.full((values.shape[0], MESSAGE_BEAMS), missing)
     padded[:, : values.shape[1]] = values
     return padded
+
+
+def _write_four_ranges(rows: AnyArray, series: DvlSeries) -> None:
+    """Write the ranges (m) of the first four beams and their variances."""
+    rows["range"] = _take_four_beams(series.beam_range, math.nan)
+    rows["range_covar"] = _take_four_beams(series.range_variance, UNKNOWN)
 
 
 def _compute_quality(value: FloatArray) -> FloatArray:
@@ -407,7 +411,7 @@ def _make_marine_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Mess
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
-        rows["velocity_mode"], rows["num_good_beams"] = series.mode, series.good_beam_count
+        rows["velocity_mode"], rows["num_good_beams"] = series.velocity_mode, series.good_beam_count
         _write_marine_velocity(rows, series, "velocity")
         if series.has("beam_velocity", "water_beam_velocity"):
             _write_marine_beams(rows, series.beam_velocity, series.beam_variance)
@@ -417,10 +421,7 @@ def _make_marine_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Mess
             rows["course_gnd"], rows["speed_gnd"] = series.get_column("course"), series.get_column("speed")
         if series.has("beam_range"):
             rows["beam_ranges_valid"] = count_finite(series.beam_range) > 0
-            rows["range"], rows["range_covar"] = (
-                _take_four_beams(series.beam_range, math.nan),
-                _take_four_beams(series.range_variance, UNKNOWN),
-            )
+            _write_four_ranges(rows, series)
 
     return MessageEncoder(MARINE_TYPE, _build_marine_cdr(info), fill)
 
@@ -437,7 +438,7 @@ def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None
     """Write a velocity (m/s) with its covariance, and the speed of sound."""
     if series.has(name):
         write_vectors(rows, "velocity", series.get_column(name, 3))
-        rows["velocity_covar"] = series.covariance(name)
+        rows["velocity_covar"] = series.get_covariance(name)
     if series.has("sound_speed"):
         rows["sound_speed"] = series.get_column("sound_speed")
 
@@ -481,9 +482,8 @@ def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NO_TRACK, WATER_TRACK)
         rows["num_good_beams"] = count_finite(beams)
         _write_marine_velocity(rows, series, "water_velocity")
-        _write_marine_beams(
-            rows, beams, series.report_variance(lambda: series.get_beam_column("water_beam_deviation") ** 2, beams)
-        )
+        variance = series.report_variance(lambda: series.get_beam_column("water_beam_deviation") ** 2, beams)
+        _write_marine_beams(rows, beams, variance)
 
     return MessageEncoder(MARINE_TYPE, _build_marine_cdr(info), fill)
 
@@ -491,21 +491,18 @@ def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
 def _make_uuv_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
     """Return the encoder of `uuv_sensor_ros_plugins_msgs/msg/DVL`; each beam has a pose in the beam's own frame."""
     info = DvlMessageInfo(sensor, series_kind)
-    strings = {
-        f"beams.{i}.pose.header.frame_id": name or get_frame_id(sensor) for i, name in enumerate(info.beam_frames)
-    }
+    strings = info.header_strings
     fixed: dict[str, ArrayLike] = {}
-    for i, pose in enumerate(info.transducer_poses):
+    for i, (name, pose) in enumerate(zip(info.beam_frames, info.transducer_poses, strict=True)):
+        strings[f"beams.{i}.pose.header.frame_id"] = name or get_frame_id(sensor)
         w, x, y, z = pose.rotation
         fixed |= {f"beams.{i}.pose.pose.position": pose.position, f"beams.{i}.pose.pose.orientation": (x, y, z, w)}
-    layout = build_layout(
-        UUV_TYPE, {**info.header_strings, **strings}, {"beams": len(info.transducer_poses)}
-    ).with_constants(fixed)
+    layout = build_layout(UUV_TYPE, strings, {"beams": len(info.transducer_poses)}).with_constants(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
-        rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.covariance()
+        rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.get_covariance()
         rows["altitude"] = nan_to_unknown(series.get_column("altitude"))
         for i in range(len(info.transducer_poses)):
             beam = f"beams.{i}"
@@ -527,7 +524,7 @@ def make_twist_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
         info.write_stamps(rows, stamp, "header.stamp")
         rows["twist.twist.linear"] = series.get_column("velocity", 3)
         covariance = np.zeros((stamp.size, 6, 6))
-        covariance[:, :3, :3] = series.covariance().reshape(-1, 3, 3)
+        covariance[:, :3, :3] = series.get_covariance().reshape(-1, 3, 3)
         covariance[:, (3, 4, 5), (3, 4, 5)] = UNKNOWN
         rows["twist.covariance"] = covariance.reshape(-1, 36)
 
@@ -562,18 +559,15 @@ def _make_ds_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageE
         series = DvlSeries(info, arrays, stamp.size)
         _write_ds_header(rows, info, stamp, series)
         rows["dvl_time"] = stamp / NANOSECONDS_PER_SECOND
-        rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.covariance()
+        rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.get_covariance()
         rows["altitude"] = series.get_column("altitude")
         rows["course_gnd"], rows["speed_gnd"] = np.degrees(series.get_column("course")), series.get_column("speed")
         rows["num_good_beams"], rows["speed_sound"] = series.good_beam_count, series.get_column("sound_speed")
-        rows["range"], rows["range_covar"] = (
-            _take_four_beams(series.beam_range, math.nan),
-            _take_four_beams(series.range_variance, UNKNOWN),
-        )
+        _write_four_ranges(rows, series)
         rows["beam_quality"] = _take_four_beams(_compute_quality(series.beam_velocity), LOW_QUALITY)
         rows["raw_velocity"] = _take_four_beams(series.beam_velocity, math.nan)
         rows["raw_velocity_covar"] = _take_four_beams(series.beam_variance, UNKNOWN)
-        rows["velocity_mode"] = series.mode
+        rows["velocity_mode"] = series.velocity_mode
 
     fixed = {**_instrument_values(info), **make_source_uuid(sensor), "coordinate_mode": COORDINATES_INSTRUMENT}
     return MessageEncoder(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_constants(fixed), fill)
@@ -595,11 +589,8 @@ def make_ranges_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
         _write_ds_header(rows, info, stamp, series)
-        quality, validity, points = (
-            _compute_quality(series.beam_range),
-            _compute_range_validity(series),
-            series.bottom_points,
-        )
+        quality, validity = _compute_quality(series.beam_range), _compute_range_validity(series)
+        points = series.bottom_points
         for i in range(count):
             info.write_stamps(rows, stamp, f"ranges.{i}.range.header.stamp")
             rows[f"ranges.{i}.range.point"] = points[:, i]
@@ -634,9 +625,9 @@ def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
 
 
 class GzTrack(NamedTuple):
-    """One track of each row in Gazebo's message: target, velocity, beams and their covariances.
+    """One track in Gazebo's messages: target, and lists of velocities, beams and covariances, indexed by row.
 
-    The lists are indexed by row, then by beam. A beam without a velocity is not locked.
+    A beam without a velocity is not locked.
     """
 
     target: int
@@ -650,25 +641,23 @@ class GzTrack(NamedTuple):
 
 
 def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
-    """Return the bottom track of each row; without a velocity in rows of the water track."""
-    velocity = np.where((series.mode == WATER_TRACK)[:, None], math.nan, series.get_column("velocity", 3))
+    """Return the bottom track; rows of the water track have no velocity."""
+    velocity = np.where((series.velocity_mode == WATER_TRACK)[:, None], math.nan, series.get_column("velocity", 3))
     beams = _list_beams(info, series, "beam")
     ranges = series.beam_range.tolist(), series.range_variance.tolist()
-    return GzTrack(BOTTOM_TRACK, velocity.tolist(), series.covariance().tolist(), *beams, *ranges)
+    return GzTrack(BOTTOM_TRACK, velocity.tolist(), series.get_covariance().tolist(), *beams, *ranges)
 
 
 def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzTrack:
-    """Return the water track of each row.
+    """Return the water track, with the velocity of an array.
 
     The range of a beam is the distance to the middle of the layer. Its variance is that of a uniform distribution over
     the layer.
     """
-    layer = info.spec.layer
-    beams = _list_beams(info, series, "water_beam")
-    near = layer.near if layer is not None else math.nan
+    beams, janus_cosines = _list_beams(info, series, "water_beam"), np.array(info.spec.beams.janus_cosines)
+    near = info.spec.layer.near if info.spec.layer is not None else math.nan
     far = series.get_column("water_far")[:, None]
-    janus_cosines = np.array(info.spec.beams.janus_cosines)
-    velocity, covariance = series.get_column(name, 3).tolist(), series.covariance(name).tolist()
+    velocity, covariance = series.get_column(name, 3).tolist(), series.get_covariance(name).tolist()
     middle, variance = 0.5 * (near + far) / janus_cosines, ((far - near) / janus_cosines) ** 2 / 12.0
     return GzTrack(WATER_TRACK, velocity, covariance, *beams, middle.tolist(), variance.tolist())
 
@@ -681,15 +670,15 @@ def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[lis
     return np.isfinite(speed).tolist(), (speed[:, :, None] * info.beam_axes).tolist(), covariance.tolist()
 
 
-def _list_track_selectors(info: DvlMessageInfo, series: DvlSeries) -> list[Callable[[int], GzTrack]]:
-    """Return one function for each message of a row: it selects the track of the row."""
+def _list_tracks(info: DvlMessageInfo, series: DvlSeries, rows: Sequence[int]) -> list[tuple[int, GzTrack]]:
+    """Return the row and the track of each message: both tracks of a row, or the track of its velocity."""
     bottom = _make_bottom_track(info, series)
     if _has_both_tracks(info.spec):
         water = _make_water_track(info, series, "water_velocity")
-        return [lambda _: bottom, lambda _: water]
+        return [(row, track) for row in rows for track in (bottom, water)]
     water = _make_water_track(info, series, "velocity")
-    is_water_only = info.spec.bottom_mode is TrackMode.NEVER
-    return [lambda row: water if is_water_only or series.mode[row] == WATER_TRACK else bottom]
+    is_water = (series.velocity_mode == WATER_TRACK) | (info.spec.bottom_mode is TrackMode.NEVER)
+    return [(row, water if is_water[row] else bottom) for row in rows]
 
 
 def _encode_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> bytes:
@@ -730,11 +719,9 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     series = DvlSeries(info, reading.arrays, reading.time.size)
     stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
     stamps = {BOTTOM_TRACK: stamp.tolist(), WATER_TRACK: (stamp + _compute_water_track_delay(series)).tolist()}
-    selectors = _list_track_selectors(info, series)
-    tracks = [(row, select(row)) for row in rows for select in selectors]
     return [
         encode_gz_message(info, stamps[track.target][row], sequence + i, track, row)
-        for i, (row, track) in enumerate(tracks)
+        for i, (row, track) in enumerate(_list_tracks(info, series, rows))
     ]
 
 

@@ -17,9 +17,9 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.series import TimeSlice
 from navsense.devices import encoders
-from navsense.devices.encoders import DeviceFormat, Pd0Coordinates
-from navsense.devices.instrument_encoder import InstrumentEncoder, check_frame, select_sensor
-from navsense.devices.logs import summarise_log
+from navsense.devices.encoders import DeviceFormat
+from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
+from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
     WriterBase,
     add_path_to_errors,
@@ -32,6 +32,7 @@ from navsense.recordings.base import (
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry, check_header
+from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
 
@@ -51,7 +52,7 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     """Return the format, the sensor and the coordinates in the name of a file. Raises `RecordingError`."""
     suffix, where = device_suffix(path), Where(str(path))
     device_format, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
-    has_frame = device_format.has_frames and words and words[-1].lower() in list(Pd0Coordinates)
+    has_frame = device_format.has_coordinates and words and words[-1].lower() in list(CoordinateSystem)
     frame = words.pop().lower() if has_frame else ""
     candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, device_format.spec_types)]
     hint = f"{path.name.split('.')[0]}.SENSOR{suffix} with the name of the sensor or its end"
@@ -61,7 +62,7 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
         allowed = f"must be one of {', '.join(sensor.name for sensor in candidates)}"
         raise RecordingError(what, other, where=where, allowed=allowed, remedy=f"write {hint}")
     if name:
-        check_frame(device_format, ".".join(words).rpartition(name)[2].strip("."), where, f"write {hint}")
+        check_coordinates(device_format, ".".join(words).rpartition(name)[2].strip("."), where, f"write {hint}")
     return device_format, select_sensor(world, device_format, name, where, hint), frame
 
 
@@ -140,7 +141,7 @@ def summarize(path: Path) -> RecordingSummary:
     with open_for_reading(path) as file:
         data = file.read()
     with add_path_to_errors(path):
-        log = summarise_log(device_suffix(path), data)
+        log = summarize_log(device_suffix(path), data)
     meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
     meta |= {"skipped": log.skipped} if log.skipped else {}
     entries = tuple(SummaryEntry(*entry) for entry in log.entries)

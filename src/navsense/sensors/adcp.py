@@ -48,14 +48,13 @@ from navsense.noise.channel import Noise
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
 from navsense.sensors.doppler import description, ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
-from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
-from navsense.sensors.doppler.cells import BottomHits, DepthCells, find_cell_velocities
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
+from navsense.sensors.doppler.cells import DepthCells, find_cell_velocities
 from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_platform_state, find_echoes, get_sound_speed
 from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem, EnsembleInputs
 from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
     TRUE_SOUND,
-    X_AZIMUTHS,
     MessageDialect,
     Transducer,
     validate_counts,
@@ -106,7 +105,7 @@ class Adcp:
     classic, dialect: whether the rules of a classic plug-in apply, and which messages it sends.
     """
 
-    beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
+    beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
     cells: DepthCells = field(default_factory=DepthCells)
     pings: int = 1
     bottom_pings: int = 1
@@ -393,7 +392,7 @@ class Adcp:
             environment,
             instants,
             np.repeat(1.0 / ratio, p),
-            BottomHits(echoes.finite_range, echoes.incidence_cosine),
+            echoes,
             side_lobes=self.side_lobes and not self._is_classic,
             as_points=self._is_classic,
         )
@@ -493,7 +492,7 @@ class Adcp:
         factor[:], lock_probability[:], echo[:], correlation[:] = 1.0, 1.0, math.nan, 1.0
         if self.backscatter is not None:
             effects = (factor, lock_probability, echo, correlation)
-            ensemble.compute_echo_effects(self.backscatter.parameters, self._slant_ranges, 1.0 / ratio, *effects)
+            ensemble.compute_cell_echo_effects(self.backscatter.parameters, self._slant_ranges, 1.0 / ratio, *effects)
         velocity = np.empty(inputs.true_beam_velocity.shape)
         ensemble.add_cell_errors(
             inputs.true_beam_velocity,
@@ -532,7 +531,7 @@ class Adcp:
     def example_spec(cls) -> Adcp:
         """Return a spec in which every field acts, for the shallow water of the example world."""
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        made = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
+        made = make_x_beams(math.radians(25.0)).beams
         return cls(
             beams=Beams(tuple(replace(beam, shape=shape) for beam in made), BeamWeighting.PATTERN, 0.5),
             cells=DepthCells(4, 0.7, 0.1, 0.5, 0.05, 3),

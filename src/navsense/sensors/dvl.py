@@ -60,7 +60,7 @@ from navsense.sensors.doppler import (
     ping,
 )
 from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_long_term_errors
-from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
     Fields,
@@ -75,7 +75,6 @@ from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
     NO_TRACK,
     TRUE_SOUND,
-    X_AZIMUTHS,
     DvlMessageOptions,
     MessageDialect,
     Transducer,
@@ -96,6 +95,9 @@ BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
 
 NO_TRACK_ERRORS = DopplerTrack()
+
+MISSING_VALUES = "values without a source, not simulated unless you set them"
+"""Beginning of the line of a description that lists `Dvl.missing_values`."""
 
 MAX_MISALIGNMENT = 1.0
 """rad: upper limit of a misalignment."""
@@ -162,7 +164,7 @@ class Dvl:
     missing_values: values of a catalogue part that have no source.
     """
 
-    beams: Beams = field(default_factory=lambda: make_janus_beams(BEAM_ANGLE, [math.radians(a) for a in X_AZIMUTHS]))
+    beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
     bottom: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("bottom_track"))
@@ -241,16 +243,28 @@ class Dvl:
 
     @cached_property
     def _instrument_processes(self) -> tuple[RandomProcess, ...]:
-        """Random processes other than those of the noise channels."""
-        return ping.list_processes(
-            len(self.beams.beams),
-            self.bottom,
-            self.water,
-            self._solution_rule,
-            has_lock=self.strength is not None,
-            has_dropout=self.dropout_probability > 0.0,
-            has_misalignment=self.misalignment_stddev > 0.0,
-        )
+        """Random processes other than those of the noise channels, in the order of their draws."""
+        k, rule = len(self.beams.beams), self._solution_rule
+        processes = [
+            RandomProcess(channel, name, initial=count, per_tick=0)
+            for channel, name, count, acts in (
+                ("bottom", "long_term", 4, self.bottom.has_long_term_errors),
+                ("water", "long_term", 4, self.water.has_long_term_errors),
+                ("mounting", "misalignment", 3, self.misalignment_stddev > 0.0),
+            )
+            if acts
+        ]
+        if rule != ping.PHYSICAL_RULE:
+            processes += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
+        # The UUV Simulator adds noise to the bottom-track velocity and dsros_dvl to the water-track velocity.
+        if self.bottom.is_white and rule != ping.UUV_RULE:
+            processes += [RandomProcess(f"bottom_{i}", "white") for i in range(k)]
+        if self.water.is_white and rule != ping.DSROS_RULE:
+            processes += [RandomProcess(f"water_{i}", "white") for i in range(k)]
+        for name, acts in (("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)):
+            if acts:
+                processes += [RandomProcess(f"beam_{i}", name, kind="uniform") for i in range(k)]
+        return tuple(processes)
 
     @cached_property
     def _draw_rows(self) -> tuple[Fields, IntArray]:
@@ -268,7 +282,7 @@ class Dvl:
 
     @cached_property
     def _ray_beams(self) -> Beams:
-        """Beams for ray casting. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
+        """The beams as their rays are cast. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
         if self._solution_rule == ping.DSROS_RULE:
             return self.beams.single_ray_beams
         return self.beams.nearest_ray_beams if self.classic else self.beams
@@ -312,7 +326,7 @@ class Dvl:
 
     @cached_property
     def _ideal_limits(self) -> Fields:
-        """The same for an instrument without errors and without loss of beams."""
+        """Limits and choices of the solution of an instrument without errors and without loss of beams."""
         limits = ping.PingLimits(*self._limits)._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
@@ -372,25 +386,19 @@ class Dvl:
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
-        modes = (self.bottom_mode, self.water_mode)
-        farthest_echo = self.maximum_range if self.models_travel_time else None
         return (
             *description.describe_beams(self._ray_beams, limits, own_hull=self.own_hull),
             description.describe_sound(self.transducer, self.sound.speed),
-            *description.describe_tracks(
-                modes, (self.bottom, self.water), self._tracked_layer, self.error_velocity_limit, self.long_term
-            ),
-            description.describe_times(farthest_echo, self.processing_time, rate),
-            *description.describe_losses(self.strength, self.dropout_probability, self.reacquisition_time),
-            *description.describe_systematic_errors(
-                self.bottom, self.water, self.misalignment, self.misalignment_stddev
-            ),
-            *description.describe_missing_values(self.missing_values),
+            *_describe_tracks(self, self._tracked_layer),
+            _describe_times(self, rate),
+            *_describe_losses(self),
+            *_describe_errors(self),
+            *([f"{MISSING_VALUES}: {', '.join(self.missing_values)}"] if self.missing_values else []),
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
         """Return a warning for each track with errors but without noise of single pings."""
-        return description.find_unreported_noise((self.bottom_mode, self.water_mode), (self.bottom, self.water))
+        return _find_unreported_noise(self)
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes: those of each beam's channels, then the instrument's."""
@@ -673,8 +681,8 @@ class Dvl:
         `missing_values` lists the values without a source; see `docs/parts.md`. Raises `UnknownNameError`,
         `SensorError`.
         """
-        part, azimuths = load_part(name), [math.radians(azimuth) for azimuth in X_AZIMUTHS]
-        fields = datasheet.make_fields(part, azimuths, BEAM_ANGLE, temperature=temperature, stddev=stddev)
+        part = load_part(name)
+        fields = datasheet.make_fields(part, BEAM_ANGLE, temperature=temperature, stddev=stddev)
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
@@ -714,7 +722,7 @@ class Dvl:
             maximum_velocity=6.0,
         )
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        beams = make_janus_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS]).beams
+        beams = make_x_beams(math.radians(25.0)).beams
         return cls(
             beams=Beams(tuple(replace(beam, shape=shape) for beam in beams), BeamWeighting.PATTERN, 0.5),
             minimum_range=2.3,
@@ -748,3 +756,83 @@ FIELD_LIMITS = (
     ("reacquisition_time", 0.0, 1e6),
 )
 """Limits of the fields that only a DVL has."""
+
+
+def _list_tracks(spec: Dvl) -> tuple[tuple[str, str, DopplerTrack], ...]:
+    """Return the name, the mode and the errors of each track."""
+    return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
+
+
+def _describe_tracks(spec: Dvl, layer: WaterMassLayer | None) -> tuple[str, ...]:
+    """Describe the tracks over the bottom and through the water, the tracked layer, and the long-term velocity."""
+    lines = [
+        f"{name} track: {mode}"
+        + (f", up to {track.maximum_velocity:g} m/s" if track.maximum_velocity < math.inf else "")
+        for name, mode, track in _list_tracks(spec)
+    ]
+    if layer is not None:
+        span = f"{layer.near:g} to {layer.far:g} m along the axis"
+        lines[-1] += f", {span}, at most {layer.share:g} of the distance to the bottom"
+    if spec.error_velocity_limit < math.inf:
+        lines.append(f"rejected above an error velocity of {spec.error_velocity_limit:g} m/s")
+    if spec.long_term is not None:
+        density = spec.long_term.acceleration_density
+        lines.append(f"long-term velocity: acceleration density {density:g} m/s^2/sqrt(Hz)")
+    return tuple(lines)
+
+
+def _describe_times(spec: Dvl, rate: float) -> str:
+    """Describe the rate of pings (Hz)."""
+    if not spec.models_travel_time:
+        return "pings: one per tick, valid at the tick"
+    lowest_rate = min(rate, 1.0 / (2.0 * spec.maximum_range / SOUND_SPEED + spec.processing_time))
+    rates = f"{lowest_rate:.3g} to {rate:g} Hz, lower in deep water" if lowest_rate < rate else f"{rate:g} Hz"
+    return f"pings: {rates}; valid when the echo left the bottom"
+
+
+def _describe_losses(spec: Dvl) -> tuple[str, ...]:
+    """Describe the loss of beams by a weak echo or by dropout, and its duration."""
+    lines, strength = [], spec.strength
+    if strength is not None:
+        loss = f"{strength.level:g} dB minus 30 log10(r) and {2.0 * strength.absorption:g} dB/m"
+        lines.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
+    if spec.dropout_probability + spec.reacquisition_time > 0.0:
+        dropouts = f"{spec.dropout_probability:g} of a beam's pings"
+        lines.append(f"dropouts: {dropouts}; {spec.reacquisition_time:g} s without lock after a loss")
+    return tuple(lines)
+
+
+def _find_unreported_noise(spec: Dvl) -> tuple[tuple[str, str], ...]:
+    """Return a warning for each track in use without noise of single pings: its name and the text.
+
+    There is no warning if neither track has errors.
+    """
+    warnings = []
+    for name, mode, track in _list_tracks(spec):
+        if mode != "never" and not track.is_white and (spec.bottom.has_errors or spec.water.has_errors):
+            reported = "a covariance of 0 is reported"
+            if track.reported_stddev > 0.0:
+                reported = f"{track.reported_stddev:g} m/s is reported"
+            remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+            warnings.append((f"{name} track", f"the standard deviation of single pings is 0, and {reported}: {remedy}"))
+    return tuple(warnings)
+
+
+def _describe_errors(spec: Dvl) -> tuple[str, ...]:
+    """Describe the errors of pings other than the noise of bottom track, and those of a serial number."""
+    lines = []
+    for name, _, track in _list_tracks(spec):
+        terms = [f"stddev {track.noise.stddev:g} m/s"] if name == "water" and track.noise.stddev != 0.0 else []
+        terms += [f"{track.per_speed:g} m/s per m/s of speed"] if track.per_speed > 0.0 else []
+        terms += [f"at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
+        terms += [f"reported as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
+        if terms:
+            lines.append(f"{name} track, each ping: {', '.join(terms)}")
+    for name, _, track in _list_tracks(spec):
+        if track.has_long_term_errors:
+            scale, offset = 100.0 * track.long_term_scale, track.long_term_offset
+            lines.append(f"{name} track, long term: standard deviations of {scale:g} % and {offset:g} m/s")
+    if any(spec.misalignment) or spec.misalignment_stddev > 0.0:
+        angle, stddev = math.degrees(math.hypot(*spec.misalignment)), math.degrees(spec.misalignment_stddev)
+        lines.append(f"misalignment: {angle:.3g} deg, standard deviation {stddev:.3g} deg")
+    return tuple(lines)

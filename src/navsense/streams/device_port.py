@@ -15,7 +15,7 @@ from navsense.core.series import TimeSlice
 from navsense.core.text import format_count
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat
-from navsense.devices.instrument_encoder import InstrumentEncoder, check_frame, select_sensor
+from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
 from navsense.recordings.base import closed_error
 from navsense.recordings.header import RecordingHeader, check_header
 from navsense.streams.stream import Publisher, Stream, StreamUrl
@@ -89,7 +89,7 @@ def _parse_wait(url: StreamUrl) -> float:
 def _select(url: StreamUrl, world: World, device_format: DeviceFormat) -> MountedSensor:
     """Return the sensor of a URL. Raises `RecordingError` if the device format does not support its frame."""
     where = Where(url.text)
-    check_frame(device_format, url.options.get("frame", ""), where)
+    check_coordinates(device_format, url.options.get("frame", ""), where)
     hint = "?sensor=SENSOR after the port"
     return select_sensor(world, device_format, url.options.get("sensor", ""), where, hint)
 
@@ -108,7 +108,7 @@ def _make_stream(suffix: str, device_format: DeviceFormat) -> Stream:
         name=f"{device_format.name} to TCP clients",
         url_format=f"{scheme}://HOST:PORT",
         open_publisher=lambda url, header: DevicePublisher(url, header, device_format),
-        options=("sensor", "frame", "wait") if device_format.has_frames else ("sensor", "wait"),
+        options=("sensor", "frame", "wait") if device_format.has_coordinates else ("sensor", "wait"),
         check=check,
     )
 

@@ -56,7 +56,7 @@ from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
-    X_AZIMUTHS,
+    X_AZIMUTHS_DEG,
     Beam,
     Beams,
     BeamWeighting,
@@ -184,7 +184,7 @@ def _parse_janus(context: Context, element: Element, default: float) -> Beams:
 def _parse_azimuths(context: Context, element: Element | None) -> Sequence[float]:
     """Return the azimuths (degrees), any number of them."""
     if element is None:
-        return X_AZIMUTHS
+        return X_AZIMUTHS_DEG
     context.check(element, LEAF)
     return values.parse_numbers(element, max(1, len(element.text.split())), "must be finite numbers", parent="beams")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from navsense.sensors.doppler.beam_errors import Accuracy, DopplerTrack, EchoStrength
 from navsense.sensors.doppler.beams import (
     MIN_BEAMS,
+    X_AZIMUTHS_DEG,
     Beam,
     Beams,
     BeamWeighting,
@@ -23,7 +24,6 @@ from navsense.sensors.doppler.long_term_filter import LongTermFilter
 from navsense.sensors.doppler.ping import IDEAL_OUTPUTS
 from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
-    X_AZIMUTHS,
     DvlMessageOptions,
     MessageDialect,
     Transducer,
@@ -34,7 +34,7 @@ __all__ = [
     "IDEAL_OUTPUTS",
     "IDENTITY_ROTATION",
     "MIN_BEAMS",
-    "X_AZIMUTHS",
+    "X_AZIMUTHS_DEG",
     "Accuracy",
     "Beam",
     "BeamWeighting",

@@ -94,6 +94,11 @@ class DopplerTrack:
         """True if each ping has its own noise."""
         return self.noise.has_white_noise or self.per_speed > 0.0
 
+    @property
+    def has_long_term_errors(self) -> bool:
+        """True if serial numbers differ."""
+        return self.long_term_scale + self.long_term_offset > 0.0
+
 
 @dataclass(frozen=True)
 class Accuracy:

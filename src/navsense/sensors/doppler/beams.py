@@ -55,6 +55,9 @@ MIN_DETERMINANT = 1e-12
 MIN_AXES_SUM = 1e-9
 """Smallest length of the sum of axes that has a direction. Below it the axes cancel, up to rounding."""
 
+X_AZIMUTHS_DEG = (-135.0, 135.0, 45.0, -45.0)
+"""Azimuths (degrees) of four beams in an X: 45 degrees from the sensor's x and y."""
+
 MAX_AZIMUTH = 4.0 * math.pi
 """rad: an azimuth beyond two turns is in degrees."""
 
@@ -111,21 +114,19 @@ class Beam:
     @property
     def axis(self) -> Vector:
         """Unit vector along the beam, outwards, in the sensor's frame."""
-        if isinstance(self.shape, Fan):
-            return rotate(self.unit_rotation, (1.0, 0.0, 0.0))
-        length = math.hypot(*self.shape.axis)
-        x, y, z = self.shape.axis
+        x, y, z = self.shape_axis
+        length = math.hypot(x, y, z)
         return rotate(self.unit_rotation, (x / length, y / length, z / length))
+
+    @property
+    def shape_axis(self) -> Vector:
+        """Vector along the beam in the beam's frame."""
+        return self.shape.axis if isinstance(self.shape, Cone) else (1.0, 0.0, 0.0)
 
     @property
     def unit_rotation(self) -> Quaternion:
         """The rotation at unit length."""
         return normalize(self.rotation)
-
-
-def _get_shape_axis(shape: Cone | Fan) -> Vector:
-    """Return the axis of a shape in the beam's frame."""
-    return shape.axis if isinstance(shape, Cone) else (1.0, 0.0, 0.0)
 
 
 def _make_pattern_rays(cone: Cone) -> tuple[list[Vector], list[float]]:
@@ -151,11 +152,6 @@ def _check_patterns(cones: Iterable[Cone]) -> None:
         # No root of the Laguerre polynomial L_n^(1) is above 4 n + 4, so most cones need no roots.
         if cone.rings and not cone.width * _STDDEV_PER_WIDTH * math.sqrt(8.0 * (cone.rings + 1)) < _QUARTER_TURN:
             _make_pattern_rays(cone)
-
-
-def _list_rays(shape: Cone | Fan) -> list[Vector]:
-    """Return the rays of a shape in the beam's frame."""
-    return [(x, y, z) for x, y, z in shape.make_rays().tolist()]
 
 
 @dataclass(frozen=True)
@@ -197,8 +193,8 @@ class Beams:
     @cached_property
     def single_ray_beams(self) -> Beams:
         """The same beams of one ray each, along their axes."""
-        thin = [replace(beam, shape=Cone(0.0, 0, _get_shape_axis(beam.shape))) for beam in self.beams]
-        return Beams(tuple(thin), BeamWeighting.NEAREST)
+        beams = tuple(replace(beam, shape=Cone(0.0, 0, beam.shape_axis)) for beam in self.beams)
+        return Beams(beams, BeamWeighting.NEAREST)
 
     @cached_property
     def axes(self) -> Vectors:
@@ -276,14 +272,11 @@ class Beams:
 
     def _make_rays(self, beam: Beam) -> tuple[list[Vector], list[float]]:
         """Return a beam's rays in the sensor's frame and their weights."""
-        if (
-            self.weighting is BeamWeighting.PATTERN
-            and isinstance(beam.shape, Cone)
-            and beam.shape.rings * beam.shape.width
-        ):
-            rays, weights = _make_pattern_rays(beam.shape)
+        shape, has_pattern = beam.shape, self.weighting is BeamWeighting.PATTERN
+        if has_pattern and isinstance(shape, Cone) and shape.rings * shape.width:
+            rays, weights = _make_pattern_rays(shape)
         else:
-            rays = _list_rays(beam.shape)
+            rays = [(x, y, z) for x, y, z in shape.make_rays().tolist()]
             weights = [1.0 / len(rays)] * len(rays)
         return [rotate(beam.unit_rotation, ray) for ray in rays], weights
 
@@ -334,6 +327,17 @@ def make_janus_beams(
             raise SensorError("azimuth of a beam (rad)", azimuth, allowed=allowed, remedy="give radians")
         beams.append(Beam(shape, multiply(rotation, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
     return Beams(tuple(beams))
+
+
+def make_x_beams(angle: float, *, width: float = 0.0) -> Beams:
+    """Return four cones in an X about -z, at `X_AZIMUTHS_DEG`.
+
+    angle: Janus angle, rad.
+    width: full width of a beam, rad; 0 for a single ray.
+
+    Raises `SensorError` for invalid values.
+    """
+    return make_janus_beams(angle, [math.radians(azimuth) for azimuth in X_AZIMUTHS_DEG], width=width)
 
 
 def make_dsros_beams(

@@ -35,7 +35,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +43,7 @@ from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import Fields, get_surface_height
+from navsense.sensors.doppler.echoes import Echoes, Fields, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts, validate_reals
 from navsense.sensors.doppler.water import (
     MAX_SAMPLES,
@@ -122,21 +121,17 @@ class DepthCells:
         return np.array(offsets), np.array([weight / total for weight in weights])
 
 
-class BottomHits(NamedTuple):
-    """Ranges (q, k) m of the bottom along the beams of q pings, NaN without an echo, and cosines of incidence."""
-
-    beam_range: FloatArray
-    incidence_cosine: FloatArray
-
-
 @kernel
-def _find_bottom_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -> float:
-    """Return the distance D (m) of the bottom from the ranges (k,) m of one ping; infinite without a bottom."""
-    bottom_distance = math.inf
+def _find_plane_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -> float:
+    """Return the distance D (m) of the plane that the beams of one ping hit; infinite without a bottom.
+
+    `beam_range` (k,) m is NaN without an echo.
+    """
+    plane_distance = math.inf
     for k in range(beam_range.shape[0]):
         if beam_range[k] == beam_range[k]:
-            bottom_distance = min(bottom_distance, beam_range[k] * incidence_cosine[k])
-    return bottom_distance
+            plane_distance = min(plane_distance, beam_range[k] * incidence_cosine[k])
+    return plane_distance
 
 
 @kernel
@@ -148,7 +143,7 @@ def _write_slant_ranges(
     half_extent: float,
     offsets: FloatArray,
     range_scale: FloatArray,
-    bottom_hits: Fields,
+    bottom_echoes: Fields,
     side_lobes: bool,
     water_surface: float,
     out: FloatArray,
@@ -156,23 +151,21 @@ def _write_slant_ranges(
     """Write slant ranges (q, m, k, s) m of the samples of cells; the first is NaN for an invalid cell.
 
     `beam_geometry` has the positions and axes of the beams, and their cosines to the instrument's axis.
+    `bottom_echoes` has the ranges (q, k) m, NaN without an echo, and the cosines of incidence.
     """
     transducers, axes, cosines = beam_geometry
-    bottom = BottomHits(*bottom_hits)
+    bottom_range, incidence_cosine = bottom_echoes
     for q in range(out.shape[0]):
-        bottom_distance = math.inf
-        if side_lobes:
-            bottom_distance = _find_bottom_distance(bottom.beam_range[q], bottom.incidence_cosine[q])
+        plane_distance = _find_plane_distance(bottom_range[q], incidence_cosine[q]) if side_lobes else math.inf
         for k in range(out.shape[2]):
             height, vertical_slope = compute_height_and_slope(position[q], rotation[q], transducers[k], axes[k])
             range_factor = range_scale[q] / cosines[k]
-            max_distance = bottom_distance
-            if bottom.beam_range[q, k] == bottom.beam_range[q, k]:
-                max_distance = min(max_distance, bottom.beam_range[q, k])
+            max_distance = plane_distance
+            if bottom_range[q, k] == bottom_range[q, k]:
+                max_distance = min(max_distance, bottom_range[q, k])
             if vertical_slope > 0.0:
-                max_distance = min(
-                    max_distance, (water_surface - height) if side_lobes else (water_surface - height) / vertical_slope
-                )
+                depth = water_surface - height
+                max_distance = min(max_distance, depth if side_lobes else depth / vertical_slope)
             for m in range(out.shape[1]):
                 out[q, m, k, 0] = math.nan
                 if height <= water_surface and (cells[m] + half_extent) * range_factor <= max_distance:
@@ -187,7 +180,7 @@ def find_cell_velocities(
     environment: Environment,
     time: Times,
     range_scale: FloatArray,
-    bottom: BottomHits,
+    bottom: Echoes,
     *,
     side_lobes: bool,
     as_points: bool = False,
@@ -196,6 +189,7 @@ def find_cell_velocities(
 
     motion_block: the sensor's motion at these instants.
     range_scale: (q,), c / c0.
+    bottom: the echoes of these pings from the bottom.
     as_points: True for cells without extent.
 
     Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
@@ -205,17 +199,21 @@ def find_cell_velocities(
     if as_points:
         half_extent, offsets, weights = 0.0, np.zeros(1), np.ones(1)
     geometry, water_surface = (beams.positions, beams.axes, beams.forward_cosines), get_surface_height(environment)
+    bottom_range = bottom.finite_range
 
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
-        pose_arrays = (
+        _write_slant_ranges(
             motion_block.position_w[pings],
             motion_block.rotation_wb[pings],
             geometry,
             cells.distances,
             half_extent,
             offsets,
+            range_scale[pings],
+            (bottom_range[pings], bottom.incidence_cosine[pings]),
+            side_lobes,
+            water_surface,
+            slant_range,
         )
-        hits = (bottom.beam_range[pings], bottom.incidence_cosine[pings])
-        _write_slant_ranges(*pose_arrays, range_scale[pings], hits, side_lobes, water_surface, slant_range)
 
     return sample_water_velocity(beams, motion_block, environment, time, int(cells.count), weights, write_slant_ranges)

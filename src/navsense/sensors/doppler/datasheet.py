@@ -19,7 +19,7 @@ is an error unless the caller gives one. Its covariance would be 0, which is an 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from navsense.core.errors import MissingDeviationError
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.part_noise import make_noise, to_stddev
 from navsense.sensors.doppler.beam_errors import DopplerTrack
-from navsense.sensors.doppler.beams import BeamWeighting, make_janus_beams
+from navsense.sensors.doppler.beams import BeamWeighting, make_x_beams
 from navsense.sensors.doppler.water import WaterMassLayer
 
 
@@ -56,15 +56,11 @@ def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -
     return track
 
 
-def _make_beams(
-    entries: Mapping[str, DatasheetEntry], azimuths: Sequence[float], default_angle: float
-) -> dict[str, Any]:
+def _make_beams(entries: Mapping[str, DatasheetEntry], default_angle: float) -> dict[str, Any]:
     """Return the beams and the limits of their ranges; `default_angle` (rad) applies to a part without an angle."""
     angle = entries["angle"].values[0] if "angle" in entries else default_angle
     width = entries["width"].values[0] if "width" in entries else 0.0
-    fields: dict[str, Any] = {
-        "beams": replace(make_janus_beams(angle, azimuths, width=width), weighting=BeamWeighting.PATTERN),
-    }
+    fields: dict[str, Any] = {"beams": replace(make_x_beams(angle, width=width), weighting=BeamWeighting.PATTERN)}
     if "range" in entries:
         fields["minimum_range"], fields["maximum_range"] = entries["range"].values
     elif "altitude" in entries:
@@ -72,12 +68,9 @@ def _make_beams(
     return fields
 
 
-def make_fields(
-    part: Part, azimuths: Sequence[float], default_angle: float, *, temperature: bool, stddev: float | None
-) -> dict[str, Any]:
+def make_fields(part: Part, default_angle: float, *, temperature: bool, stddev: float | None) -> dict[str, Any]:
     """Return the fields of a `Dvl` that a part determines.
 
-    azimuths: rad, of the beams.
     default_angle: rad, Janus angle for a part without one.
     temperature: True enables the temperature coefficients.
     stddev: m/s, replaces the standard deviation of a beam's bottom-track velocity in one ping.
@@ -85,11 +78,10 @@ def make_fields(
     Raises `SensorError` for a part of another sensor type, and for one without a standard deviation.
     """
     bottom = _make_bottom_track(part, stddev, temperature=temperature)
-    fields = {"bottom": bottom, **_make_beams(part.entries.get("beam", {}), azimuths, default_angle)}
+    fields = {"bottom": bottom, **_make_beams(part.entries.get("beam", {}), default_angle)}
     supplied = () if stddev is None else ("bottom_track.noise_rms",)
     fields["missing_values"] = tuple(name for name in part.missing_values if name not in supplied)
-    limit = part.entries["bottom_track"].get("error_velocity_limit")
-    if limit is not None:
+    if (limit := part.entries["bottom_track"].get("error_velocity_limit")) is not None:
         fields["error_velocity_limit"] = limit.values[0]
     water_track = part.entries.get("water_track", {})
     if water_track:

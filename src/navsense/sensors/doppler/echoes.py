@@ -168,11 +168,8 @@ def _make_rays(
                 direction[ray, 0], direction[ray, 1], direction[ray, 2] = i, j, h
                 if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
                     return ray
-                unit_direction[ray, 0], unit_direction[ray, 1], unit_direction[ray, 2] = (
-                    i / length,
-                    j / length,
-                    h / length,
-                )
+                unit_direction[ray, 0], unit_direction[ray, 1] = i / length, j / length
+                unit_direction[ray, 2] = h / length
                 max_distances[ray], row[ray] = max_distance, n
     return -1
 
@@ -207,12 +204,8 @@ def _measure_nearest(
     echo_arrays: Fields,
 ) -> None:
     """Write the echoes of the nearest ray of each beam, from ping `first` on."""
-    motion, beams, hits, echoes = (
-        SensorMotion(*sensor_motion),
-        BeamRays(*beam_rays),
-        BeamHits(*ray_hits),
-        Echoes(*echo_arrays),
-    )
+    motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
+    hits, echoes = BeamHits(*ray_hits), Echoes(*echo_arrays)
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + hits.range.shape[0] // (rays * count)):
         q = motion.rotation[n]
@@ -220,10 +213,8 @@ def _measure_nearest(
         for k in range(count):
             nearest_distance, nearest_ray, first_ray = math.inf, -1, ((n - first) * count + k) * rays
             for m in range(first_ray, first_ray + rays):
-                distance = hits.range[m]
-                if distance < nearest_distance and _stays_in_water(
-                    hits.origin[m, 2], hits.direction[m, 2], distance, water_surface
-                ):
+                distance, height, vertical_slope = hits.range[m], hits.origin[m, 2], hits.direction[m, 2]
+                if distance < nearest_distance and _stays_in_water(height, vertical_slope, distance, water_surface):
                     nearest_distance, nearest_ray = distance, m
             if nearest_ray < 0 or nearest_distance > maximum_range:
                 echoes.beam_range[n, k] = math.nan if nearest_ray < 0 else math.inf
@@ -303,12 +294,8 @@ def _measure_footprint(
     echo_arrays: Fields,
 ) -> None:
     """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
-    motion, beams, hits, echoes = (
-        SensorMotion(*sensor_motion),
-        BeamRays(*beam_rays),
-        BeamHits(*ray_hits),
-        Echoes(*echo_arrays),
-    )
+    motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
+    hits, echoes = BeamHits(*ray_hits), Echoes(*echo_arrays)
     origin, direction, distance, normal, body_velocity = hits
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + distance.shape[0] // (rays * count)):
@@ -404,19 +391,8 @@ def _cast_rays(
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit_direction = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
     distance, rows, max_distance = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
-    invalid_ray = _make_rays(
-        pings.start,
-        block.position_w,
-        block.rotation_wb,
-        transducers,
-        rays,
-        max_distance,
-        origin,
-        direction,
-        unit_direction,
-        distance,
-        rows,
-    )
+    motion, out = (block.position_w, block.rotation_wb), (origin, direction, unit_direction, distance, rows)
+    invalid_ray = _make_rays(pings.start, *motion, transducers, rays, max_distance, *out)
     if invalid_ray >= 0:
         raise ray_error(origin, direction, max_distance, invalid_ray)
     excluded = (environment.hull,) if environment.hull and not own_hull else ()
@@ -444,8 +420,9 @@ def find_echoes(
 
     Raises `FieldError` if a body has no position there.
     """
-    block, water_surface, reach = motion.at(time), get_surface_height(environment), float(maximum_range)
+    block, water_surface, maximum_range = motion.at(time), get_surface_height(environment), float(maximum_range)
     rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
+    absorption = NEPERS_PER_DECIBEL * beams.absorption
     sensor_motion = (block.rotation_wb, block.velocity_w, block.angular_velocity_b)
     echo_arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
     is_nearest = beams.weighting is BeamWeighting.NEAREST
@@ -453,11 +430,11 @@ def find_echoes(
     for pings in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
         hits = _cast_rays(block, pings, time, beams.positions, rays, environment, math.inf, own_hull)
         if is_nearest or (rays.shape[1] == 1 and not is_pattern):
-            _measure_nearest(pings.start, sensor_motion, beam_rays, reach, water_surface, hits, echo_arrays)
+            _measure_nearest(pings.start, sensor_motion, beam_rays, maximum_range, water_surface, hits, echo_arrays)
         else:
-            absorption = NEPERS_PER_DECIBEL * beams.absorption
+            limits = (maximum_range, water_surface)
             _measure_footprint(
-                pings.start, sensor_motion, beam_rays, is_pattern, absorption, reach, water_surface, hits, echo_arrays
+                pings.start, sensor_motion, beam_rays, is_pattern, absorption, *limits, hits, echo_arrays
             )
     return Echoes(*echo_arrays)
 
@@ -478,10 +455,12 @@ def compute_echo_timing(
     one. Raises `FieldError` if a body has no position there.
     """
     block, water_surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
-    timing, reach = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
+    timing, maximum_range = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
     for pings in _split_pings(time.shape[0], axes.shape[0]):
-        hits = _cast_rays(block, pings, time, beams.positions, axes, environment, reach, own_hull)
-        _compute_timing(pings.start, axes.shape[0], hits, water_surface, time, sound_speed, reach, tuple(timing))
+        hits = _cast_rays(block, pings, time, beams.positions, axes, environment, maximum_range, own_hull)
+        _compute_timing(
+            pings.start, axes.shape[0], hits, water_surface, time, sound_speed, maximum_range, tuple(timing)
+        )
     return timing
 
 
@@ -503,9 +482,13 @@ def _make_enu_rotation(heading: float) -> FloatArray:
 
 @kernel
 def _compute_platform_state(
-    velocity_w: Vectors, rotation_ws: Quaternions, heading: FloatArray, attitude: Quaternions, sensor_velocity: Vectors
+    velocity_w: Vectors,
+    rotation_ws: Quaternions,
+    enu_rotation: FloatArray,
+    attitude: Quaternions,
+    sensor_velocity: Vectors,
 ) -> None:
-    h = heading
+    h = enu_rotation
     for n in range(velocity_w.shape[0]):
         w, x, y, z = rotation_ws[n, 0], rotation_ws[n, 1], rotation_ws[n, 2], rotation_ws[n, 3]
         a, b, c, d = multiply(h[0], h[1], h[2], h[3], w, x, y, z)

@@ -100,7 +100,7 @@ SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
 
 
 class CoordinateSystem(StrEnum):
-    """Axes of the velocities."""
+    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`."""
 
     BEAM = "beam"
     INSTRUMENT = "instrument"
@@ -182,20 +182,6 @@ class ProfilerGeometry(NamedTuple):
     cell_size: float
 
 
-class EnsembleDraws(NamedTuple):
-    """Draws of the two processes of a measurement.
-
-    noise_row, second_row: first rows of the processes in `draws`; -1 for a process that does not act.
-    columns: (n,), of each ensemble in `draws`.
-    draws: one column per tick.
-    """
-
-    noise_row: int
-    second_row: int
-    columns: IntArray
-    draws: FloatArray
-
-
 class ProfileOutputs(NamedTuple):
     """Means of n ensembles over the pings of the profile, by their names in a reading."""
 
@@ -245,7 +231,7 @@ def schedule_pings(
 @kernel
 def compute_rotations(
     rotation_ws: Quaternions,
-    heading: FloatArray,
+    enu_rotation: FloatArray,
     instrument_rotation: FloatArray,
     coordinates: int,
     attitude: Quaternions,
@@ -253,10 +239,10 @@ def compute_rotations(
 ) -> None:
     """Write rotations (q, 4) from the sensor's frame to east, north, up and to the axes of the velocities.
 
-    `heading` (4,) is the rotation from the world to east, north, up, `instrument_rotation` (4,) that from the sensor to
-    the instrument.
+    `enu_rotation` (4,) is the rotation from the world to east, north, up, `instrument_rotation` (4,) that from the
+    sensor to the instrument.
     """
-    world, instrument = heading, instrument_rotation
+    world, instrument = enu_rotation, instrument_rotation
     for q in range(rotation_ws.shape[0]):
         s = rotation_ws[q]
         w, x, y, z = multiply(world[0], world[1], world[2], world[3], s[0], s[1], s[2], s[3])
@@ -272,7 +258,7 @@ def compute_rotations(
 
 
 @kernel
-def compute_echo_effects(
+def compute_cell_echo_effects(
     strength: tuple[float, float, float, float, float],
     slant_range: FloatArray,
     range_scale: FloatArray,
@@ -318,26 +304,24 @@ def add_cell_errors(
     """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a lost cell.
 
     `sound_ratio` (n,) is c0 / c, `long_term_errors` (4,) a scale and three offsets. `factor` and `lock_probability` are
-    (n, m, k). The processes of the draws are noise and lock.
+    (n, m, k). `ensemble_draws` has the first rows of noise and lock in the draws, the column (n,) of each ensemble, and
+    the draws. The row is -1 for a process that does not act.
     """
-    scale, offset, process_draws = long_term_errors[0], long_term_errors[1:], EnsembleDraws(*ensemble_draws)
+    scale, offset = long_term_errors[0], long_term_errors[1:]
+    noise_row, lock_row, columns, draws = ensemble_draws
     for n in range(out.shape[0]):
         for p in range(out.shape[1]):
             for m in range(out.shape[2]):
                 for k in range(out.shape[3]):
-                    row, column = (p * out.shape[2] + m) * out.shape[3] + k, process_draws.columns[n]
+                    row = (p * out.shape[2] + m) * out.shape[3] + k
                     measured = true_velocity[n, p, m, k]
                     measured += (sound_ratio[n] - 1.0) * (axial_velocity[n, p, m, k] if is_phased_array else measured)
                     u = axes[k]
                     measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
-                    if process_draws.noise_row >= 0:
-                        measured += (
-                            stddev * factor[n, m, k] * process_draws.draws[process_draws.noise_row + row, column]
-                        )
-                    if process_draws.second_row >= 0:
-                        draw = process_draws.draws[process_draws.second_row + row, column]
-                        if not draw < lock_probability[n, m, k]:
-                            measured = math.nan
+                    if noise_row >= 0:
+                        measured += stddev * factor[n, m, k] * draws[noise_row + row, columns[n]]
+                    if lock_row >= 0 and not draws[lock_row + row, columns[n]] < lock_probability[n, m, k]:
+                        measured = math.nan
                     out[n, p, m, k] = measured
 
 
@@ -366,9 +350,9 @@ def _compute_slant_factors(
     axes, axis = geometry.axes, geometry.axis
     direction = math.copysign(1.0, rotate(w, x, y, z, axis[0], axis[1], axis[2])[2])
     for k in range(axes.shape[0]):
-        vertical_slope = direction * rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])[2]
         factors[k] = 1.0
         if is_mapped:
+            vertical_slope = direction * rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])[2]
             factors[k] = geometry.cosines[k] / vertical_slope if vertical_slope > _MIN_VERTICAL_SLOPE else math.nan
 
 
@@ -423,11 +407,8 @@ def compute_profile(
     output_arrays: Fields,
 ) -> None:
     """Write the `ProfileOutputs` of measured velocities (n, p, m, k) m/s of pings."""
-    rules, geometry, outputs = (
-        EnsembleRules(*ensemble_rules),
-        ProfilerGeometry(*profiler_geometry),
-        ProfileOutputs(*output_arrays),
-    )
+    rules, geometry = EnsembleRules(*ensemble_rules), ProfilerGeometry(*profiler_geometry)
+    outputs = ProfileOutputs(*output_arrays)
     axes, distances, (pings, beams) = geometry.axes, geometry.distances, (velocity.shape[1], velocity.shape[3])
     cell_velocity, equal_weights, solution, covariance = np.empty(beams), np.zeros(beams), np.empty(3), np.empty((3, 3))
     good, factors = np.empty(beams, np.bool_), np.empty((pings, beams))
@@ -447,9 +428,9 @@ def compute_profile(
                         outputs.beam_percent_good[n, m, k] += 1.0
                     if is_mapped:
                         x = (distances[m] * factors[p, k] - distances[0]) / geometry.cell_size
-                        cell_velocity[k] = (
-                            _interpolate_cell(velocity[n, p], k, x, rules.bin_mapping) if x == x else math.nan
-                        )
+                        cell_velocity[k] = math.nan
+                        if x == x:
+                            cell_velocity[k] = _interpolate_cell(velocity[n, p], k, x, rules.bin_mapping)
                 outcome, error = _solve_beams(rules, axes, cell_velocity, equal_weights, good, solution, covariance)
                 outputs.solutions[n, m, outcome] += 1.0
                 if outcome in (SOME_BEAMS, ALL_BEAMS):
@@ -485,27 +466,27 @@ def add_bottom_errors(
 ) -> None:
     """Write the measured velocities and ranges (n, b, k) of pings for the bottom.
 
-    `long_term_errors` (4,) is a scale and three offsets. `stddevs` and the processes of the draws are those of velocity
-    (m/s) and range (m).
+    `long_term_errors` (4,) is a scale and three offsets. `stddevs` are those of velocity (m/s) and range (m).
+    `ensemble_draws` is as in `add_cell_errors`, with the first rows of velocity and range.
     """
-    scale, offset, process_draws = long_term_errors[0], long_term_errors[1:], EnsembleDraws(*ensemble_draws)
+    scale, offset = long_term_errors[0], long_term_errors[1:]
+    noise_row, range_row, columns, draws = ensemble_draws
     for n in range(out.shape[0]):
         for p in range(out.shape[1]):
             v = sensor_velocity[n, p]
             axial_speed = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2]
             for k in range(out.shape[2]):
-                u, row, column = axes[k], p * out.shape[2] + k, process_draws.columns[n]
+                u, row = axes[k], p * out.shape[2] + k
                 measured = true_velocity[n, p, k]
                 janus_cosine = u[0] * axis[0] + u[1] * axis[1] + u[2] * axis[2]
-                measured = measured + (sound_ratio[n] - 1.0) * (
-                    janus_cosine * axial_speed if is_phased_array else measured
-                )
+                steered = janus_cosine * axial_speed if is_phased_array else measured
+                measured = measured + (sound_ratio[n] - 1.0) * steered
                 measured = (1.0 + scale) * measured + (u[0] * offset[0] + u[1] * offset[1] + u[2] * offset[2])
                 distance = true_range[n, p, k] * sound_ratio[n]
-                if process_draws.noise_row >= 0:
-                    measured += stddevs[0] * process_draws.draws[process_draws.noise_row + row, column]
-                if process_draws.second_row >= 0:
-                    distance += stddevs[1] * process_draws.draws[process_draws.second_row + row, column]
+                if noise_row >= 0:
+                    measured += stddevs[0] * draws[noise_row + row, columns[n]]
+                if range_row >= 0:
+                    distance += stddevs[1] * draws[range_row + row, columns[n]]
                 out[n, p, k], out_range[n, p, k] = measured, distance
 
 
@@ -561,14 +542,8 @@ def average_profile(
 ) -> dict[str, AnyArray]:
     """Return by name the means of n ensembles from measured velocities (n, p, m, k) m/s of their pings."""
     n, _, m, k = velocity.shape
-    outputs = ProfileOutputs(
-        np.empty((n, m, 3)),
-        np.empty((n, m)),
-        np.empty((n, m)),
-        np.empty((n, m, OUTCOME_COUNT)),
-        np.empty((n, m, k)),
-        np.empty((n, m, k)),
-    )
+    shapes = ((n, m, 3), (n, m), (n, m), (n, m, OUTCOME_COUNT), (n, m, k), (n, m, k))
+    outputs = ProfileOutputs(*(np.empty(shape) for shape in shapes))
     compute_profile(tuple(rules), tuple(geometry), velocity, inputs.attitude, inputs.output_rotation, tuple(outputs))
     return outputs._asdict()
 
@@ -582,9 +557,7 @@ def average_bottom(
 ) -> dict[str, AnyArray]:
     """Return by name the means of n ensembles from measured ranges m and velocities m/s (n, b, k) of their pings."""
     n, _, k = velocity.shape
-    outputs = BottomOutputs(
-        np.empty((n, 3)), np.empty((n, OUTCOME_COUNT)), np.empty((n, k)), np.empty((n, k)), np.empty((n, k))
-    )
+    outputs = BottomOutputs(*(np.empty(shape) for shape in ((n, 3), (n, OUTCOME_COUNT), (n, k), (n, k), (n, k))))
     rotation = inputs.bottom_output_rotation
     compute_bottom(
         tuple(rules), geometry.axes, inputs.true_bottom_range, bottom_range, velocity, rotation, tuple(outputs)

@@ -69,7 +69,6 @@ from navsense.core.rotation import rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.sensors.doppler.beam_errors import (
-    DopplerTrack,
     compute_lock_probability,
     compute_noise_factor,
     compute_stddev,
@@ -97,7 +96,7 @@ NEVER, ALWAYS, BEST, FALLBACK = range(4)
 """Values of `bottom_mode` and `water_mode`, in the order of `TrackMode`."""
 
 PHYSICAL_RULE, UUV_RULE, DSROS_RULE = range(3)
-"""Solution limits: the physical model, or the limits of a classic plug-in."""
+"""Rules of the solution: those of the physical model or of a classic plug-in."""
 
 ROUNDING: Final = 1e-9
 """s: tolerance for times that are a whole number of ticks apart."""
@@ -474,12 +473,8 @@ def _receive_track(
     axes, axis, count = geometry.beam_axes, geometry.instrument_axis, geometry.beam_axes.shape[0]
     is_misaligned = misalignment[1] != 0.0 or misalignment[2] != 0.0 or misalignment[3] != 0.0
     scale, offset = long_term_error[0], long_term_error[1:]
-    has_echo, equal_weights, true_vector, covariance = (
-        np.empty(count, np.bool_),
-        np.zeros(count),
-        np.empty(3),
-        np.empty((3, 3)),
-    )
+    has_echo, equal_weights = np.empty(count, np.bool_), np.zeros(count)
+    true_vector, covariance = np.empty(3), np.empty((3, 3))
     for n in range(true_velocity.shape[0]):
         for k in range(count):
             has_echo[k] = true_velocity[n, k] == true_velocity[n, k]
@@ -500,10 +495,8 @@ def _receive_track(
             steered, ratio = true_velocity[n, k], sound_ratio[n]
             if is_phased_array:
                 janus_cosine = ux * axis[0] + uy * axis[1] + uz * axis[2]
-                steered, ratio = (
-                    janus_cosine * axial_speed,
-                    sound_ratio[n] * compute_steering_ratio(janus_cosine, sound_ratio[n]),
-                )
+                steered = janus_cosine * axial_speed
+                ratio *= compute_steering_ratio(janus_cosine, sound_ratio[n])
             measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * steered
             measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
             if rows[k] >= 0:
@@ -732,9 +725,8 @@ def _compute_course(
         course = math.atan2(output_velocity[0], output_velocity[1])
         speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
         return course if course >= 0.0 else course + 2.0 * math.pi, speed
-    return compute_course_and_speed(
-        sensor_velocity[0], sensor_velocity[1], sensor_velocity[2], q[0], q[1], q[2], q[3], 0.0
-    )
+    v = sensor_velocity
+    return compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3])
 
 
 @inlined_kernel
@@ -792,7 +784,7 @@ def _write_uuv_velocity(
         if not emitted[n]:
             continue
         v, q = platform.sensor_velocity[n], platform.attitude[n]
-        outputs.course[n], outputs.speed[n] = compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3], 0.0)
+        outputs.course[n], outputs.speed[n] = compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3])
         outputs.velocity[n, 0], outputs.velocity[n, 1], outputs.velocity[n, 2] = rotate(
             rotation[0], rotation[1], rotation[2], rotation[3], v[0], v[1], v[2]
         )
@@ -826,7 +818,7 @@ def _add_component_noise(
         if not water_only and emitted[n]:
             v, q = velocity[n], attitude[n]
             x, y, z = rotate(rotation[0], -rotation[1], -rotation[2], -rotation[3], v[0], v[1], v[2])
-            outputs.course[n], outputs.speed[n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3], 0.0)
+            outputs.course[n], outputs.speed[n] = compute_course_and_speed(x, y, z, q[0], q[1], q[2], q[3])
 
 
 @kernel
@@ -932,39 +924,6 @@ def solve_ideal_ping(
         no_noise,
         output_memory,
     )
-
-
-def list_processes(
-    beams: int,
-    bottom: DopplerTrack,
-    water: DopplerTrack,
-    solution_rule: int,
-    *,
-    has_lock: bool,
-    has_dropout: bool,
-    has_misalignment: bool,
-) -> tuple[RandomProcess, ...]:
-    """Return the random processes other than those of the noise channels, in the order of their draws."""
-    serial_processes = (
-        ("bottom", "long_term", 4, bottom.long_term_scale + bottom.long_term_offset > 0.0),
-        ("water", "long_term", 4, water.long_term_scale + water.long_term_offset > 0.0),
-        ("mounting", "misalignment", 3, has_misalignment),
-    )
-    processes = [
-        RandomProcess(channel, name, initial=count, per_tick=0)
-        for channel, name, count, acts in serial_processes
-        if acts
-    ]
-    if solution_rule != PHYSICAL_RULE:
-        processes += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
-    # The UUV Simulator adds noise to the bottom-track velocity and dsros_dvl to the water-track velocity, not to beams.
-    for channel, track, component_noise_rule in (("bottom", bottom, UUV_RULE), ("water", water, DSROS_RULE)):
-        if track.is_white and solution_rule != component_noise_rule:
-            processes += [RandomProcess(f"{channel}_{k}", "white") for k in range(beams)]
-    for name, acts in (("lock", has_lock), ("dropout", has_dropout)):
-        if acts:
-            processes += [RandomProcess(f"beam_{k}", name, kind="uniform") for k in range(beams)]
-    return tuple(processes)
 
 
 def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:

@@ -21,7 +21,7 @@ is Teledyne RDI's d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for o
 The altitude is the height of the sensor's origin above the least-squares plane z = z0 + a x + b y through the hits of
 the beams. It includes the attitude and the slope, but not the terrain between the beams.
 
-    course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = Rz(heading) rotation_ws v_s
+    course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = attitude v_s
 
 Source: Teledyne RD Instruments, ADCP Coordinate Transformation, P/N 951-6079-00, 5.3.
 """
@@ -261,16 +261,13 @@ def compute_altitude(
 
 @kernel
 def compute_course_and_speed(
-    vx: float, vy: float, vz: float, w: float, x: float, y: float, z: float, heading: float
+    vx: float, vy: float, vz: float, w: float, x: float, y: float, z: float
 ) -> tuple[float, float]:
     """Return course (rad, from north clockwise, in [0, 2 pi)) and speed (m/s) over ground of a velocity in s.
 
-    w x y z is rotation_ws, `heading` (rad) that of the world's x axis from east, counter-clockwise. The course is 0
-    without speed.
+    w x y z is the attitude, from the sensor's frame to east, north, up. The course is 0 without speed.
     """
-    world_x, world_y, _ = rotate(w, x, y, z, vx, vy, vz)
-    c, s = math.cos(heading), math.sin(heading)
-    east, north = c * world_x - s * world_y, s * world_x + c * world_y
+    east, north, _ = rotate(w, x, y, z, vx, vy, vz)
     speed = math.sqrt(east * east + north * north)
     course = 0.0
     if speed != speed:

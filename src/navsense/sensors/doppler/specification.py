@@ -20,9 +20,6 @@ from navsense.core.pose import Pose
 from navsense.core.validation import check_numbers, is_number, validate_types
 from navsense.sensors.range import Sound
 
-X_AZIMUTHS = (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams in an X: 45 degrees from the sensor's x and y."""
-
 IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)
 
 TRUE_SOUND = Sound()

@@ -41,6 +41,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.sensors.doppler.beams import Beams
 from navsense.sensors.doppler.echoes import Fields, SensorMotion, compute_transducer_velocity, get_surface_height
+from navsense.sensors.doppler.specification import validate_counts
 
 MAX_SAMPLES = 1000
 """Largest number of samples of the current along one beam."""
@@ -82,25 +83,21 @@ class WaterMassLayer:
         if not 0.0 <= self.minimum_size <= self.far - self.near:
             allowed = f"must be from 0 to the size of the layer, {self.far - self.near:g} m"
             raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
-        if not (1 <= self.samples <= MAX_SAMPLES and self.samples == int(self.samples)):
-            allowed = f"must be a whole number from 1 to {MAX_SAMPLES}"
-            raise SensorError("samples of the water layer", self.samples, allowed=allowed)
+        validate_counts(("samples of the water layer", self.samples, 1, MAX_SAMPLES))
         if not 0.0 < self.share <= 1.0:
-            allowed = "must be above 0 and at most 1"
-            raise SensorError("share of the way to the bottom", self.share, allowed=allowed)
+            raise SensorError("share of the way to the bottom", self.share, allowed="must be above 0 and at most 1")
 
     @cached_property
     def boundaries(self) -> LayerBoundaries:
-        """The numbers that kernels use."""
+        """Boundaries, minimum size and share, as kernels take them."""
         return LayerBoundaries(float(self.near), float(self.far), float(self.minimum_size), float(self.share))
 
     @cached_property
     def weights(self) -> FloatArray:
         """Weights (samples,) along a beam; their sum is 1."""
-        count, total = int(self.samples), 0.0
+        count = int(self.samples)
         weights = [min(s + 0.5, count - s - 0.5) for s in range(count)]
-        for weight in weights:
-            total += weight
+        total = sum(weights)
         return np.array([weight / total for weight in weights])
 
 
@@ -110,7 +107,7 @@ class LayerBoundaries(NamedTuple):
     near: float
     far: float
     minimum_size: float
-    bottom_fraction: float
+    share: float
 
 
 class LayerVelocities(NamedTuple):
@@ -151,7 +148,7 @@ def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
 @kernel
 def _find_far_boundary(layer: LayerBoundaries, bottom: float) -> float:
     """Return the far boundary (m) of a layer above a bottom (m); NaN if the remaining layer is too thin."""
-    far_boundary = min(layer.far, layer.bottom_fraction * bottom)
+    far_boundary = min(layer.far, layer.share * bottom)
     size = far_boundary - layer.near
     return far_boundary if size > 0.0 and size >= layer.minimum_size else math.nan
 
@@ -217,7 +214,7 @@ def compute_height_and_slope(
 
 
 @kernel
-def _make_positions(
+def _make_sample_points(
     position: Vectors,
     rotation: Quaternions,
     time: Times,
@@ -227,7 +224,7 @@ def _make_positions(
     sample: Vectors,
     instant: Times,
 ) -> int:
-    """Write positions (count, 3) m and instants of the samples of valid cells; return the count."""
+    """Write positions (count, 3) m and instants (s) of the samples of the current in valid cells; return the count."""
     count = 0
     for q in range(slant_range.shape[0]):
         w, x, y, z = rotation[q, 0], rotation[q, 1], rotation[q, 2], rotation[q, 3]
@@ -309,23 +306,15 @@ def sample_water_velocity(
         slant_range = np.empty((*beam_velocity.shape, weights.size))
         write_slant_ranges(pings, slant_range)
         sample, instant = np.empty((slant_range.size, 3)), np.empty(slant_range.size)
-        count = _make_positions(
-            motion_block.position_w[pings],
-            rotation,
-            time[pings],
-            beams.positions,
-            beams.axes,
-            slant_range,
-            sample,
-            instant,
-        )
+        position, transducers, axes = motion_block.position_w[pings], beams.positions, beams.axes
+        count = _make_sample_points(position, rotation, time[pings], transducers, axes, slant_range, sample, instant)
         current = _NO_CURRENT
         if environment.current is not None and count:
             current = environment.current.at(sample[:count], instant[:count])
         _compute_velocities(
             (rotation, motion_block.velocity_w[pings], motion_block.angular_velocity_b[pings]),
-            beams.positions,
-            beams.axes,
+            transducers,
+            axes,
             beams.axis,
             weights,
             slant_range,
@@ -359,11 +348,8 @@ def _write_slant_ranges(
             height, vertical_slope = compute_height_and_slope(position[n], rotation[n], transducers[k], axes[k])
             far_range = far[n] / cosines[k]
             out[n, 0, k, 0] = math.nan
-            if (
-                far_range == far_range
-                and height <= water_surface
-                and height + far_range * vertical_slope <= water_surface
-            ):
+            is_below_surface = height <= water_surface and height + far_range * vertical_slope <= water_surface
+            if far_range == far_range and is_below_surface:
                 for s in range(samples):
                     out[n, 0, k, s] = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosines[k]
 

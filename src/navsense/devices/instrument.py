@@ -75,9 +75,8 @@ class LinkHistory:
         """
         row = np.searchsorted(self.time, time, side="right") - 1
         if time.size and (not self.time.size or int(row.min()) < 0):
-            raise RecordingError(
-                "ground truth at (s)", float(time.min()), allowed="must be recorded from before the reading"
-            )
+            allowed = "must be recorded from before the reading"
+            raise RecordingError("ground truth at (s)", float(time.min()), allowed=allowed)
         dt = (time - self.time[row])[:, None]
         position = self.arrays["position"][row] + self.arrays["velocity"][row] * dt
         position += 0.5 * self.arrays["acceleration"][row] * dt * dt
@@ -176,19 +175,22 @@ class DopplerInstrument:
 
     def __init__(self, world: World, sensor: MountedSensor) -> None:
         """Store the sensor, whose specification is a `Dvl` or an `Adcp`."""
+        if not isinstance(sensor.spec, Dvl | Adcp):
+            raise TypeError(type(sensor.spec))
         self.world, self.sensor = world, sensor
-        spec = sensor.spec
-        max_age = spec.duration if isinstance(spec, Adcp) else 0.0
-        if isinstance(spec, Dvl):
-            max_age = 2.0 * spec.maximum_range / LOWEST_SOUND_SPEED + spec.processing_time
+        self.spec: Dvl | Adcp = sensor.spec
+        if isinstance(self.spec, Adcp):
+            max_age = self.spec.duration
+        else:
+            max_age = 2.0 * self.spec.maximum_range / LOWEST_SOUND_SPEED + self.spec.processing_time
         self._history = LinkHistory(1.0 + max_age)
 
     @cached_property
     def vehicle_rotation(self) -> FloatArray:
         """The rotation (3, 3) from the sensor's frame to vehicle axes."""
-        sensor_rotation, spec = _to_matrix(self.sensor.pose.rotation), self.sensor.spec
-        if isinstance(spec, Adcp):
-            reference = _to_matrix(spec.reference)
+        sensor_rotation = _to_matrix(self.sensor.pose.rotation)
+        if isinstance(self.spec, Adcp):
+            reference = _to_matrix(self.spec.reference)
             is_upright = float((sensor_rotation @ reference.T)[2, 2]) >= 0.0
             # An ADCP that is mounted upside down has forward and mast reversed.
             flip = np.diag((1.0, 1.0, 1.0) if is_upright else (-1.0, 1.0, -1.0))
@@ -196,12 +198,14 @@ class DopplerInstrument:
         return np.asarray(FLU_TO_SFM @ sensor_rotation)
 
     @cached_property
+    def velocity_rotation(self) -> FloatArray:
+        """The rotation (3, 3) from the axes of `reference`, which are those of the velocities, to vehicle axes."""
+        return np.asarray(self.vehicle_rotation @ _to_matrix(conjugate(self.spec.reference)))
+
+    @cached_property
     def beam_axes(self) -> FloatArray:
         """Unit vectors (k, 3) along the beams in vehicle axes."""
-        spec = self.sensor.spec
-        if not isinstance(spec, Dvl | Adcp):
-            raise TypeError(type(spec))
-        return np.asarray(spec.beams.axes @ self.vehicle_rotation.T)
+        return np.asarray(self.spec.beams.axes @ self.vehicle_rotation.T)
 
     @cached_property
     def mounting(self) -> BeamMounting:
@@ -213,7 +217,7 @@ class DopplerInstrument:
         if self.sensor.link in truth:
             self._history.add(truth[self.sensor.link], start)
 
-    def sample(self, reading: Reading) -> InstrumentData:
+    def convert_reading(self, reading: Reading) -> InstrumentData:
         """Return the data of the emitted rows of a reading. Raises `RecordingError`."""
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
@@ -222,22 +226,21 @@ class DopplerInstrument:
         oldest = np.maximum(reading.time - self._history.duration, 0.0)
         position, orientation = self._history.at(np.maximum(validity, oldest)[rows])
         lever_arm = rotate_vectors(np.tile(self.sensor.pose.position, (rows.size, 1)), to_matrices(orientation))
-        is_adcp = isinstance(self.sensor.spec, Adcp)
-        data = self._sample_adcp(arrays) if is_adcp else self._sample_dvl(arrays, orientation)
+        if isinstance(self.spec, Adcp):
+            data = self._convert_adcp(self.spec, arrays)
+        else:
+            data = self._convert_dvl(arrays, orientation)
         stamp, output_stamp = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
         return InstrumentData(stamp, output_stamp, **data, **self._sample_water(position + lever_arm))
 
-    def _sample_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
+    def _convert_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
         """Return the data of a DVL; `orientation` (n, 4) is link to world."""
-        spec = self.sensor.spec
-        if not isinstance(spec, Dvl):
-            raise TypeError(type(spec))
-        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
+        rotation = self.velocity_rotation
         # Messages of a DVL without a water track lack these arrays.
         arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in TRACK_ARRAYS}, **arrays}
         heading = self.world.environment.heading
-        to_east_north_up = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
-        orientation_enu, mode = multiply_arrays(to_east_north_up, orientation), arrays["velocity_mode"]
+        enu_rotation = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
+        orientation_enu, mode = multiply_arrays(enu_rotation, orientation), arrays["velocity_mode"]
         is_bottom, has_track = (mode == BOTTOM_TRACK)[:, None], (mode > 0)[:, None, None]
         water_velocity = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
         covariance = np.where(has_track, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
@@ -247,34 +250,26 @@ class DopplerInstrument:
             "water_velocity": rotate_vectors(water_velocity, rotation),
             "covariance": rotation @ covariance @ rotation.T,
             "bottom_beam_velocity": np.where(is_bottom, arrays["beam_velocity"], math.nan),
-            "water_beam_velocity": arrays["water_beam_velocity"],
-            "beam_range": arrays["beam_range"],
-            "altitude": arrays["altitude"],
-            "sound_speed": arrays["sound_speed"],
+            **{name: arrays[name] for name in ("water_beam_velocity", "beam_range", "altitude", "sound_speed")},
         }
 
-    def _sample_adcp(self, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
+    def _convert_adcp(self, spec: Adcp, arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
         """Return the data of an ADCP. Its altitude is the mean over the beams with its own attitude.
 
         Raises `RecordingError` if an array is missing.
         """
-        spec = self.sensor.spec
-        if not isinstance(spec, Adcp):
-            raise TypeError(type(spec))
         if missing := [output.name for output in spec.outputs if output.name not in arrays]:
             remedy = "record the world again; an older version made this recording"
             subject = f"arrays of sensor {self.sensor.name!r}"
             raise RecordingError(subject, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
-        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
-        attitude = to_matrices(arrays["orientation"]) @ rotation.T
+        attitude = to_matrices(arrays["orientation"]) @ self.velocity_rotation.T
         velocity, beam_velocity, beam_range = (
             arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range")
         )
-        unknown = np.full(velocity.shape, math.nan)
         return {
             "attitude": attitude,
             "bottom_velocity": self._to_vehicle_axes(spec, velocity, beam_velocity, attitude),
-            "water_velocity": unknown,
+            "water_velocity": np.full(velocity.shape, math.nan),
             "covariance": np.full((*velocity.shape, 3), math.nan),
             "bottom_beam_velocity": beam_velocity,
             "water_beam_velocity": np.full(beam_velocity.shape, math.nan),
@@ -293,28 +288,24 @@ class DopplerInstrument:
     ) -> Vectors:
         """Return velocities (n, 3) in the coordinates of an ADCP in vehicle axes."""
         if spec.coordinates is CoordinateSystem.INSTRUMENT:
-            return rotate_vectors(velocity, self.vehicle_rotation @ _to_matrix(conjugate(spec.reference)))
+            return rotate_vectors(velocity, self.velocity_rotation)
         if spec.coordinates is CoordinateSystem.BEAM:
             order, angle, rotation = self.mounting[:3]
             return -rotate_vectors(rdi_frames.solve_velocity(beam_velocity[:, order], angle)[:, :3], rotation)
-        earth = velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             heading = rdi_frames.compute_angles(attitude)[0]
             level = np.zeros_like(heading)
-            earth = rotate_vectors(
-                rotate_vectors(velocity, FLU_TO_SFM), rdi_frames.make_rotation(heading, level, level)
-            )
-        return rotate_vectors(earth, attitude.transpose(0, 2, 1))
+            ship_rotation = rdi_frames.make_rotation(heading, level, level)
+            velocity = rotate_vectors(rotate_vectors(velocity, FLU_TO_SFM), ship_rotation)
+        return rotate_vectors(velocity, attitude.transpose(0, 2, 1))
 
-    def to_rdi_axes(self, velocity: FloatArray) -> FloatArray:
+    def to_rdi_axes(self, spec: Adcp, velocity: FloatArray) -> FloatArray:
         """Return velocities (n, m, 3) of an ADCP in RDI's axes of the same coordinates."""
-        spec = self.sensor.spec
-        if not isinstance(spec, Adcp) or spec.coordinates is CoordinateSystem.EARTH:
+        if spec.coordinates is CoordinateSystem.EARTH:
             return velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             return rotate_vectors(velocity, FLU_TO_SFM)
-        rotation = self.vehicle_rotation @ _to_matrix(conjugate(spec.reference))
-        return rotate_vectors(velocity, self.mounting.rotation.T @ rotation)
+        return rotate_vectors(velocity, self.mounting.rotation.T @ self.velocity_rotation)
 
     def _sample_water(self, position: Vectors) -> dict[str, Any]:
         """Return depth (m, below the surface or the world's 0), temperature, salinity and pressure of the water."""
