@@ -41,8 +41,8 @@ def read(path: Path) -> Dataset:
             name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        text = metadata.format_metadata(reader.header, sensors, truth, current_metadata)
-        return Dataset(readings, truth, metadata.parse_metadata(text), current)
+        found = metadata.make_metadata(reader.header, sensors, truth, current_metadata)
+        return Dataset(readings, truth, found, current)
 
 
 def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
