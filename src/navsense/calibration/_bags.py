@@ -19,7 +19,6 @@ import numpy as np
 
 from navsense.calibration import _attitude
 from navsense.core.errors import CalibrationError, RecordingError, Where
-from navsense.core.inputs import resolve_folder
 from navsense.core.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions, read_stamps
@@ -81,7 +80,7 @@ def is_bag(path: Path) -> bool:
 def open_bag(path: Path) -> Iterator[MessageReader]:
     """Yield a reader of a bag. Raises `CalibrationError` for a file that is not a bag, is damaged or cannot be read."""
     try:
-        with open_messages(resolve_folder(path)) as reader:
+        with open_messages(path) as reader:
             yield reader
     except RecordingError as error:
         where = error.where or Where(str(path))

@@ -19,7 +19,7 @@ import math
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,14 @@ from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Tim
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
 from navsense.recordings.base import AtomicWriter, closed_error
-from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
+from navsense.recordings.csv_tables import (
+    CONTENT_FOLDER,
+    METADATA_FILE,
+    RECOVERY,
+    TableFolder,
+    check_table_folder,
+    find_folder,
+)
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
@@ -258,7 +265,6 @@ class EurocWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        check_table_folder(path)
         super().__init__(path, lambda: PendingEuroc(path, header))
 
 
@@ -429,5 +435,6 @@ FORMAT = Format(
     check_target=lambda path, _: check_table_folder(path),
     list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
     list_lost=list_lost,
+    recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},
 )

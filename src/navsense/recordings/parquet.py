@@ -40,11 +40,10 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
+from navsense.recordings.base import NOT_RECOVERABLE, AtomicWriter, closed_error, open_for_reading
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap.reader import NOT_RECOVERABLE
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 
@@ -415,7 +414,6 @@ class ParquetWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
-        check_target(path)
         for sensor in header.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         super().__init__(path, lambda: PendingParquet(path, header))
@@ -611,4 +609,5 @@ FORMAT = Format(
     open_writer=ParquetWriter,
     summarize=summarize,
     check_target=lambda path, _: import_pyarrow(path),
+    recovery=Recovery(("*.parquet",), obstacle="a .parquet cannot be read without its footer"),
 )

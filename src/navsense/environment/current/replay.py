@@ -20,14 +20,12 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import (
-    FOLDER_MARKERS,
     MAX_FILE_SIZE,
     FileKind,
     archive_expansion_problem,
     check_regular_file,
     expansion_problem,
     path_exists,
-    resolve_folder,
 )
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
@@ -56,9 +54,6 @@ FRAMES = ("world", "enu", "ned")
 _ALLOWED = "must be a CSV file of time and velocity, a bag, an .npz archive or a .parquet table"
 _FILE_KIND = FileKind("record of a current", FieldError, _ALLOWED)
 _BAGS = (".bag", ".mcap", ".db3")
-
-METADATA_FILE, CURRENT_FILE = FOLDER_MARKERS[".csv"], "current.csv"
-"""Files with the metadata and the current in a CSV recording."""
 
 
 @kernel
@@ -149,7 +144,6 @@ class CurrentReplay:
         suffix = Path(name).suffix.lower()
         lines: Sequence[int] | None = None
         if suffix in _BAGS or (path_exists(Path(name)) and Path(name).is_dir()):
-            # The recordings package imports this one, so it is imported when a recording is read.
             quantities = import_module("navsense.recordings.quantities")
             times, velocity = quantities.read_velocities(Path(name), topic, start)
             start = 0.0
@@ -218,14 +212,11 @@ def _check_velocities(times: FloatArray, velocity: Vectors, where: Sequence[Wher
 
 def _find_table(name: str) -> str:
     """Return the table of the current in a CSV recording, otherwise the path of the recording."""
-    folder = resolve_folder(Path(name))
-    if not path_exists(folder / METADATA_FILE):
-        return name if folder == Path(name) else str(folder)
-    table = folder / CURRENT_FILE
-    if not table.is_file():
-        remedy = "record a world with a current"
-        raise FieldError("recording", "holds no current", where=Where(name), remedy=remedy)
-    return str(table)
+    if path_exists(Path(name)) and Path(name).is_file():
+        return name
+    # The recordings package imports this one, so it is imported when a recording is read.
+    found: Path = import_module("navsense.recordings.csv_tables").find_current_table(Path(name))
+    return name if found == Path(name) else str(found)
 
 
 def _read_table(name: str) -> tuple[FloatArray, Vectors, str, list[int]]:

@@ -50,7 +50,7 @@ PENDING_METADATA_FILE = "about.json"
 BAG_VERSION: Literal[8] = 8
 """Version of a ROS 2 bag: the newest in which QoS policies are numbers, as in all versions before."""
 
-UNSUPPORTED_CHARACTERS = "?#%"
+UNSUPPORTED_CHARACTERS = "%?#"
 """Characters that rosbags passes to SQLite unquoted; SQLite gives them another meaning in a file name."""
 
 ROS1_TIME_LIMIT = 2**32 * NANOSECONDS_PER_SECOND
@@ -467,7 +467,6 @@ class Ros1BagWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_target(path)
         check_header(path, header, "a ROS bag")
         check_clocks(path, header)
         older = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
@@ -479,14 +478,19 @@ class Ros2BagWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_target(path)
-        check_bag_folder(path)
         check_header(path, header, "a ROS bag")
         super().__init__(path, lambda: PendingBag(path, header, is_ros1=False))
 
 
+def find_encoding_obstacle(channel: Channel) -> str:
+    """Return the reason why no bag holds the messages of a channel; "" for messages of ROS."""
+    return "" if channel.is_ros else f"no bag of ROS holds messages in {channel.encoding or 'this encoding'}"
+
+
 class BagTarget:
     """The bag that messages of another recording are copied to, of ROS 1 or of ROS 2 in SQLite."""
+
+    has_publish_times = False
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader, *, is_ros1: bool) -> None:
         """Create the bag in the hidden folder, with the name of the target."""
@@ -506,14 +510,16 @@ class BagTarget:
         )
         self._bag.open()
 
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why the bag cannot hold a channel; "" if it can."""
+        if channel.topic or not self._is_ros1:
+            return find_encoding_obstacle(channel)
+        return find_encoding_obstacle(channel) or "no bag of ROS 1 can be read that has a topic without a name"
+
     def add_channel(self, channel: Channel) -> None:
         """Add a connection; topics that differ only in their sender share one."""
         if channel in self._connections:
             return
-        if not channel.is_ros:
-            raise RecordingError(
-                f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone"
-            )
         kind = channel.parse_type()
         known_by = kind.md5 if self._is_ros1 else kind.rihs01
         key = (channel.topic, known_by)
@@ -566,7 +572,7 @@ class BagTarget:
 class McapBagTarget:
     """A ROS 2 bag with one MCAP file, as `ros2 bag record -o NAME` writes it."""
 
-    encoding = CDR
+    encoding, has_publish_times = CDR, True
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
         """Create the folder in the hidden folder."""
@@ -577,12 +583,12 @@ class McapBagTarget:
         self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
 
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why the bag cannot hold a channel; "" if it can."""
+        return find_encoding_obstacle(channel)
+
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
-        if not channel.is_ros:
-            raise RecordingError(
-                f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR"
-            )
         self._mcap.add_channel(channel)
         self._counts.setdefault(channel, 0)
 
@@ -621,6 +627,12 @@ def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) 
 def bag_mcap_path(folder: Path) -> Path:
     """Return the MCAP file of a ROS 2 bag."""
     return folder / f"{folder.name}_0.mcap"
+
+
+def check_mcap_bag(path: Path) -> None:
+    """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
+    check_mcap_folder(path)
+    check_target(path.with_name(f"{path.name}.mcap"))
 
 
 def check_mcap_folder(path: Path) -> None:
