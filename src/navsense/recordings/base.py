@@ -263,6 +263,52 @@ class PendingFile(Protocol):
         ...
 
 
+class PendingRecording(ABC):
+    """A `PendingFile` that is removed after an error in `append`, and completed by `complete`.
+
+    `has_content` is true after the first time slice.
+    """
+
+    is_open, has_content = True, False
+    path: Path
+
+    @abstractmethod
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Complete the recording and give it its name."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Close all files, and remove those that are not complete. Never raises."""
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Append a time slice. An error removes the recording."""
+        try:
+            self.append(time_slice)
+        except BaseException:
+            self.discard()
+            raise
+        self.has_content = True
+
+    def finish(self, *, keep_empty: bool = True) -> None:
+        """Complete the recording and give it its name; with `keep_empty` false, remove one without time slices."""
+        if not self.is_open:
+            raise closed_error(self.path)
+        try:
+            if keep_empty or self.has_content:
+                self.complete()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Close the recording, and remove it if it is not complete. Never raises."""
+        self.is_open = False
+        self.release()
+
+
 class AtomicWriter(WriterBase):
     """Writes time slices to a `PendingFile` in a separate thread, which an interrupt cannot stop during a write."""
 

@@ -43,7 +43,7 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, closed_error, open_for_reading, os_error, recovery_command
+from navsense.recordings.base import AtomicWriter, PendingRecording, open_for_reading, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     LOSSLESS,
@@ -185,35 +185,28 @@ class TableFolder:
         self._work.release()
 
 
-class PendingCsv:
+class PendingCsv(PendingRecording):
     """A folder of tables that is written by one thread."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder."""
-        self._path, self._header = path, header
+        self.path, self._header = path, header
         self._folder = TableFolder(path)
         self._headers = SeriesHeaders(path, header)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
         self._described_count = -1
-        self._has_slices = False
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice. An error removes the folder."""
-        try:
-            for name, reading in time_slice.readings.items():
-                self._write_reading(name, reading)
-            if self._header.truth:
-                for name, truth in time_slice.truth.items():
-                    self._write_truth(name, truth)
-                if time_slice.current is not None:
-                    self._write_current(time_slice.current)
-            self._write_metadata()
-        except BaseException:
-            self.discard()
-            raise
-        self._has_slices = True
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+        for name, reading in time_slice.readings.items():
+            self._write_reading(name, reading)
+        if self._header.truth:
+            for name, truth in time_slice.truth.items():
+                self._write_truth(name, truth)
+            if time_slice.current is not None:
+                self._write_current(time_slice.current)
+        self._write_metadata()
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
@@ -224,7 +217,7 @@ class PendingCsv:
     def _reserve_name(self, name: str, owner: str) -> str:
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
-            raise RecordingError(what, name, where=Where(str(self._path)), remedy="rename one of them")
+            raise RecordingError(what, name, where=Where(str(self.path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
@@ -258,20 +251,13 @@ class PendingCsv:
             name = self._reserve_name("current.layers.csv", owner)
             self._folder.append(name, ("time", *header), [current.time, *deep.T])
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the metadata, and give the folder its name."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._has_slices:
-                self._write_metadata()
-                self._folder.finish()
-        finally:
-            self.discard()
+        self._write_metadata()
+        self._folder.finish()
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove the hidden folder. Never raises."""
-        self.is_open = False
         self._folder.discard()
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from navsense.core import atomic
 from navsense.core.atomic import HiddenFolder
@@ -26,7 +26,7 @@ from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
+from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
@@ -103,34 +103,6 @@ def map_sqlite_errors() -> Iterator[None]:
     except sqlite3.Error as error:
         cause = causes.get(vars(error).get("sqlite_errorcode", 0) & 0xFF)
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
-
-
-class BagFile(Protocol):
-    """A bag that rosbags writes."""
-
-    path: Path
-
-    def open(self) -> None:
-        """Create the bag."""
-        ...
-
-    def add_connection(
-        self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
-    ) -> Connection:
-        """Return a new connection."""
-        ...
-
-    def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
-        """Write messages: log times (ns), connections, bytes."""
-        ...
-
-    def close(self) -> None:
-        """Finish the bag."""
-        ...
-
-    def abort(self) -> None:
-        """Close the file without finishing the bag."""
-        ...
 
 
 def _make_ros1_writer(path: Path) -> Writer1:
@@ -309,20 +281,6 @@ def check_bag_folder(path: Path) -> None:
     )
 
 
-class BlockEncoder(Protocol):
-    """Encodes the messages of a run for one kind of bag."""
-
-    ros_version: int
-
-    def get_definition(self, channel: OutputChannel) -> str:
-        """Return the definition of the messages of a channel."""
-        ...
-
-    def encode(self, block: MessageBlock, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block, numbered from `first` on."""
-        ...
-
-
 class Ros1Encoder:
     """Messages as ROS 1 encodes them."""
 
@@ -365,23 +323,21 @@ class Ros2Encoder:
         return encode(block.channel.encoder, block.stamp, block.arrays)
 
 
-class PendingBag:
+class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
     def __init__(self, path: Path, header: RecordingHeader, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
-        self._path, self._is_ros1 = path, is_ros1
+        self.path, self._is_ros1 = path, is_ros1
         self._builder = MessageBuilder(header)
         self._connections: dict[str, Connection] = {}
         self._counts: dict[str, int] = {}
-        self._has_slices = False
         self._work = HiddenFolder(storage_path(path), is_recording=True)
-        self.is_open = True
         try:
             metadata, file = bag_metadata(header), self._work.folder / storage_path(path).name
             start = header.epoch * NANOSECONDS_PER_SECOND
-            self._encoder: BlockEncoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
-            self._bag: BagFile = (
+            self._encoder: Ros1Encoder | Ros2Encoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
+            self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
             self._bag.open()
@@ -404,8 +360,12 @@ class PendingBag:
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice, or nothing of it if a stamp does not fit into a message."""
+        self.append(time_slice)
+        self.has_content = True
+
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
         self._write(self._builder.build_blocks(time_slice))
-        self._has_slices = True
 
     def _write(self, blocks: list[MessageBlock]) -> None:
         """Write blocks, their messages in order of arrival. After a failure of the disk the bag is removed."""
@@ -430,22 +390,15 @@ class PendingBag:
             raise
         self._counts = counts
 
-    def finish(self, *, keep_empty: bool = True) -> None:
-        """Finish the bag and move it to its path; with `keep_empty` false, remove a bag without time slices."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._has_slices:
-                self._bag.close()
-                if not self._is_ros1:
-                    check_bag_folder(self._path)
-                self._work.commit(self._bag.path)
-        finally:
-            self.discard()
+    def complete(self) -> None:
+        """Finish the bag and move it to its path."""
+        self._bag.close()
+        if not self._is_ros1:
+            check_bag_folder(self.path)
+        self._work.commit(self._bag.path)
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove an unfinished bag. Never raises."""
-        self.is_open = False
         with contextlib.suppress(Exception):
             self._bag.abort()
         self._work.release()
@@ -503,7 +456,7 @@ class BagTarget:
         if is_ros1 and ROS_KEY in metadata:
             metadata = {**metadata, ROS_KEY: HUMBLE}
         caller_id = CALLER_ID if reader.is_navsense else None
-        self._bag: BagFile = (
+        self._bag: Ros1Bag | Ros2Bag = (
             Ros1Bag(self.output, metadata, start=NANOSECONDS_PER_SECOND, caller_id=caller_id)
             if is_ros1
             else Ros2Bag(self.output, metadata)
