@@ -130,8 +130,8 @@ OPENERS: dict[tuple[str, str], str] = {
     ("recordings.npz", "archive.open"): "an entry of the archive that is written",
     ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
     ("recordings.parquet", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
-    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `check_bag` comes before",
+    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `check_bag` comes before",
     ("recordings.rosbag.reader", "reader.open"): "that reader",
     ("recordings.csv_tables", "np.loadtxt"): "parses lines that `inputs` has read",
     (
@@ -139,7 +139,7 @@ OPENERS: dict[tuple[str, str], str] = {
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
     ("simulation.run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
-    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
+    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
 

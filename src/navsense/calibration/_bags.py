@@ -22,7 +22,6 @@ import numpy as np
 from navsense.calibration import _attitude
 from navsense.calibration._attitude import IDENTITY, AttitudeSeries
 from navsense.core.errors import CalibrationError, RecordingError, Where
-from navsense.core.inputs import resolve_folder
 from navsense.core.rotation import multiply_arrays
 from navsense.core.typing import FloatArray, IntArray, Quaternions
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -69,7 +68,7 @@ def list_topics(bag: MessageReader, types: Sequence[str] = ()) -> list[Topic]:
 def open_bag(path: Path) -> Iterator[MessageReader]:
     """Yield a reader of a bag. Raises `CalibrationError` for a file that is not a bag, is damaged or cannot be read."""
     try:
-        with open_messages(resolve_folder(path)) as reader:
+        with open_messages(path) as reader:
             yield reader
     except RecordingError as error:
         where = error.where or Where(str(path))

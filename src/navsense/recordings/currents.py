@@ -10,26 +10,22 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import (
-    FOLDER_MARKERS,
     MAX_FILE_SIZE,
     FileKind,
     archive_expansion_problem,
     check_regular_file,
     expansion_problem,
     path_exists,
-    resolve_folder,
 )
 from navsense.core.typing import FloatArray, Vectors
 from navsense.environment.current import CurrentReplay
 from navsense.environment.current.base import OutsideRule
 from navsense.environment.tables import add_lines_to_errors, read_table
+from navsense.recordings.csv_tables import find_current_table
 from navsense.recordings.quantities import read_velocities
 
 TABLE_FRAMES = {"time,x,y,z": "world", "time,east,north,up": "enu", "time,north,east,down": "ned"}
 """Frame of the velocities by the header of a table."""
-
-CURRENT_FILE = "current.csv"
-"""File with the current in a CSV recording."""
 
 _BAGS = (".bag", ".mcap", ".db3")
 _FILE_KIND = FileKind(
@@ -70,7 +66,9 @@ def read_current(
     Raises `FieldError` with file and line for an unreadable file, another header, message type or topic, and rows out
     of order.
     """
-    name = _find_file(os.fspath(path))
+    name = os.fspath(path)
+    if not (path_exists(Path(name)) and Path(name).is_file()):
+        name = str(find_current_table(Path(name)))
     file, suffix = Path(name), Path(name).suffix.lower()
     lines: list[int] = []
     is_bag = suffix in _BAGS or (path_exists(file) and file.is_dir())
@@ -95,18 +93,6 @@ def read_current(
     begin = float(times[0]) if start is None and times.size else start or 0.0
     with add_lines_to_errors(name, lines):
         return CurrentReplay(times - begin, velocity, frame, 0.0 if frame == "world" else heading, outside)
-
-
-def _find_file(name: str) -> str:
-    """Return the table of the current in a CSV recording, otherwise the path of the recording."""
-    folder = resolve_folder(Path(name))
-    if not path_exists(folder / FOLDER_MARKERS[".csv"]):
-        return name if folder == Path(name) else str(folder)
-    table = folder / CURRENT_FILE
-    if not table.is_file():
-        remedy = "record a world with a current"
-        raise FieldError("recording", "holds no current", where=Where(name), remedy=remedy)
-    return str(table)
 
 
 def _check_run_count(name: str, runs: int) -> None:

@@ -30,7 +30,7 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import NavsenseError, SensorError
+from navsense.core.errors import NavsenseError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
@@ -272,10 +272,10 @@ def _find_type(tag: str) -> StoredType:
     if tag not in TYPES:
         for entry in entry_points(group=PLUGINS, name=tag):
             try:
-                kind = load_plugin(entry, type, "sensor", "must be a class that can be imported", SensorError)
+                kind = load_plugin(entry, type, "sensor", "must be a class that can be imported", RecordingError)
                 if tag not in TYPES:
                     register_type(kind, tag)
-            except (SensorError, ValueError) as error:
+            except (RecordingError, ValueError) as error:
                 raise UnknownTypeError(f"type {tag!r} cannot be imported: {error}") from error
     if tag not in TYPES:
         raise UnknownTypeError(f"unknown type {tag!r}")
