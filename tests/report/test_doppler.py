@@ -248,7 +248,7 @@ def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
         assert np.array_equal(np.isnan(channel.residual), water)
     assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
-    over = residuals.normalised_residuals(stated, "velocity", ["x", "y", "z"])
+    over = residuals.normalise_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
 
 

@@ -201,7 +201,7 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
 
 def test_bounds_are_those_of_chi_squared() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
-    low, high = residuals.ratio_bounds(500, 0.0)
+    low, high = residuals.compute_ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     noise = Noise(stddev=1.0, outlier_probability=0.05, outlier_stddev=4.0)
@@ -210,7 +210,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
         random.random((4000, 200)) < 0.05, 4.0 * random.standard_normal((4000, 200)), 0.0
     )
     estimates = 0.5 * np.mean(np.diff(values.reshape(4000, 100, 2), axis=2)[..., 0] ** 2, axis=1) / (1.0 + 0.05 * 16.0)
-    _, top = residuals.ratio_bounds(100, residuals.excess_kurtosis(noise, 1.0))
+    _, top = residuals.compute_ratio_bounds(100, residuals.compute_excess_kurtosis(noise, 1.0))
     spread = (top - 1.0) / residuals.NORMAL_BOUND
     # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
@@ -252,9 +252,9 @@ def test_attitude_error_is_a_rotation_angle() -> None:
     base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
     w, z = base[0, 0], base[0, 3]
     more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
-    assert np.allclose(residuals.rotation_vectors(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.rotation_vectors(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
+    assert np.allclose(residuals.compute_rotation_vectors(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.compute_rotation_vectors(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.to_euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
 def test_a_silent_sensor_is_warned_of() -> None:
@@ -276,7 +276,7 @@ def test_stamps_far_from_true_time_are_warned_of() -> None:
     stepped = reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
     said = warnings(recorded(replace(stepped, clock_error=error)))
-    assert "1 stamps are not later than the one before" in said
+    assert "1 stamp is not later than the one before" in said
 
 
 @pytest.mark.requirement("NOI-6")
@@ -290,7 +290,7 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
-        "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
+        "fault: spike, once, 1 row, from 80 s, until 80.02 s",
     ]
 
 

@@ -28,7 +28,7 @@ from navsense.report.axes import DASH, MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_titl
 from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.report.labels import EARTH, axis_labels
 from navsense.report.report_data import ReportData
-from navsense.report.residuals import pair_variance
+from navsense.report.residuals import compute_pair_variance
 from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
@@ -288,7 +288,7 @@ def _error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[
     known = [values[np.isfinite(values)] for values in error.T]
     means = [float(values.mean()) if values.size else math.nan for values in known]
     stddevs = [float(values.std()) if values.size > 1 else math.nan for values in known]
-    difference_stddevs = [math.sqrt(pair_variance(values)[0]) for values in error.T]
+    difference_stddevs = [math.sqrt(compute_pair_variance(values)[0]) for values in error.T]
     values = (*means, *stddevs, *difference_stddevs, *declared.tolist())
     return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
 

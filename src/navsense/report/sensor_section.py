@@ -116,7 +116,7 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
 def make_array_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one array over a span (s)."""
     x_axis = time_axis(*span)
-    normalised = residuals.normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
+    normalised = residuals.normalise_residuals(reading, section.name, [channel.label for channel in section.channels])
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
@@ -317,7 +317,10 @@ def make_array_table(sections: Sequence[ArraySection]) -> str:
 
 def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, missing = math.sqrt(residuals.pair_variance(channel.white_residual)[0]), channel.residual.size - known.size
+    white, missing = (
+        math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]),
+        channel.residual.size - known.size,
+    )
     cells = (
         f"{channel.residual.size}",
         f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,
