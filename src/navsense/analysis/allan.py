@@ -139,7 +139,7 @@ class AllanStatistic:
             return log_spaced_factors(max(1, largest // 2))
         given = np.asarray(factors)
         if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
-            raise AnalysisError("factors", factors, allowed="must be whole numbers of samples, (k,)")
+            raise AnalysisError("factors", factors, allowed="must be integers (k,), in samples")
         wrong = (given < 1) | (given > largest)
         if wrong.any():
             allowed = f"must be from 1 to {largest} for this record"

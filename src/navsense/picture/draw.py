@@ -272,7 +272,7 @@ def draw_time_line(axes: Any, x: FloatArray, y: FloatArray, time: FloatArray, en
     segments = list(np.stack((points[:-1], points[1:]), axis=1))
     line = LineCollection(segments, cmap=TIME_COLOURS, linewidths=2.2, zorder=4)
     line.set_capstyle("round")
-    line.set_snap(False)  # snapping would move each segment to whole pixels
+    line.set_snap(False)  # snapping would move each segment to the pixel grid
     line.set_array(0.5 * factor * (time[:-1] + time[1:]))
     line.set_clim(0.0, factor * end)
     axes.add_collection(line)

@@ -38,17 +38,26 @@ CELLS = 640
 RAY_HEIGHT = 1e6
 """Height (m) above everything from which rays start: above any slope in the view."""
 
-MARGIN, GROUND_MARGIN = 0.12, 0.5
-"""Margins around the tracks over their larger side: of the view, and up to which ground widens the view."""
+MARGIN = 0.12
+"""Margin of the view, over the larger side of the tracks, or of the ground if nothing moves."""
 
-MIN_STILL_SIZE, CLIMB_SHARE = 10.0, 0.1
-"""Least size (m) of a view without motion; least size of a view over the height of a climb in it."""
+GROUND_MARGIN = 0.5
+"""Distance from the tracks, over their larger side, up to which ground widens the view."""
 
-MIN_SIZE, ROUNDING = 1e-3, 1e-9
-"""Least size of a view: metres, and share of the coordinates. A track may be rounding errors only."""
+MIN_STILL_SIZE = 10.0
+"""Least size (m) of a view without motion and without ground."""
+
+CLIMB_SHARE = 0.1
+"""Least size of a view, over the range of heights of a track in it."""
+
+MIN_SIZE = 1e-3
+"""Least size (m) of a view."""
+
+ROUNDING = 1e-9
+"""Least size of a view, over its coordinates. A track may consist of rounding errors only."""
 
 MAX_RATIO = 2.5
-"""Ratio of the sides of a view at most: a straight track needs some width."""
+"""Largest ratio of the sides of a view. A straight track needs some width."""
 
 DOWN = (0.0, 0.0, -1.0)
 

@@ -95,14 +95,14 @@ def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure |
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
     figure = SvgFigure("Validity of beams", time_axis(*span), plots, caption)
     for beam in range(count):
-        _draw_strip(figure, plots[beam], time, valid[:, beam], "good")
-        _draw_strip(figure, plots[beam], time, ~valid[:, beam], "bad")
+        figure.draw_spans(plots[beam], *find_time_spans(time, valid[:, beam]), "good")
+        figure.draw_spans(plots[beam], *find_time_spans(time, ~valid[:, beam]), "bad")
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
         plots.append(Plot(None, STRIP_HEIGHT, f"velocity: {_format_mode_shares(mode)}"))
         for value, css_class, _ in VELOCITY_MODES:
-            _draw_strip(figure, plots[-1], time, mode == value, css_class)
+            figure.draw_spans(plots[-1], *find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
     return figure
 
@@ -116,11 +116,6 @@ def _format_mode_shares(mode: AnyArray) -> str:
         return "no data"
     shares = {name: 100.0 * float(np.mean(mode == value)) for value, _, name in VELOCITY_MODES if name}
     return ", ".join(f"{name} {share:.4g} %" for name, share in shares.items() if share) or "none"
-
-
-def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray, css_class: str) -> None:
-    if mask.any():
-        figure.draw_spans(plot, *find_time_spans(time, mask), css_class)
 
 
 def get_cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:

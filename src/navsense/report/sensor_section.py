@@ -154,7 +154,7 @@ def _stack_channel_plots(
 ) -> SvgFigure:
     """Return a figure with one plot per channel, with the spans in which a velocity is through the water."""
     figure = stack_plots(title, x_axis, y_axes, caption + section.note)
-    for plot in figure.plots if section.has_water_spans else ():
+    for plot in figure.plots:
         figure.draw_spans(plot, *section.water_spans, "span")
     return figure
 

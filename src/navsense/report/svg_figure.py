@@ -147,7 +147,9 @@ class SvgFigure:
             plot.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
 
     def draw_spans(self, plot: Plot, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
-        """Draw spans (k,) of the x axis over the full height."""
+        """Draw spans (k,) of the x axis over the full height; nothing without spans."""
+        if not starts.size:
+            return
         left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
         path = "".join(
             f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{plot.height:.1f}h{-max(b - a, 0.6):.1f}z"
