@@ -23,7 +23,7 @@ from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_no
 from navsense.report.page import make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
-    histogram_density,
+    compute_histogram_density,
     make_array_figures,
     make_array_sections,
 )
@@ -87,7 +87,7 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
-    middles, low, high = svg_figure.column_extremes(x, y, 400)
+    middles, low, high = svg_figure.find_column_extremes(x, y, 400)
     for place, least, greatest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
@@ -192,8 +192,8 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = images.colour_pixels(values, images.MAGNITUDE_COLOURS)
-    raw = base64.b64decode(images.png_uri(pixels).partition(",")[2])
+    pixels = images.compute_pixels(values, images.MAGNITUDE_COLOURS)
+    raw = base64.b64decode(images.encode_png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
     assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
@@ -302,7 +302,7 @@ def test_a_recording_that_ends_early_is_warned_of() -> None:
 def test_shares_are_those_of_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
-    found = histogram_density(values, edges)
+    found = compute_histogram_density(values, edges)
     assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
     assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
@@ -332,7 +332,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == images.colour_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
+        assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
@@ -461,10 +461,10 @@ ODD: Mapping[str, tuple[float, ...]] = {
 def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
-    made = [axes.linear_axis("", unit, [given]), axes.linear_axis("", unit, [given], zero=True)]
-    made += [axes.log_axis("", unit, [np.abs(given)]), axes.log_axis("", unit, [])]
+    made = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
+    made += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
     if known.size:
-        made.append(axes.time_axis(float(known.min()), float(known.max())))
+        made.append(axes.make_time_axis(float(known.min()), float(known.max())))
     for axis in made:
         assert -math.inf < axis.low < axis.high < math.inf
         ticks = axis.ticks(6)

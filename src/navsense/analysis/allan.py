@@ -163,11 +163,13 @@ class AllanStatistic:
     def _degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
         pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
         if self.is_reflected:
-            return np.array([allan_dof.total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
+            return np.array([allan_dof.compute_total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
         options: Any = {"order": self.order, "is_modified": self.is_modified}
         return np.array(
             [
-                allan_dof.power_law_dof(e, factor, phase_count, stride=1 if self.is_overlapping else factor, **options)
+                allan_dof.compute_power_law_dof(
+                    e, factor, phase_count, stride=1 if self.is_overlapping else factor, **options
+                )
                 for e, factor in pairs
             ]
         )

@@ -110,7 +110,7 @@ class Relief:
         return not float(np.nanmax(self.height) - np.nanmin(self.height)) > 1e-6 * size
 
 
-def static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> Scene:
+def find_static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> Scene:
     """Return the surfaces that stand still, without those of the models `vehicles`. Reads their files.
 
     Raises `FieldError` with the name and place of a surface whose file cannot be read.
@@ -124,7 +124,7 @@ def static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> 
     return Scene(tuple(bodies))
 
 
-def _half_sides(shape: Shape) -> FloatArray | None:
+def _compute_half_sides(shape: Shape) -> FloatArray | None:
     """Return half the sides (3,) m of the box around a shape with its centre at its origin."""
     match shape:
         case Box():
@@ -152,11 +152,11 @@ def _corners(shape: Shape) -> Vectors | None:
     if isinstance(shape, Mesh):
         points = shape.triangles.reshape(-1, 3)
         return np.array((points.min(axis=0), points.max(axis=0)))
-    half = _half_sides(shape)
+    half = _compute_half_sides(shape)
     return None if half is None else np.array((-half, half))
 
 
-def bounding_box(body: Body) -> Vectors | None:
+def compute_bounding_box(body: Body) -> Vectors | None:
     """Return the box (2, 3) m in the world around a body that stands still; None if it is infinite."""
     ends = _corners(body.shape)
     if ends is None:
@@ -168,7 +168,7 @@ def bounding_box(body: Body) -> Vectors | None:
 
 def find_view(tracks: Sequence[Track], ground: Scene) -> View:
     """Return the part of the world that a picture shows."""
-    boxes = [box[:, :2] for box in map(bounding_box, ground.bodies) if box is not None]
+    boxes = [box[:, :2] for box in map(compute_bounding_box, ground.bodies) if box is not None]
     positions = [track.position[:, :2] for track in tracks]
     if any(track.is_moving for track in tracks):
         points = np.concatenate(positions)
@@ -200,20 +200,22 @@ def make_relief(ground: Scene, view: View) -> Relief:
     columns, rows = math.ceil(view.width / cell), math.ceil(view.height / cell)
     x = view.west + (np.arange(columns) + 0.5) * view.width / columns
     y = view.south + (np.arange(rows) + 0.5) * view.height / rows
-    return Relief(x, y, ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
+    return Relief(x, y, find_ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
 
 
-def ground_top(ground: Scene, places: FloatArray) -> FloatArray:
+def find_ground_top(ground: Scene, places: FloatArray) -> FloatArray:
     """Return the height (...) m of the highest ground at places (..., 2) m, NaN without any."""
-    boxes = [box for box in map(bounding_box, ground.bodies) if box is not None]
+    boxes = [box for box in map(compute_bounding_box, ground.bodies) if box is not None]
     start = RAY_HEIGHT + max((float(box[1, 2]) for box in boxes), default=0.0)
     origin = np.concatenate((places, np.full((*places.shape[:-1], 1), start)), axis=-1)
     distance = ground.cast(origin, np.array(DOWN), 0.0).range
     return np.where(np.isfinite(distance), start - distance, math.nan)
 
 
-def ground_below(ground: Scene, position: Vectors) -> FloatArray:
+def find_ground_below(ground: Scene, position: Vectors) -> FloatArray:
     """Return the height (n,) m of the ground below positions (n, 3) m, else of the ground above; NaN without any."""
     distance = ground.cast(position, np.array(DOWN), 0.0).range
     is_below = np.isfinite(distance)
-    return np.where(is_below, position[:, 2] - np.where(is_below, distance, 0.0), ground_top(ground, position[:, :2]))
+    return np.where(
+        is_below, position[:, 2] - np.where(is_below, distance, 0.0), find_ground_top(ground, position[:, :2])
+    )

@@ -20,7 +20,7 @@ from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import clock_section, doppler, faults, track
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensor_section import ArraySection, make_array_figures, make_array_sections, make_array_table
+from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
 from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
@@ -193,18 +193,18 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     if reading.type == "adcp":
         profiles = doppler.make_profile_figures(reading, sensor, data.span)
         body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
-        body += doppler.make_cell_table(reading, sensor)
+        body += doppler.format_cell_table(reading, sensor)
     names = MAIN_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _format_array_figures(main, reading, data.span) + make_array_table(main)
+        body += _format_array_figures(main, reading, data.span) + format_array_table(main)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
         figures = _format_array_figures(folded, reading, data.span)
-        body += f"<details><summary>More: {titles}</summary>{figures}{make_array_table(folded)}</details>"
+        body += f"<details><summary>More: {titles}</summary>{figures}{format_array_table(folded)}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body

@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.report.labels import axis_labels
+from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
@@ -143,7 +143,9 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     if bias is not None:
         bias = np.asarray(bias)[rows].reshape(time.size, -1)
     has_recorded_bias = bias is not None and bias.shape == measured.shape
-    labels = EULER_ANGLES if array == "orientation" else axis_labels(reading.type, array, measured.shape[1], sensor)
+    labels = (
+        EULER_ANGLES if array == "orientation" else list_axis_labels(reading.type, array, measured.shape[1], sensor)
+    )
     noises = sensor.spec.noise().get(array, ()) if sensor else ()
     if sensor and isinstance(sensor.spec, HasIndirectNoise) and array in sensor.spec.noise_quantities:
         noises = ()

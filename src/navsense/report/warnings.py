@@ -123,7 +123,7 @@ def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[st
     count = int(np.count_nonzero(valid))
     if not count:
         return
-    for name in _main_arrays(reading, sensor):
+    for name in _list_main_arrays(reading, sensor):
         missing = 1.0 - float(np.mean(np.isfinite(np.asarray(reading.arrays[name])[valid])))
         unit, title = "cell" if reading.type == "adcp" else "value", name.replace("_", " ")
         if missing == 1.0:
@@ -133,7 +133,7 @@ def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[st
             yield f"{share} of the {unit}s of {title} are missing, in {format_count(count, 'valid reading')}"
 
 
-def _main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
+def _list_main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
     """Return the arrays that must have values: those with ideal values, or all if there are none."""
     names = REQUIRED_ARRAYS.get(reading.type, ())
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
