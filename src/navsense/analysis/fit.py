@@ -35,7 +35,7 @@ has an uncertain error, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -61,6 +61,14 @@ DRIFT, TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 
 PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
 """Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with its drift."""
+
+TERMS: Mapping[str, Callable[[float], NoiseTerm]] = {
+    "quantisation": Quantisation,
+    "noise_density": White,
+    "bias_instability": Flicker,
+    "ramp": Ramp,
+}
+"""Classes of the terms with one parameter."""
 
 MAX_ITERATIONS = 12
 """Iterations of the weights at most."""
@@ -133,11 +141,7 @@ def make_term(name: str, value: float, correlation_time: float, sampled: bool) -
     """Return one noise term with its parameter."""
     if name == DRIFT:
         return GaussMarkov(value, correlation_time, sampled)
-    if name == "random_walk":
-        return RandomWalk(value, sampled)
-    return {"quantisation": Quantisation, "noise_density": White, "bias_instability": Flicker, "ramp": Ramp}[name](
-        value
-    )
+    return RandomWalk(value, sampled) if name == "random_walk" else TERMS[name](value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,10 +139,6 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     if not time.size:
         return []
     measured, ideal = measured[rows].reshape(time.size, -1), ideal[rows].reshape(time.size, -1)
-    bias = reading.bias.get(array) if array != "orientation" else None
-    if bias is not None:
-        bias = np.asarray(bias)[rows].reshape(time.size, -1)
-    has_recorded_bias = bias is not None and bias.shape == measured.shape
     labels = (
         EULER_ANGLES if array == "orientation" else list_axis_labels(reading.type, array, measured.shape[1], sensor)
     )
@@ -152,7 +148,10 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     unit, measured, ideal, residual = _convert_for_display(reading, array, measured, ideal)
     rate = sensor.rate if sensor else 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
-    bias = np.nan_to_num(bias) if has_recorded_bias else np.zeros_like(residual)
+    bias = np.zeros_like(residual)
+    if array in reading.bias and array != "orientation":
+        recorded = np.asarray(reading.bias[array])[rows].reshape(time.size, -1)
+        bias = np.nan_to_num(recorded) if recorded.shape == measured.shape else bias
     has_fault = np.zeros(time.size, dtype=np.bool_)
     for flags in reading.fault.values():
         has_fault |= flags[rows]

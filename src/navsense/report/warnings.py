@@ -209,5 +209,5 @@ def _list_faults(reading: Reading) -> Iterator[str]:
         starts, ends = find_time_spans(reading.time, rows)
         end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
         times = "once" if starts.size == 1 else f"{starts.size} times"
-        count = format_count(np.count_nonzero(rows), "row")
+        count = format_count(int(np.count_nonzero(rows)), "row")
         yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s{end}"
