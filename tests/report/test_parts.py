@@ -20,14 +20,13 @@ from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
-from navsense.report.page import make_grid_classes, make_page
+from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
     compute_histogram_density,
     make_array_figures,
     make_array_sections,
 )
-from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
 from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings

@@ -172,7 +172,9 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     channels = section.channels
     bounds = []
     for channel in channels:
-        centre, half_width = channel.bias + _median_offset(channel), 3.0 * channel.declared_stddev
+        offset = channel.residual - channel.bias
+        median = float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
+        centre, half_width = channel.bias + median, 3.0 * channel.declared_stddev
         bounds.append((centre - half_width, centre + half_width))
     y_axes = [
         make_linear_axis(c.label or "residual", c.unit, (c.residual, *bound), zero=_is_near_zero(c))
@@ -197,12 +199,6 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     figure.legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
     figure.legend += [WATER_LEGEND] if section.has_water_spans else []
     return figure
-
-
-def _median_offset(channel: ResidualChannel) -> float:
-    """Return the median of the residual minus the recorded bias, 0 without a value."""
-    offset = channel.residual - channel.bias
-    return float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
 
 
 def _is_near_zero(channel: ResidualChannel) -> bool:

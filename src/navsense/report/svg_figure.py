@@ -1,4 +1,4 @@
-"""SVG figures: plots one above the other with a common x axis. The style sheet of the page colours their classes.
+"""SVG figures: plots one above the other with a common x axis. The file `report.css` colours their classes.
 
 A figure is 420 units wide. The page shows it at about that size in any window, so its letters have the size of the
 text. All text is escaped; nothing in a figure is a script.
