@@ -34,8 +34,22 @@ from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.picture import draw, ground
 from navsense.picture.chart import WorldChart, make_chart
-from navsense.picture.draw import format_clearance, height_limits, round_down, shade_relief, shorten_name, time_scale
-from navsense.picture.ground import MAX_RATIO, Relief, bounding_box, find_view, ground_below, ground_top
+from navsense.picture.draw import (
+    choose_time_scale,
+    find_height_limits,
+    format_clearance,
+    round_down,
+    shade_relief,
+    shorten_name,
+)
+from navsense.picture.ground import (
+    MAX_RATIO,
+    Relief,
+    compute_bounding_box,
+    find_ground_below,
+    find_ground_top,
+    find_view,
+)
 from navsense.picture.tracks import Track
 from navsense.world import World
 
@@ -194,12 +208,12 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
     """Turned and moved by SciPy, all corners are within; unturned, the box is that of the corners."""
     spin = Rotation.from_euler("xyz", (0.4, -0.7, 2.1))
     x, y, z, w = spin.as_quat().tolist()
-    box = bounding_box(Body("b", shape, Pose((10.0, -20.0, 30.0), (w, x, y, z))))
+    box = compute_bounding_box(Body("b", shape, Pose((10.0, -20.0, 30.0), (w, x, y, z))))
     placed = spin.apply(np.array(points, dtype=float)) + (10.0, -20.0, 30.0)
     assert box is not None
     assert (placed >= box[0] - 1e-9).all()
     assert (placed <= box[1] + 1e-9).all()
-    still = bounding_box(Body("b", shape))
+    still = compute_bounding_box(Body("b", shape))
     assert still is not None
     assert np.allclose(still, (np.min(points, axis=0), np.max(points, axis=0)), rtol=1e-12, atol=0.0)
 
@@ -214,10 +228,10 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
     ],
 )
 def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
-    box = bounding_box(Body("b", shape, Pose((1.0, 1.0, 1.0))))
+    box = compute_bounding_box(Body("b", shape, Pose((1.0, 1.0, 1.0))))
     assert box is not None
     assert np.allclose(box - 1.0, (np.negative(half), half), rtol=1e-12, atol=0.0)
-    assert bounding_box(Body("b", Plane())) is None
+    assert compute_bounding_box(Body("b", Plane())) is None
 
 
 def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> None:
@@ -256,7 +270,7 @@ def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
     assert np.isnan(found.tracks[0].ground).all()
     assert format_clearance(found) == ""
     assert not found.relief.has_ground
-    assert height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
+    assert find_height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
 
 
 def test_the_nearest_of_several_is_named(world_of: Text) -> None:
@@ -311,13 +325,13 @@ def test_ground_is_seen_from_above_whatever_its_height() -> None:
     places = np.array([(0.0, 0.0), (5e4, 0.0), (-5e4, 0.0)])
     for height in (9e3, -11e3):
         assert np.allclose(
-            ground_top(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6, rtol=0.0
+            find_ground_top(Scene((Body("b", Plane(), Pose((0.0, 0.0, height))),)), places), height, atol=1e-6, rtol=0.0
         )
-    steep = ground_top(Scene((Body("b", Plane((-4.0, 0.0, 1.0))),)), places)
+    steep = find_ground_top(Scene((Body("b", Plane((-4.0, 0.0, 1.0))),)), places)
     assert np.allclose(steep, (0.0, 2e5, -2e5), rtol=1e-9, atol=1e-6)
     mixed = Scene((Body("b", Box((2.0, 2.0, 2.0)), Pose((0.0, 0.0, 2e6))),))
     assert np.allclose(
-        ground_below(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])),
+        find_ground_below(mixed, np.array([(0.0, 0.0, 3e6), (9.0, 0.0, 0.0)])),
         (2e6 + 1.0, math.nan),
         equal_nan=True,
         rtol=1e-12,
@@ -559,14 +573,14 @@ def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, m
 def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
     body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
-    assert height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
+    assert find_height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
     shoal = body.replace("-4000", "-60")
-    low, high = height_limits(chart(world_of(shoal + robot((0, "0 0 -40 0 0 0"), (60, "60 0 -30 0 0 0")))))
+    low, high = find_height_limits(chart(world_of(shoal + robot((0, "0 0 -40 0 0 0"), (60, "60 0 -30 0 0 0")))))
     assert (low, high) == pytest.approx((-66.0, 6.0), rel=1e-12, abs=0.0)
 
 
 def test_units_and_round_numbers() -> None:
-    assert [time_scale(last).unit for last in (0.0, 300.0, 301.0, 1e4, 1.1e4, 3e5, 4e5)] == [
+    assert [choose_time_scale(last).unit for last in (0.0, 300.0, 301.0, 1e4, 1.1e4, 3e5, 4e5)] == [
         "s",
         "s",
         "min",

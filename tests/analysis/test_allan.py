@@ -180,8 +180,8 @@ def test_the_longest_span_of_each_has_its_last_terms(name: str) -> None:
         (3.0, 1.0, {}, "must be .n,. real numbers"),
         ([1.0], 1.0, {}, "values: 2 phase values; must be at least 3"),
         ([1.0] * 9, 1.0, {"factors": [0]}, "factor: 0; must be from 1 to 4"),
-        ([1.0] * 9, 1.0, {"factors": [1.5]}, "must be whole numbers"),
-        ([1.0] * 9, 1.0, {"factors": []}, "must be whole numbers"),
+        ([1.0] * 9, 1.0, {"factors": [1.5]}, "must be integers"),
+        ([1.0] * 9, 1.0, {"factors": []}, "must be integers"),
         ([1.0] * 9, 1.0, {"exponent": -3}, "exponent: -3; must be from -2 to 2, or None"),
     ],
 )

@@ -35,7 +35,7 @@ def decay(k: FloatArray) -> FloatArray:
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 3), (-7, 12), (-40, 1000), (0, 100_000)])
 def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
     kinks = [0, 3, 500]
-    places, weights = allan_dof.lag_rule(kinks, low, high)
+    places, weights = allan_dof.make_lag_rule(kinks, low, high)
     every = np.arange(low, high + 1.0)
     for smooth in (cusps, decay):
         assert float(np.sum(weights * smooth(places))) == pytest.approx(float(np.sum(smooth(every))), rel=1e-5, abs=0.0)
@@ -60,7 +60,9 @@ def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps:
                     continue
                 expected = allantools.ci.edf_greenhall(exponent, order, factor, count, overlaps, modified)
                 stride = 1 if overlaps else factor
-                mine = allan_dof.power_law_dof(exponent, factor, count, order, stride=stride, is_modified=modified)
+                mine = allan_dof.compute_power_law_dof(
+                    exponent, factor, count, order, stride=stride, is_modified=modified
+                )
                 assert mine == pytest.approx(expected, rel=0.02, abs=0.0)
                 held += 1
     assert held > 30
@@ -90,22 +92,22 @@ def test_the_freedom_of_points_is_the_sum_over_all_pairs(
         square = along[np.searchsorted(lags, apart)] ** 2
         expected = starts.size**2 * along[lags == 0][0] ** 2 / float(np.sum(square))
         stride = 1 if overlaps else factor
-        found = allan_dof.power_law_dof(exponent, factor, count, order, stride=stride, is_modified=modified)
+        found = allan_dof.compute_power_law_dof(exponent, factor, count, order, stride=stride, is_modified=modified)
         assert found == pytest.approx(expected, rel=1e-3, abs=0.0)
 
 
 @pytest.mark.parametrize("exponent", [0, -1, -2])
 def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
     for factor in (1, 10, 100, 400):
-        assert allan_dof.total_dof(exponent, factor, 1001) == pytest.approx(
+        assert allan_dof.compute_total_dof(exponent, factor, 1001) == pytest.approx(
             allantools.ci.edf_totdev(1000, factor, exponent), rel=1e-12, abs=0.0
         )
-    assert allan_dof.total_dof(exponent, 900, 1001) == allan_dof.total_dof(exponent, 500, 1001) > 1.0
+    assert allan_dof.compute_total_dof(exponent, 900, 1001) == allan_dof.compute_total_dof(exponent, 500, 1001) > 1.0
 
 
 def test_phase_noise_has_no_more_freedom_in_a_total_variance() -> None:
-    assert allan_dof.total_dof(2, 10, 1001) == allan_dof.power_law_dof(2, 10, 1001)
-    assert allan_dof.total_dof(1, 900, 1001) > 0.0
+    assert allan_dof.compute_total_dof(2, 10, 1001) == allan_dof.compute_power_law_dof(2, 10, 1001)
+    assert allan_dof.compute_total_dof(1, 900, 1001) > 0.0
 
 
 def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: int, count: int, order: int) -> float:
@@ -143,7 +145,7 @@ def test_a_ramp_adds_its_share() -> None:
     for i, one in enumerate(factors):
         for j, other in enumerate(factors):
             lag = np.subtract.outer(np.arange(count - 2 * other), np.arange(count - 2 * one)).astype(np.float64)
-            along = allan_dof.difference_covariance(covariance, lag.ravel(), one, other, 2)
+            along = allan_dof.compute_difference_covariance(covariance, lag.ravel(), one, other, 2)
             exact = float(np.mean(2.0 * along**2 + 4.0 * means[i] * means[j] * along))
             assert found[i, j] == pytest.approx(exact, rel=1e-6, abs=0.0)
 

@@ -19,7 +19,7 @@ import navsense as ns
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray
 from navsense.report import doppler, images, residuals
-from navsense.report.labels import axis_labels
+from navsense.report.labels import list_axis_labels
 from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
@@ -106,7 +106,7 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     """By NumPy alone from the archive."""
     found = recorded(tmp_path, "earth", 20.0)
-    text = doppler.make_cell_table(found.readings[NAME], found.sensors[NAME])
+    text = doppler.format_cell_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
         echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
@@ -171,7 +171,7 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
         data = text.partition("base64,")[2].partition('"')[0]
         (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
         anchors = images.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else images.MAGNITUDE_COLOURS
-        assert (row == images.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
+        assert (row == images.compute_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
 
 
 @pytest.mark.compiled
@@ -248,14 +248,14 @@ def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
         assert np.array_equal(np.isnan(channel.residual), water)
     assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
-    over = residuals.normalised_residuals(stated, "velocity", ["x", "y", "z"])
+    over = residuals.normalise_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
 
 
 def test_velocities_of_satellites_are_called_east_north_up() -> None:
-    assert axis_labels("navsat", "velocity", 3, None) == ["east", "north", "up"]
-    assert axis_labels("dvl", "velocity", 3, None) == ["x", "y", "z"]
-    assert axis_labels("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
+    assert list_axis_labels("navsat", "velocity", 3, None) == ["east", "north", "up"]
+    assert list_axis_labels("dvl", "velocity", 3, None) == ["x", "y", "z"]
+    assert list_axis_labels("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
 
 
 def test_caption_names_the_velocity_reference() -> None:
@@ -339,9 +339,9 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     where, title = doppler.get_cell_positions(reading, None, 2)
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
-    assert doppler.make_cell_table(reading, None) == ""
+    assert doppler.format_cell_table(reading, None) == ""
     told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in doppler.make_cell_table(told, None)
+    assert "declared" in doppler.format_cell_table(told, None)
     assert doppler.compute_declared_stddevs(told, None, "velocity") is None
     assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 

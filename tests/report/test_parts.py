@@ -20,14 +20,13 @@ from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
-from navsense.report.page import make_grid_classes, make_page
+from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
-    histogram_density,
+    compute_histogram_density,
     make_array_figures,
     make_array_sections,
 )
-from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
 from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings
@@ -87,7 +86,7 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
-    middles, low, high = svg_figure.column_extremes(x, y, 400)
+    middles, low, high = svg_figure.find_column_extremes(x, y, 400)
     for place, least, greatest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
@@ -192,8 +191,8 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = images.colour_pixels(values, images.MAGNITUDE_COLOURS)
-    raw = base64.b64decode(images.png_uri(pixels).partition(",")[2])
+    pixels = images.compute_pixels(values, images.MAGNITUDE_COLOURS)
+    raw = base64.b64decode(images.encode_png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
     assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
@@ -201,7 +200,7 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
 
 def test_bounds_are_those_of_chi_squared() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
-    low, high = residuals.ratio_bounds(500, 0.0)
+    low, high = residuals.compute_ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     noise = Noise(stddev=1.0, outlier_probability=0.05, outlier_stddev=4.0)
@@ -210,7 +209,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
         random.random((4000, 200)) < 0.05, 4.0 * random.standard_normal((4000, 200)), 0.0
     )
     estimates = 0.5 * np.mean(np.diff(values.reshape(4000, 100, 2), axis=2)[..., 0] ** 2, axis=1) / (1.0 + 0.05 * 16.0)
-    _, top = residuals.ratio_bounds(100, residuals.excess_kurtosis(noise, 1.0))
+    _, top = residuals.compute_ratio_bounds(100, residuals.compute_excess_kurtosis(noise, 1.0))
     spread = (top - 1.0) / residuals.NORMAL_BOUND
     # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
@@ -252,9 +251,9 @@ def test_attitude_error_is_a_rotation_angle() -> None:
     base = np.array([[math.cos(0.7), 0.0, 0.0, math.sin(0.7)]])
     w, z = base[0, 0], base[0, 3]
     more = np.array([[w * math.cos(half), math.sin(half) * w, math.sin(half) * z, z * math.cos(half)]])
-    assert np.allclose(residuals.rotation_vectors(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.rotation_vectors(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
-    assert np.allclose(residuals.euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
+    assert np.allclose(residuals.compute_rotation_vectors(base, more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.compute_rotation_vectors(base, -more), [[0.01, 0.0, 0.0]], atol=1e-15, rtol=0.0)
+    assert np.allclose(residuals.to_euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
 def test_a_silent_sensor_is_warned_of() -> None:
@@ -276,7 +275,7 @@ def test_stamps_far_from_true_time_are_warned_of() -> None:
     stepped = reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
     said = warnings(recorded(replace(stepped, clock_error=error)))
-    assert "1 stamps are not later than the one before" in said
+    assert "1 stamp is not later than the one before" in said
 
 
 @pytest.mark.requirement("NOI-6")
@@ -290,7 +289,7 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
-        "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
+        "fault: spike, once, 1 row, from 80 s, until 80.02 s",
     ]
 
 
@@ -302,7 +301,7 @@ def test_a_recording_that_ends_early_is_warned_of() -> None:
 def test_shares_are_those_of_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
-    found = histogram_density(values, edges)
+    found = compute_histogram_density(values, edges)
     assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
     wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
     assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
@@ -332,7 +331,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == images.colour_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
+        assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
@@ -461,10 +460,10 @@ ODD: Mapping[str, tuple[float, ...]] = {
 def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
-    made = [axes.linear_axis("", unit, [given]), axes.linear_axis("", unit, [given], zero=True)]
-    made += [axes.log_axis("", unit, [np.abs(given)]), axes.log_axis("", unit, [])]
+    made = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
+    made += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
     if known.size:
-        made.append(axes.time_axis(float(known.min()), float(known.max())))
+        made.append(axes.make_time_axis(float(known.min()), float(known.max())))
     for axis in made:
         assert -math.inf < axis.low < axis.high < math.inf
         ticks = axis.ticks(6)

@@ -139,7 +139,7 @@ class AllanStatistic:
             return log_spaced_factors(max(1, largest // 2))
         given = np.asarray(factors)
         if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
-            raise AnalysisError("factors", factors, allowed="must be whole numbers of samples, (k,)")
+            raise AnalysisError("factors", factors, allowed="must be integers (k,), in samples")
         wrong = (given < 1) | (given > largest)
         if wrong.any():
             allowed = f"must be from 1 to {largest} for this record"
@@ -163,11 +163,13 @@ class AllanStatistic:
     def _degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
         pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
         if self.is_reflected:
-            return np.array([allan_dof.total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
+            return np.array([allan_dof.compute_total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
         options: Any = {"order": self.order, "is_modified": self.is_modified}
         return np.array(
             [
-                allan_dof.power_law_dof(e, factor, phase_count, stride=1 if self.is_overlapping else factor, **options)
+                allan_dof.compute_power_law_dof(
+                    e, factor, phase_count, stride=1 if self.is_overlapping else factor, **options
+                )
                 for e, factor in pairs
             ]
         )
@@ -218,15 +220,12 @@ class AllanCurve:
     def interval(self, confidence: float = ONE_SIGMA) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the two-sided interval that contains the true deviation with a probability.
 
-        A chi-squared variate exceeds x with the probability of the tail; the end is deviation sqrt(dof / x). Source:
-        NIST SP 1065, section 5.3.
+        It follows from the chi-squared distribution of the estimate: NIST SP 1065, section 5.3.
         """
-        from scipy.special import chdtri
-
         if not 0.0 < confidence < 1.0:
             raise AnalysisError("confidence", confidence, allowed="must be above 0 and below 1")
         tail = 0.5 * (1.0 - confidence)
-        low, high = (self.deviation * np.sqrt(self.dof / chdtri(self.dof, p)) for p in (tail, 1.0 - tail))
+        low, high = (self.deviation * _compute_interval_factor(self.dof, p) for p in (tail, 1.0 - tail))
         return low, high
 
     def select(self, axis: int | None = None, *, run: tuple[int, ...] = ()) -> AllanCurve:
@@ -237,6 +236,13 @@ class AllanCurve:
             allowed = f"must select one of an array {self.deviation.shape}"
             raise AnalysisError("axis and run of a curve", (*run, axis), allowed=allowed)
         return replace(self, deviation=arrays[0], exponent=arrays[1], dof=arrays[2])
+
+
+def _compute_interval_factor(dof: FloatArray, tail: float) -> FloatArray:
+    """Return sqrt(dof / x), where a chi-squared variate exceeds x with the probability `tail`."""
+    from scipy.special import chdtri
+
+    return np.asarray(np.sqrt(dof / chdtri(dof, tail)))
 
 
 def log_spaced_factors(largest: int, per_decade: int = FACTORS_PER_DECADE) -> IntArray:

@@ -49,7 +49,7 @@ POINT_CORRECTIONS = {0: ((1, -1.0),), -2: ((3, -5.0 / 3.0), (1, 2.0 / 3.0))}
 
 
 @lru_cache(maxsize=MAX_EXACT_COUNT)
-def _gauss_gram_rule(count: int) -> tuple[FloatArray, FloatArray]:
+def _make_gauss_gram_rule(count: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights (5,) of the sum over the integers 0 to count - 1 (Gauss-Gram quadrature)."""
     k = np.arange(1.0, NODES)
     side = 0.5 * k * np.sqrt((count * count - k * k) / (4.0 * k * k - 1.0))
@@ -57,52 +57,52 @@ def _gauss_gram_rule(count: int) -> tuple[FloatArray, FloatArray]:
     return nodes + 0.5 * (count - 1), count * vectors[0] ** 2
 
 
-def sum_rule(count: int) -> tuple[FloatArray, FloatArray]:
+def make_sum_rule(count: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of the sum of a smooth function over the integers 0 to count - 1."""
     if count <= NODES:
         return np.arange(float(count)), np.ones(count)
     if count <= MAX_EXACT_COUNT:
-        return _gauss_gram_rule(count)
+        return _make_gauss_gram_rule(count)
     nodes, weights = LEGENDRE_RULE
     return 0.5 * (count - 1 + count * nodes), 0.5 * count * weights
 
 
 @lru_cache(maxsize=64)
-def _doubling_rule(doublings: int) -> tuple[FloatArray, FloatArray]:
+def _make_doubling_rule(doublings: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of the sum over 0 to 2^doublings - 1, by intervals of 1, 1, 2, 4, ... integers."""
     nodes, weights, start = [], [], 0
     for size in (1, *(1 << power for power in range(doublings))):
-        inner_nodes, inner_weights = sum_rule(size)
+        inner_nodes, inner_weights = make_sum_rule(size)
         nodes.append(start + inner_nodes)
         weights.append(inner_weights)
         start += size
     return np.concatenate(nodes), np.concatenate(weights)
 
 
-def interval_rule(first: int, last: int) -> tuple[list[FloatArray], list[FloatArray]]:
+def make_interval_rule(first: int, last: int) -> tuple[list[FloatArray], list[FloatArray]]:
     """Return nodes and weights of the sum over the integers first to last, dense at both ends."""
     count = last - first + 1
     if count < 2 * NODES:
         return [first + np.arange(float(count))], [np.ones(count)]
     doublings = (count // 2).bit_length() - 1
-    end_nodes, end_weights = _doubling_rule(doublings)
-    middle_nodes, middle_weights = sum_rule(count - (2 << doublings))
+    end_nodes, end_weights = _make_doubling_rule(doublings)
+    middle_nodes, middle_weights = make_sum_rule(count - (2 << doublings))
     nodes = [first + end_nodes, first + (1 << doublings) + middle_nodes, last - end_nodes]
     return nodes, [end_weights, middle_weights, end_weights]
 
 
-def lag_rule(kinks: Iterable[int], low: int, high: int) -> tuple[FloatArray, FloatArray]:
+def make_lag_rule(kinks: Iterable[int], low: int, high: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights (p,) of the sum over low to high of a function that is smooth between kinks."""
     edges = sorted({low, high, *(kink for kink in kinks if low < kink < high)})
     nodes, weights = [np.array(edges, dtype=np.float64)], [np.ones(len(edges))]
     for start, end in pairwise(edges):
-        inner_nodes, inner_weights = interval_rule(start + 1, end - 1)
+        inner_nodes, inner_weights = make_interval_rule(start + 1, end - 1)
         nodes += inner_nodes
         weights += inner_weights
     return np.concatenate(nodes), np.concatenate(weights)
 
 
-def difference_covariance(
+def compute_difference_covariance(
     covariance: Covariance, lags: FloatArray, factor_1: int, factor_2: int, order: int
 ) -> FloatArray:
     """Return <z_i w_(i+k)> (p,) at the lags k: z, w are differences of `order` with `factor_1` and `factor_2`."""
@@ -131,9 +131,9 @@ def estimate_covariance(
     count_1, count_2 = phase_count - order * factor_1, phase_count - order * factor_2
     kinks = {a * factor_1 - b * factor_2 for a in range(order + 1) for b in range(order + 1)}
     max_lag = max(abs(kink) for kink in kinks) + LAGS_AFTER_KINK * max(factor_1, factor_2)
-    lags, weights = lag_rule(kinks | {0, count_2 - count_1}, max(1 - count_1, -max_lag), min(count_2 - 1, max_lag))
+    lags, weights = make_lag_rule(kinks | {0, count_2 - count_1}, max(1 - count_1, -max_lag), min(count_2 - 1, max_lag))
     pair_counts = np.minimum(count_1, count_2 - lags) - np.maximum(0.0, -lags)
-    covariances = difference_covariance(covariance, lags, factor_1, factor_2, order)
+    covariances = compute_difference_covariance(covariance, lags, factor_1, factor_2, order)
     mean_product = 4.0 * means[0] * means[1]
     total = weights * pair_counts * (2.0 * covariances * covariances + mean_product * covariances)
     return float(np.sum(total)) / (float(count_1) * float(count_2))
@@ -154,7 +154,7 @@ def estimate_covariances(
     return matrix
 
 
-def _summed_phase_covariance(lag: FloatArray, exponent: int, points: float = math.inf) -> FloatArray:
+def _compute_summed_phase_covariance(lag: FloatArray, exponent: int, points: float = math.inf) -> FloatArray:
     """Return the generalised autocovariance of the summed phase (Greenhall and Riley, equation 7).
 
     lag: in averaging times
@@ -176,14 +176,14 @@ def _phase_covariance(lag: FloatArray, exponent: int, factor: int, is_modified: 
     The phases are points, or means over one sample or, if `is_modified`, over `factor` samples.
     """
     if not is_modified and exponent <= 0:
-        return _summed_phase_covariance(lag, exponent + 2)
+        return _compute_summed_phase_covariance(lag, exponent + 2)
     filtered, points = (1, float(factor)) if is_modified else (factor, math.inf)
-    summed = partial(_summed_phase_covariance, exponent=exponent, points=points)
+    summed = partial(_compute_summed_phase_covariance, exponent=exponent, points=points)
     return np.asarray(filtered**2 * (2.0 * summed(lag) - summed(lag - 1.0 / filtered) - summed(lag + 1.0 / filtered)))
 
 
 @lru_cache(maxsize=65536)
-def power_law_dof(
+def compute_power_law_dof(
     exponent: int, factor: int, phase_count: int, order: int = 2, *, stride: int = 1, is_modified: bool = False
 ) -> float:
     """Return the degrees of freedom of an estimate from phase values in power-law noise.
@@ -197,7 +197,7 @@ def power_law_dof(
     count = 1 + (phase_count - length) // stride
     lags_per_tau = factor // stride
     kinks = [j * lags_per_tau for j in range(-order - 1, order + 2)]
-    lags, weights = lag_rule(kinks, 0, min(count - 1, kinks[-1] + LAGS_AFTER_KINK * lags_per_tau))
+    lags, weights = make_lag_rule(kinks, 0, min(count - 1, kinks[-1] + LAGS_AFTER_KINK * lags_per_tau))
 
     def compute_covariance(lag: FloatArray) -> FloatArray:
         """Return s(k)."""
@@ -217,13 +217,13 @@ TOTAL_COEFFICIENTS = {0: (1.50, 0.0), -1: (1.17, 0.22), -2: (0.93, 0.36)}
 """Exponent -> b and c of the degrees of freedom of a total variance, b T / tau - c: NIST SP 1065, table 7."""
 
 
-def total_dof(exponent: int, factor: int, phase_count: int) -> float:
+def compute_total_dof(exponent: int, factor: int, phase_count: int) -> float:
     """Return the degrees of freedom of a total variance from phase values.
 
     The published values are for averaging times up to half of the record. They are used for longer ones, too. Phase
     noise (exponents 1 and 2) has the degrees of freedom of the overlapping variance.
     """
     if exponent > 0:
-        return power_law_dof(exponent, min(factor, (phase_count - 1) // 2), phase_count)
+        return compute_power_law_dof(exponent, min(factor, (phase_count - 1) // 2), phase_count)
     b, c = TOTAL_COEFFICIENTS[exponent]
     return b * (phase_count - 1) / min(factor, (phase_count - 1) / 2.0) - c

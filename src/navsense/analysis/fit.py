@@ -35,7 +35,7 @@ has an uncertain error, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -61,6 +61,14 @@ DRIFT, TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 
 PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
 """Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with its drift."""
+
+TERMS: Mapping[str, Callable[[float], NoiseTerm]] = {
+    "quantisation": Quantisation,
+    "noise_density": White,
+    "bias_instability": Flicker,
+    "ramp": Ramp,
+}
+"""Classes of the terms with one parameter."""
 
 MAX_ITERATIONS = 12
 """Iterations of the weights at most."""
@@ -133,11 +141,22 @@ def make_term(name: str, value: float, correlation_time: float, sampled: bool) -
     """Return one noise term with its parameter."""
     if name == DRIFT:
         return GaussMarkov(value, correlation_time, sampled)
-    if name == "random_walk":
-        return RandomWalk(value, sampled)
-    return {"quantisation": Quantisation, "noise_density": White, "bias_instability": Flicker, "ramp": Ramp}[name](
-        value
-    )
+    return RandomWalk(value, sampled) if name == "random_walk" else TERMS[name](value)
+
+
+def _solve_nonnegative(columns: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
+    """Return the non-negative least squares solution and the norm of its residual."""
+    from scipy.optimize import nnls
+
+    solution, residual = nnls(columns, target)
+    return np.asarray(solution), float(residual)
+
+
+def _find_minimum(function: Callable[[float], float], ends: tuple[float, float]) -> float:
+    """Return the argument between two ends at which a function has its minimum."""
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 1e-6}).x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,18 +174,15 @@ class _FitProblem:
 
     def solve(self, correlation_time: float, weights: FloatArray) -> tuple[FloatArray, float]:
         """Return the squares (terms,) of the weighted non-negative least squares, and the norm of the residual."""
-        from scipy.optimize import nnls
-
         columns = self.compute_design(correlation_time) * weights[:, None]
         sizes = np.linalg.norm(columns, axis=0)
-        squares, residual = nnls(columns / sizes, self.curve.variance * weights)
-        return squares / sizes, float(residual)
+        squares, residual = _solve_nonnegative(columns / sizes, self.curve.variance * weights)
+        return squares / sizes, residual
 
     def find_correlation_time(self, weights: FloatArray) -> float:
         """Return the correlation time (s) with the least residual; 1 without a drift."""
         if DRIFT not in self.names:
             return 1.0
-        from scipy.optimize import minimize_scalar
 
         def residual(logarithm: float) -> float:
             return self.solve(math.exp(logarithm), weights)[1]
@@ -175,7 +191,7 @@ class _FitProblem:
         grid = np.linspace(math.log(tau.min() / 4.0), math.log(4.0 * tau.max()), GRID_SIZE)
         best = int(np.argmin([residual(float(point)) for point in grid]))
         ends = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID_SIZE - 1)]))
-        return math.exp(float(minimize_scalar(residual, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
+        return math.exp(_find_minimum(residual, ends))
 
     def make_terms(self, squares: FloatArray, correlation_time: float) -> tuple[NoiseTerm, ...]:
         """Return the terms with their parameters."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,16 +127,9 @@ def add_world_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add WORLD and the options for reading it. The command gets them as one `WorldOptions`."""
 
     @functools.wraps(command)
-    def wrapper(
-        world_file: str,
-        path: tuple[str, ...],
-        xacro: tuple[str, ...],
-        expand_xacro: bool,
-        skip_missing: bool,
-        faults: str | None,
-        **arguments: Any,
-    ) -> None:
-        command(WorldOptions(world_file, path, xacro, expand_xacro, skip_missing, faults), **arguments)
+    def wrapper(**arguments: Any) -> None:
+        options = {field.name: arguments.pop(field.name) for field in fields(WorldOptions)}
+        command(WorldOptions(**options), **arguments)
 
     for option in reversed(WORLD_OPTIONS):
         wrapper = option(wrapper)

@@ -72,9 +72,7 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 @click.option(
     "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE holds several runs."
 )
-@click.option(
-    "--epoch", type=int, metavar="SECONDS", help="Stamp of the start, in whole seconds. Default: that of FILE."
-)
+@click.option("--epoch", type=int, metavar="SECONDS", help="Stamp of the start, an integer. Default: that of FILE.")
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
     """Convert the recording FILE to OUTPUT.

@@ -111,7 +111,7 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
 @motion_option
 @fidelity_option
 @click.option(
-    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Stamp of the start, in whole seconds."
+    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Stamp of the start, an integer."
 )
 @click.option(
     "--truth-rate",

@@ -13,7 +13,15 @@ from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.environment.base import VectorField
 from navsense.environment.current import realise
 from navsense.motion.base import Motion
-from navsense.picture.ground import Relief, View, find_view, ground_below, ground_top, make_relief, static_ground
+from navsense.picture.ground import (
+    Relief,
+    View,
+    find_ground_below,
+    find_ground_top,
+    find_static_ground,
+    find_view,
+    make_relief,
+)
 from navsense.picture.tracks import Track, make_tracks, select_vehicles
 from navsense.simulation.sensor_run import check_duration, resolve_motions
 from navsense.simulation.session import check_duration_value
@@ -110,16 +118,16 @@ def make_chart(world: World, motions: Mapping[str, Motion], duration: float | No
     if duration is not None:
         check_duration(all_motions, check_duration_value(duration))
     vehicles = select_vehicles(world, all_motions)
-    ground = static_ground(world, all_motions, {model.name for model in vehicles if not model.static})
+    ground = find_static_ground(world, all_motions, {model.name for model in vehicles if not model.static})
     tracks = make_tracks(vehicles, all_motions, duration)
-    tracks = tuple(replace(track, ground=ground_below(ground, track.position)) for track in tracks)
+    tracks = tuple(replace(track, ground=find_ground_below(ground, track.position)) for track in tracks)
     view = find_view(tracks, ground)
     chart = WorldChart(world, tracks, view, make_relief(ground, view))
     current, surface = world.environment.current, chart.surface
     if current is None or surface is None:
         return chart
     x, y, z = chart.start
-    bed = float(ground_top(ground, np.array([[x, y]]))[0])
+    bed = float(find_ground_top(ground, np.array([[x, y]]))[0])
     lowest = min((float(track.position[:, 2].min()) for track in tracks), default=surface)
     low = bed if math.isfinite(bed) else surface - 1.2 * (surface - lowest)
     if low >= surface:

@@ -128,14 +128,14 @@ def _format_title(chart: WorldChart) -> str:
         latitude, longitude = math.degrees(origin.latitude), math.degrees(origin.longitude)
         north, east = "S" if latitude < 0.0 else "N", "W" if longitude < 0.0 else "E"
         parts.append(f"at {abs(latitude):.6g}° {north}, {abs(longitude):.6g}° {east}")
-    time = time_scale(chart.end)
+    time = choose_time_scale(chart.end)
     tracks = f"{moving} track{'s' if moving > 1 else ''} of {time.factor * chart.end:.4g} {time.unit}"
     parts.append(tracks if moving else "nothing moves")
     lines = (textwrap.fill(text, TITLE_LETTERS) for text in (chart.world.name, "; ".join(parts)) if text)
     return "\n".join(escape_dollar(line) for line in lines)
 
 
-def time_scale(duration: float) -> Scale:
+def choose_time_scale(duration: float) -> Scale:
     """Return the unit for times up to a duration (s)."""
     for limit, seconds, unit in ((4 * 86400.0, 86400.0, "d"), (3 * 3600.0, 3600.0, "h"), (300.0, 60.0, "min")):
         if duration > limit:
@@ -169,7 +169,7 @@ def draw_map(figure: Any, axes: Any, chart: WorldChart) -> None:
         line = _draw_track(axes, track, chart.end, scale)
     if line is not None:
         bar = figure.colorbar(line, ax=axes, location="bottom", aspect=45, shrink=0.8, pad=0.02)
-        bar.set_label(f"time ({time_scale(chart.end).unit}); ○ start, ■ end")
+        bar.set_label(f"time ({choose_time_scale(chart.end).unit}); ○ start, ■ end")
     for track in chart.tracks:
         if not track.is_moving:
             x, y = (scale.factor * track.position[0, :2]).tolist()
@@ -267,12 +267,12 @@ def draw_time_line(axes: Any, x: FloatArray, y: FloatArray, time: FloatArray, en
     """Draw a line (n,) in the colours of time (n,) s from 0 to `end`, and return it."""
     from matplotlib.collections import LineCollection
 
-    factor = time_scale(end).factor
+    factor = choose_time_scale(end).factor
     points = np.stack((x, y), axis=1)
     segments = list(np.stack((points[:-1], points[1:]), axis=1))
     line = LineCollection(segments, cmap=TIME_COLOURS, linewidths=2.2, zorder=4)
     line.set_capstyle("round")
-    line.set_snap(False)  # snapping would move each segment to whole pixels
+    line.set_snap(False)  # snapping would move each segment to the pixel grid
     line.set_array(0.5 * factor * (time[:-1] + time[1:]))
     line.set_clim(0.0, factor * end)
     axes.add_collection(line)
@@ -311,13 +311,13 @@ def draw_names(figure: Any, axes: Any, chart: WorldChart) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     places = [(scale.factor * track.position[0, :2]).tolist() for track in chart.tracks]
-    occupied = [_marker_extent(axes, place) for place in places]
+    occupied = [_compute_marker_extent(axes, place) for place in places]
     for track, place in zip(chart.tracks, places, strict=True):
         height = "" if track.is_moving else f" ({track.position[0, 2]:.4g} m)"
         occupied.append(_draw_name(axes, f"{shorten_name(track.name)}{height}", place, occupied))
 
 
-def _marker_extent(axes: Any, place: list[float]) -> Any:
+def _compute_marker_extent(axes: Any, place: list[float]) -> Any:
     from matplotlib.transforms import Bbox
 
     x, y = axes.transData.transform(place)
@@ -351,7 +351,7 @@ def _draw_name(axes: Any, name: str, place: list[float], occupied: list[Any]) ->
 
 def draw_section(axes: Any, chart: WorldChart) -> None:
     """Draw the heights of the tracks over the distance along them, with the ground below."""
-    low, high = height_limits(chart)
+    low, high = find_height_limits(chart)
     longest = max(float(track.distance[-1]) for track in chart.moving_tracks)
     scale, is_single = length_scale(longest), len(chart.moving_tracks) == 1
     if chart.surface is not None and chart.surface > low:
@@ -379,7 +379,7 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
     axes.grid(alpha=0.2)
 
 
-def height_limits(chart: WorldChart) -> tuple[float, float]:
+def find_height_limits(chart: WorldChart) -> tuple[float, float]:
     """Return the lowest and highest height (m) of a section."""
     series = (array for track in chart.moving_tracks for array in (track.position[:, 2], track.ground))
     heights = [array[np.isfinite(array)] for array in series]
@@ -398,7 +398,7 @@ def format_clearance(chart: WorldChart) -> str:
     if not minima:
         return ""
     distance, time, name = min(minima)
-    scale = time_scale(chart.end)
+    scale = choose_time_scale(chart.end)
     subject = "" if len(tracks) == 1 else f"{shorten_name(name)} "
     side = "" if distance >= 0.0 else " UNDER the ground"
     return f"least clearance: {abs(distance):.3g} m{side}, {subject}at {scale.factor * time:.3g} {scale.unit}"
@@ -408,7 +408,7 @@ def draw_profiles(axes: Any, chart: WorldChart) -> None:
     """Draw the speed of the current by height over the start, at some times."""
     from matplotlib import colormaps
 
-    scale = time_scale(chart.end)
+    scale = choose_time_scale(chart.end)
     profiles = [profile for profile in chart.profiles if np.isfinite(profile.speed).any()]
     for profile in profiles:
         colour = colormaps[TIME_COLOURS](profile.time / chart.end) if len(profiles) > 1 else WATER

@@ -38,17 +38,26 @@ CELLS = 640
 RAY_HEIGHT = 1e6
 """Height (m) above everything from which rays start: above any slope in the view."""
 
-MARGIN, GROUND_MARGIN = 0.12, 0.5
-"""Margins around the tracks over their larger side: of the view, and up to which ground widens the view."""
+MARGIN = 0.12
+"""Margin of the view, over the larger side of the tracks, or of the ground if nothing moves."""
 
-MIN_STILL_SIZE, CLIMB_SHARE = 10.0, 0.1
-"""Least size (m) of a view without motion; least size of a view over the height of a climb in it."""
+GROUND_MARGIN = 0.5
+"""Distance from the tracks, over their larger side, up to which ground widens the view."""
 
-MIN_SIZE, ROUNDING = 1e-3, 1e-9
-"""Least size of a view: metres, and share of the coordinates. A track may be rounding errors only."""
+MIN_STILL_SIZE = 10.0
+"""Least size (m) of a view without motion and without ground."""
+
+CLIMB_SHARE = 0.1
+"""Least size of a view, over the range of heights of a track in it."""
+
+MIN_SIZE = 1e-3
+"""Least size (m) of a view."""
+
+ROUNDING = 1e-9
+"""Least size of a view, over its coordinates. A track may consist of rounding errors only."""
 
 MAX_RATIO = 2.5
-"""Ratio of the sides of a view at most: a straight track needs some width."""
+"""Largest ratio of the sides of a view. A straight track needs some width."""
 
 DOWN = (0.0, 0.0, -1.0)
 
@@ -101,7 +110,7 @@ class Relief:
         return not float(np.nanmax(self.height) - np.nanmin(self.height)) > 1e-6 * size
 
 
-def static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> Scene:
+def find_static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> Scene:
     """Return the surfaces that stand still, without those of the models `vehicles`. Reads their files.
 
     Raises `FieldError` with the name and place of a surface whose file cannot be read.
@@ -115,7 +124,7 @@ def static_ground(world: World, motions: Motions, vehicles: Collection[str]) -> 
     return Scene(tuple(bodies))
 
 
-def _half_sides(shape: Shape) -> FloatArray | None:
+def _compute_half_sides(shape: Shape) -> FloatArray | None:
     """Return half the sides (3,) m of the box around a shape with its centre at its origin."""
     match shape:
         case Box():
@@ -143,11 +152,11 @@ def _corners(shape: Shape) -> Vectors | None:
     if isinstance(shape, Mesh):
         points = shape.triangles.reshape(-1, 3)
         return np.array((points.min(axis=0), points.max(axis=0)))
-    half = _half_sides(shape)
+    half = _compute_half_sides(shape)
     return None if half is None else np.array((-half, half))
 
 
-def bounding_box(body: Body) -> Vectors | None:
+def compute_bounding_box(body: Body) -> Vectors | None:
     """Return the box (2, 3) m in the world around a body that stands still; None if it is infinite."""
     ends = _corners(body.shape)
     if ends is None:
@@ -159,7 +168,7 @@ def bounding_box(body: Body) -> Vectors | None:
 
 def find_view(tracks: Sequence[Track], ground: Scene) -> View:
     """Return the part of the world that a picture shows."""
-    boxes = [box[:, :2] for box in map(bounding_box, ground.bodies) if box is not None]
+    boxes = [box[:, :2] for box in map(compute_bounding_box, ground.bodies) if box is not None]
     positions = [track.position[:, :2] for track in tracks]
     if any(track.is_moving for track in tracks):
         points = np.concatenate(positions)
@@ -191,20 +200,22 @@ def make_relief(ground: Scene, view: View) -> Relief:
     columns, rows = math.ceil(view.width / cell), math.ceil(view.height / cell)
     x = view.west + (np.arange(columns) + 0.5) * view.width / columns
     y = view.south + (np.arange(rows) + 0.5) * view.height / rows
-    return Relief(x, y, ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
+    return Relief(x, y, find_ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
 
 
-def ground_top(ground: Scene, places: FloatArray) -> FloatArray:
+def find_ground_top(ground: Scene, places: FloatArray) -> FloatArray:
     """Return the height (...) m of the highest ground at places (..., 2) m, NaN without any."""
-    boxes = [box for box in map(bounding_box, ground.bodies) if box is not None]
+    boxes = [box for box in map(compute_bounding_box, ground.bodies) if box is not None]
     start = RAY_HEIGHT + max((float(box[1, 2]) for box in boxes), default=0.0)
     origin = np.concatenate((places, np.full((*places.shape[:-1], 1), start)), axis=-1)
     distance = ground.cast(origin, np.array(DOWN), 0.0).range
     return np.where(np.isfinite(distance), start - distance, math.nan)
 
 
-def ground_below(ground: Scene, position: Vectors) -> FloatArray:
+def find_ground_below(ground: Scene, position: Vectors) -> FloatArray:
     """Return the height (n,) m of the ground below positions (n, 3) m, else of the ground above; NaN without any."""
     distance = ground.cast(position, np.array(DOWN), 0.0).range
     is_below = np.isfinite(distance)
-    return np.where(is_below, position[:, 2] - np.where(is_below, distance, 0.0), ground_top(ground, position[:, :2]))
+    return np.where(
+        is_below, position[:, 2] - np.where(is_below, distance, 0.0), find_ground_top(ground, position[:, :2])
+    )

@@ -74,7 +74,7 @@ def make_tracks(models: tuple[Model, ...], motions: Motions, duration: float | N
     tracks = []
     for model in models:
         motion = motions[model.name]
-        end = _end_time(model.name, motion, duration)
+        end = _find_end_time(model.name, motion, duration)
         time = np.linspace(0.0, end, count) if end > 0.0 else np.zeros(1)
         position = motion.at(time).position_w
         if (position == position[0]).all():
@@ -83,11 +83,11 @@ def make_tracks(models: tuple[Model, ...], motions: Motions, duration: float | N
     return tuple(tracks)
 
 
-def _end_time(name: str, motion: Motion, duration: float | None) -> float:
+def _find_end_time(name: str, motion: Motion, duration: float | None) -> float:
     if isinstance(motion, Stationary):
         return 0.0
     if isinstance(motion, Trajectory) and motion.loop:  # later rounds are on the first one
-        return min(_round_time(motion), math.inf if duration is None else duration)
+        return min(_find_round_time(motion), math.inf if duration is None else duration)
     if duration is not None:
         return duration
     if math.isinf(motion.end):
@@ -96,7 +96,7 @@ def _end_time(name: str, motion: Motion, duration: float | None) -> float:
     return motion.end
 
 
-def _round_time(loop: Trajectory) -> float:
+def _find_round_time(loop: Trajectory) -> float:
     """Return the time (s) of one round of a loop: half its period if a period has two equal rounds."""
     period = float(loop.knots[-1])
     time = np.linspace(0.0, 0.5 * period, 65)

@@ -13,7 +13,7 @@ from navsense.clock import Clock
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
-from navsense.report.axes import Axis, log_axis
+from navsense.report.axes import Axis, make_log_axis
 from navsense.report.svg_figure import SvgFigure, stack_plots
 
 FACTORS_PER_DECADE = 6
@@ -90,10 +90,10 @@ def make_allan_figure(
     title: str, unit: str, curves: Mapping[tuple[str, str], tuple[AllanCurve, FloatArray | None]], caption: str
 ) -> SvgFigure:
     """Return a figure of Allan curves by CSS class and label, with the declared deviations dashed."""
-    time = log_axis("", "", [max((curve.tau for curve, _ in curves.values()), key=len)])
+    time = make_log_axis("", "", [max((curve.tau for curve, _ in curves.values()), key=len)])
     x_axis = Axis(time.low, time.high, "averaging time (s)", Scale(1.0, "s"), log=True)
     declared = [deviation for _, deviation in curves.values() if deviation is not None]
-    y_axis = log_axis("Allan deviation", unit, [*(curve.deviation for curve, _ in curves.values()), *declared])
+    y_axis = make_log_axis("Allan deviation", unit, [*(curve.deviation for curve, _ in curves.values()), *declared])
     figure = stack_plots(title, x_axis, [y_axis], caption)
     for (css_class, _), (curve, deviation) in curves.items():
         if deviation is not None:

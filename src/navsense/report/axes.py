@@ -134,9 +134,9 @@ def format_quantity(value: float, unit: str) -> str:
     return f"{value * scale.factor:.4g} {scale.unit}".replace("-", "\u2212").strip()
 
 
-def linear_axis(title: str, unit: str, series: Iterable[FloatArray], *, zero: bool = False) -> Axis:
+def make_linear_axis(title: str, unit: str, series: Iterable[FloatArray], *, zero: bool = False) -> Axis:
     """Return an axis over all finite SI values of some series, with a margin; with `zero` it includes 0."""
-    low, high = finite_range(series)
+    low, high = find_finite_range(series)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     scale = choose_scale(unit, max(abs(low), abs(high)))
@@ -145,19 +145,19 @@ def linear_axis(title: str, unit: str, series: Iterable[FloatArray], *, zero: bo
     if not span > MIN_SPAN * max(abs(low), abs(high), 1e-30):
         span = max(0.1 * abs(high), 1e-3 if scale.factor == 1.0 else 1.0)
         low, high = low - 0.5 * span, high + 0.5 * span
-    return Axis(low - 0.05 * span, high + 0.05 * span, axis_title(title, scale.unit), scale)
+    return Axis(low - 0.05 * span, high + 0.05 * span, format_axis_title(title, scale.unit), scale)
 
 
-def log_axis(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
+def make_log_axis(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
     """Return a logarithmic axis over all finite positive SI values of some series."""
     positive = [array[array > 1.0 / MAX_AXIS_VALUE] for array in series]
-    low, high = finite_range(positive, (1.0, 10.0))
+    low, high = find_finite_range(positive, (1.0, 10.0))
     scale = choose_scale(unit, high)
     low = max(low, high * 10.0**-DECADES) * scale.factor
-    return Axis(0.7 * low, 1.4 * high * scale.factor, axis_title(title, scale.unit), scale, log=True)
+    return Axis(0.7 * low, 1.4 * high * scale.factor, format_axis_title(title, scale.unit), scale, log=True)
 
 
-def time_axis(first: float, last: float) -> Axis:
+def make_time_axis(first: float, last: float) -> Axis:
     """Return an axis of time (s)."""
     scale = Scale(1.0, "s")
     first, last = _limit(first), _limit(last)
@@ -167,15 +167,15 @@ def time_axis(first: float, last: float) -> Axis:
         if last - first > min_duration:
             scale = Scale(1.0 / seconds, unit)
             break
-    return Axis(first * scale.factor, last * scale.factor, axis_title("time", scale.unit), scale)
+    return Axis(first * scale.factor, last * scale.factor, format_axis_title("time", scale.unit), scale)
 
 
-def axis_title(title: str, unit: str) -> str:
+def format_axis_title(title: str, unit: str) -> str:
     """Return the title of an axis with its unit."""
     return f"{title} ({unit})" if unit and unit != "1" else title
 
 
-def finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
+def find_finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
     """Return the least and greatest finite value of all series, limited to the ends of axes."""
     finite = [array[np.isfinite(array)] for array in series]
     known = [array for array in finite if array.size]

@@ -18,7 +18,7 @@ from navsense.report.allan_figure import (
     make_allan_figure,
     measure_allan,
 )
-from navsense.report.axes import format_quantity, linear_axis, time_axis
+from navsense.report.axes import format_quantity, make_linear_axis, make_time_axis
 from navsense.report.faults import list_unrecorded_faults
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
@@ -58,10 +58,10 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
 
 def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one clock over a span (s): stamps against true time, and the Allan deviation."""
-    y_axis = linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
+    y_axis = make_linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
     names = ", ".join(reading.name for reading in section.readings)
     caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
-    figure = stack_plots(f"Clock {section.name}", time_axis(*span), [y_axis], caption)
+    figure = stack_plots(f"Clock {section.name}", make_time_axis(*span), [y_axis], caption)
     figure.draw_horizontal_line(figure.plots[0], 0.0, "zero")
     lines = list(enumerate(section.readings[:LINE_COLOURS]))
     for number, reading in reversed(lines):

@@ -24,11 +24,20 @@ from navsense.core.rotation import matrix_python
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
-from navsense.report.axes import DASH, MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
-from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
-from navsense.report.labels import EARTH, axis_labels
+from navsense.report.axes import (
+    DASH,
+    MAX_AXIS_VALUE,
+    MIN_SPAN,
+    Axis,
+    choose_scale,
+    find_finite_range,
+    format_axis_title,
+    make_time_axis,
+)
+from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, compute_pixels, encode_png_uri
+from navsense.report.labels import EARTH, list_axis_labels
 from navsense.report.report_data import ReportData
-from navsense.report.residuals import pair_variance
+from navsense.report.residuals import compute_pair_variance
 from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
@@ -93,16 +102,16 @@ def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure |
         Plot(None, STRIP_HEIGHT, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)
     ]
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
-    figure = SvgFigure("Validity of beams", time_axis(*span), plots, caption)
+    figure = SvgFigure("Validity of beams", make_time_axis(*span), plots, caption)
     for beam in range(count):
-        _draw_strip(figure, plots[beam], time, valid[:, beam], "good")
-        _draw_strip(figure, plots[beam], time, ~valid[:, beam], "bad")
+        figure.draw_spans(plots[beam], *find_time_spans(time, valid[:, beam]), "good")
+        figure.draw_spans(plots[beam], *find_time_spans(time, ~valid[:, beam]), "bad")
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
         plots.append(Plot(None, STRIP_HEIGHT, f"velocity: {_format_mode_shares(mode)}"))
         for value, css_class, _ in VELOCITY_MODES:
-            _draw_strip(figure, plots[-1], time, mode == value, css_class)
+            figure.draw_spans(plots[-1], *find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
     return figure
 
@@ -116,11 +125,6 @@ def _format_mode_shares(mode: AnyArray) -> str:
         return "no data"
     shares = {name: 100.0 * float(np.mean(mode == value)) for value, _, name in VELOCITY_MODES if name}
     return ", ".join(f"{name} {share:.4g} %" for name, share in shares.items() if share) or "none"
-
-
-def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray, css_class: str) -> None:
-    if mask.any():
-        figure.draw_spans(plot, *find_time_spans(time, mask), css_class)
 
 
 def get_cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
@@ -144,7 +148,7 @@ def make_profile_figures(
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
     distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
-    labels = axis_labels(reading.type, name, velocity.shape[2], sensor)
+    labels = list_axis_labels(reading.type, name, velocity.shape[2], sensor)
     axes = (distance, title, span, labels)
     yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
     ideal = reading.ideal.get(name)
@@ -184,33 +188,35 @@ def make_waterfall(
     if colours.height <= TITLE_HEIGHT:
         y_title = y_title.partition("(")[2].rstrip(")") or y_title
     y_axis = Axis(float(positions.max()) + half, float(positions.min()) - half, y_title, Scale(1.0, "m"))
-    low, high = colours.limits or _colour_limits(values, signed=colours.signed)
+    low, high = colours.limits or _choose_colour_limits(values, signed=colours.signed)
     anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
     caption = f"{share:.3g} % of the cells have a value, the others are grey. The nearest are on top."
     plots = [Plot(y_axis, colours.height, label) for label in labels]
-    figure = SvgFigure(title, time_axis(*span), plots, caption)
+    figure = SvgFigure(title, make_time_axis(*span), plots, caption)
     for axis, plot in enumerate(plots):
-        columns = _column_means(time, values[:, order, axis], span)
-        pixels = colour_pixels((columns.T - low) / (high - low), anchors)
-        figure.draw_image(plot, png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+        columns = _compute_column_means(time, values[:, order, axis], span)
+        pixels = compute_pixels((columns.T - low) / (high - low), anchors)
+        figure.draw_image(plot, encode_png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
     scale = choose_scale("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
-    axis_of_colours = Axis(low * scale.factor, high * scale.factor, axis_title(colours.title, scale.unit), scale)
-    figure.colour_bar = ColourBar(png_uri(colour_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours)
+    axis_of_colours = Axis(low * scale.factor, high * scale.factor, format_axis_title(colours.title, scale.unit), scale)
+    figure.colour_bar = ColourBar(
+        encode_png_uri(compute_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours
+    )
     return figure
 
 
-def _colour_limits(values: FloatArray, *, signed: bool) -> tuple[float, float]:
+def _choose_colour_limits(values: FloatArray, *, signed: bool) -> tuple[float, float]:
     known = values[np.isfinite(values)]
     if signed:
         limit = min(float(np.percentile(np.abs(known), 99.5)), MAX_AXIS_VALUE) if known.size else 0.0
         limit = limit if limit > 1.0 / MAX_AXIS_VALUE else 1.0
         return -limit, limit
-    low, high = finite_range([np.percentile(known, (0.5, 99.5))] if known.size else [])
+    low, high = find_finite_range([np.percentile(known, (0.5, 99.5))] if known.size else [])
     return (low, high) if high - low > MIN_SPAN * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
 
 
-def _column_means(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:
+def _compute_column_means(time: FloatArray, values: FloatArray, span: tuple[float, float]) -> FloatArray:
     """Return the means (c, k) of values (n, k) in the columns of an image over a span (s); NaN without a value."""
     interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
     duration = max(span[1] - span[0], 1e-9)
@@ -235,12 +241,12 @@ def make_quality_figures(
         if not known.size or (name != "percent_good" and not np.ptp(known)):
             continue
         values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
-        labels = axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
+        labels = list_axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
         distance, y_title = get_cell_positions(reading, sensor, array.shape[1])
         yield make_waterfall(title, reading.time[rows], values, distance, y_title, span, labels, colours)
 
 
-def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
+def format_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
     """Return the errors of each cell as an HTML table; empty without a profile or its ideal values."""
     name = find_profile_array(reading)
     ideal = reading.ideal.get(name) if name else None
@@ -249,7 +255,7 @@ def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
     rows = np.asarray(reading.emitted & reading.valid)
     error = reading.arrays[name][rows] - ideal[rows]
     distance, title = get_cell_positions(reading, sensor, error.shape[1])
-    labels = axis_labels(reading.type, name, error.shape[2], sensor)
+    labels = list_axis_labels(reading.type, name, error.shape[2], sensor)
     declared = compute_declared_stddevs(reading, sensor, name)
     if declared is None:
         declared = np.full(error.shape[1:], math.nan)
@@ -257,8 +263,8 @@ def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
     scale = choose_scale("m/s", float(np.median(sizes)))
     body = ""
     for cell in range(error.shape[1]):
-        texts = [f"{distance[cell]:.4g}", *_quality_cells(reading, name, cell)]
-        texts += _error_cells(error[:, cell], declared[cell], scale)
+        texts = [f"{distance[cell]:.4g}", *_format_quality_cells(reading, name, cell)]
+        texts += _format_error_cells(error[:, cell], declared[cell], scale)
         body += f'<tr><th scope="row">{cell + 1}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
     columns = ("cell", title, *QUALITY_COLUMNS)
     head = "".join(f'<th scope="col" rowspan="2">{escape(text)}</th>' for text in columns)
@@ -275,20 +281,20 @@ def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
     )
 
 
-def _quality_cells(reading: Reading, name: str, cell: int) -> list[str]:
+def _format_quality_cells(reading: Reading, name: str, cell: int) -> list[str]:
     """Return the fraction of ensembles with a value, good pings, echo and correlation of a cell."""
     rows = np.asarray(reading.emitted)
     fraction = float(np.isfinite(reading.arrays[name][rows, cell]).all(axis=-1).mean()) if rows.any() else 0.0
-    good, echo, correlation = (_mean_in_cell(reading, array, cell) for array, _, _ in QUALITY)
+    good, echo, correlation = (_compute_cell_mean(reading, array, cell) for array, _, _ in QUALITY)
     return [_format_percent(fraction), _format_percent(good), _format_number(echo), _format_number(correlation)]
 
 
-def _error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[str]:
+def _format_error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[str]:
     """Return statistics of errors (n, a) in a cell: those of `ERROR_COLUMNS`; `declared` (a,) is the last one."""
     known = [values[np.isfinite(values)] for values in error.T]
     means = [float(values.mean()) if values.size else math.nan for values in known]
     stddevs = [float(values.std()) if values.size > 1 else math.nan for values in known]
-    difference_stddevs = [math.sqrt(pair_variance(values)[0]) for values in error.T]
+    difference_stddevs = [math.sqrt(compute_pair_variance(values)[0]) for values in error.T]
     values = (*means, *stddevs, *difference_stddevs, *declared.tolist())
     return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
 
@@ -342,7 +348,7 @@ def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> Floa
     return np.asarray(level @ earth)
 
 
-def _mean_in_cell(reading: Reading, name: str, cell: int) -> float:
+def _compute_cell_mean(reading: Reading, name: str, cell: int) -> float:
     """Return the mean of an array in a cell over all beams; NaN without a value."""
     array = reading.arrays.get(name, EMPTY)
     values = array[np.asarray(reading.emitted), cell] if array.ndim > 1 else EMPTY

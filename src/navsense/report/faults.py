@@ -9,7 +9,7 @@ import numpy as np
 
 from navsense.core.series import Reading
 from navsense.core.typing import BoolArray
-from navsense.report.axes import time_axis
+from navsense.report.axes import make_time_axis
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import STRIP_HEIGHT, Plot, SvgFigure, find_time_spans
 
@@ -54,7 +54,7 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
         Plot(None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans
     ]
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
-    figure = SvgFigure("Faults", time_axis(*data.span), plots, caption)
+    figure = SvgFigure("Faults", make_time_axis(*data.span), plots, caption)
     for plot, (_, _, (starts, ends)) in zip(plots, spans, strict=True):
         figure.draw_spans(plot, starts, ends, "bad")
     yield figure

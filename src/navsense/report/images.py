@@ -33,7 +33,7 @@ LIGHT_AZIMUTH, LIGHT_ELEVATION = math.radians(315.0), math.radians(50.0)
 """Direction to the light on a relief: azimuth clockwise from north, and elevation."""
 
 
-def colour_pixels(values: FloatArray, anchors: tuple[str, ...]) -> Pixels:
+def compute_pixels(values: FloatArray, anchors: tuple[str, ...]) -> Pixels:
     """Return the RGBA colours (..., 4) of values from 0 to 1 (...), evenly between anchors; NaN is transparent."""
     table = np.array([[int(anchor[i : i + 2], 16) for i in (1, 3, 5)] for anchor in anchors], dtype=np.float64)
     clipped = np.clip(np.nan_to_num(values), 0.0, 1.0)
@@ -45,19 +45,19 @@ def colour_pixels(values: FloatArray, anchors: tuple[str, ...]) -> Pixels:
     return pixels
 
 
-def hex_colour(value: float, anchors: tuple[str, ...]) -> str:
+def format_hex_colour(value: float, anchors: tuple[str, ...]) -> str:
     """Return the colour of one value from 0 to 1 as text."""
-    red, green, blue, _ = colour_pixels(np.array(value), anchors).tolist()
+    red, green, blue, _ = compute_pixels(np.array(value), anchors).tolist()
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
+def compute_relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
     """Return the pixels (rows, columns, 4) of a relief, north up, coloured by height and lit from the north-west."""
     height = np.where(np.isfinite(relief.height), relief.height, np.nanmedian(relief.height))
     low, high = float(np.nanmin(relief.height)), float(np.nanmax(relief.height))
     span = high - low if not relief.is_flat else 1.0
     colours = UNDERWATER_COLOURS if underwater else DRY_COLOURS
-    pixels = colour_pixels((relief.height - low) / span, colours).astype(np.float64)
+    pixels = compute_pixels((relief.height - low) / span, colours).astype(np.float64)
     if not relief.is_flat:
         slope = float(np.sqrt(np.mean(relief.slopes**2)))
         exaggeration = STEEP / slope if slope > 0.0 else 1.0
@@ -70,7 +70,7 @@ def relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
     return np.clip(np.rint(pixels[::-1]), 0, 255).astype(np.uint8)
 
 
-def png_uri(pixels: Pixels) -> str:
+def encode_png_uri(pixels: Pixels) -> str:
     """Return pixels (rows, columns, 4) as a PNG in a data URI, without alpha if all are opaque."""
     depth = 4 if (pixels[..., 3] < 255).any() else 3
     pixels = pixels[..., :depth]

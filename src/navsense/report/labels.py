@@ -21,7 +21,7 @@ BOTTOM_OUTCOMES = ("some beams", "rejected", "too few beams", "all beams")
 """Outcomes of the bottom pings of an ADCP, in order."""
 
 
-def axis_labels(sensor_type: str, array: str, count: int, sensor: MountedSensor | None) -> list[str]:
+def list_axis_labels(sensor_type: str, array: str, count: int, sensor: MountedSensor | None) -> list[str]:
     """Return the names of the `count` values in a row of an array."""
     if count == 1:
         return [""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -20,8 +21,7 @@ from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
 from navsense.report import clock_section, doppler, faults, track
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensor_section import ArraySection, make_array_figures, make_array_sections, make_array_table
-from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
+from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
 
@@ -34,6 +34,15 @@ MAIN_ARRAYS = {
     "imu": ("angular_velocity", "linear_acceleration"),
 }
 """Arrays that the page shows without a click, by sensor type; for other types those with declared noise."""
+
+GRID_COLUMNS = 12
+"""Columns of the grid; a figure spans several of them."""
+
+GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
+"""Figures side by side at most, by the letter of a window's width."""
+
+FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
+"""Least width of a figure, gap between two, and margin of the page (pixels)."""
 
 NO_WARNING = "No warnings: every sensor has values, and all noise tests passed."
 """Text of a page without warnings."""
@@ -96,7 +105,7 @@ def make_page(data: ReportData) -> str:
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
         ("water", "Water", _format_grid(doppler.make_current_figures(data))),
         *(
-            (_format_anchor(name), name, _format_sensor_section(data, name, array_sections[name]))
+            (re.sub(r"[^\w]|_", "-", f"sensor-{name}"), name, _format_sensor_section(data, name, array_sections[name]))
             for name in data.readings
         ),
     ]
@@ -109,7 +118,7 @@ def make_page(data: ReportData) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}"><link rel="icon" href="data:,">'
-        f"<title>{escape(data.name)}: report of a recording</title><style>{CSS}</style></head><body>"
+        f"<title>{escape(data.name)}: report of a recording</title><style>{_format_css()}</style></head><body>"
         f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p>{header}</header>"
         f'<nav aria-label="Sections">{links}</nav><main>{main}</main></body></html>\n'
     )
@@ -124,10 +133,6 @@ def _format_headline(data: ReportData) -> str:
     return "; ".join([*parts, format_count(count, "reading"), f"navsense {get_version()}"])
 
 
-def _format_anchor(name: str) -> str:
-    return "sensor-" + "".join(letter if letter.isalnum() else "-" for letter in name)
-
-
 def _format_grid(figures: Iterable[SvgFigure]) -> str:
     """Return figures side by side, as many as there is room for; empty without any."""
     figures = list(figures)
@@ -135,6 +140,19 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
         figure.format_html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
     )
     return f'<div class="grid">{parts}</div>' if parts else ""
+
+
+def _format_css() -> str:
+    """Return the style sheet, with the rules for the width of figures in windows of each width."""
+    _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
+    rules = [css]
+    for letter, most in GRID_FIGURES.items():
+        spans = "".join(
+            f".{letter}{GRID_COLUMNS // n}{{grid-column:span {GRID_COLUMNS // n}}}" for n in range(1, most + 1)
+        )
+        width = FIGURE_WIDTH * most + FIGURE_GAP * (most - 1) + PAGE_MARGIN
+        rules.append(f"@media (min-width:{width}px){{{spans}}}\n")
+    return "".join(rules)
 
 
 def make_grid_classes(count: int) -> list[str]:
@@ -193,18 +211,18 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     if reading.type == "adcp":
         profiles = doppler.make_profile_figures(reading, sensor, data.span)
         body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
-        body += doppler.make_cell_table(reading, sensor)
+        body += doppler.format_cell_table(reading, sensor)
     names = MAIN_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _format_array_figures(main, reading, data.span) + make_array_table(main)
+        body += _format_array_figures(main, reading, data.span) + format_array_table(main)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
         figures = _format_array_figures(folded, reading, data.span)
-        body += f"<details><summary>More: {titles}</summary>{figures}{make_array_table(folded)}</details>"
+        body += f"<details><summary>More: {titles}</summary>{figures}{format_array_table(folded)}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body

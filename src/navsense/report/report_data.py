@@ -40,8 +40,8 @@ class ReportData:
     current: the water current
     sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
     tracks: model -> link whose track is drawn
-    metadata: seed, runs, epoch, version, duration_asked
-    world: the world of the recording, if known; it has the terrain
+    metadata: seed, runs, duration_asked
+    world: the world from a file, with the terrain; None if no file is known
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
     stationary_models: warnings about models with free joints or links and no motion
     """
@@ -81,7 +81,7 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
         raise RecordingError(
             "holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info"
         )
-    return _add_world(data, file, world, expand_xacro=expand_xacro)
+    return _add_world_file(data, file, world, expand_xacro=expand_xacro)
 
 
 def _read_arrays(file: Path) -> ReportData:
@@ -97,20 +97,18 @@ def _read_arrays(file: Path) -> ReportData:
     current = recording.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
-    return ReportData(
-        str(file),
-        str(recording.metadata["world"]),
+    return _build_report_data(
+        file,
         {name: select_run(reading, 0) for name, reading in recording.readings.items()},
         recording.truth,
-        current,
-        {sensor.name: sensor for sensor in world.sensors} if world else {},
-        select_tracks(world, recording.truth),
-        {key: recording.metadata.get(key) for key in ("seed", "runs", "version", "duration_asked", "epoch")},
+        world,
+        name=str(recording.metadata["world"]),
+        current=current,
+        metadata={key: recording.metadata.get(key) for key in ("seed", "runs", "duration_asked")},
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
         has_recorded_specs=world is not None,
-        stationary_models=find_stationary_models(world),
     )
 
 
@@ -119,22 +117,35 @@ def _read_messages(file: Path) -> ReportData:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
         losses, faults = reader.losses, source.metadata.get("faults", "[]")
-    world, header = reader.world, reader.header
-    metadata = {"seed": header.seed, "runs": list(header.runs), "epoch": header.epoch}
-    return ReportData(
-        str(file),
-        world.name,
+    header = reader.header
+    duration = header.duration if np.isfinite(header.duration) else None
+    return _build_report_data(
+        file,
         readings,
         truth,
-        current,
-        {sensor.name: sensor for sensor in world.sensors},
-        select_tracks(world, truth),
-        {**metadata, "duration_asked": header.duration if np.isfinite(header.duration) else None},
+        reader.world,
+        name=reader.world.name,
+        current=current,
+        metadata={"seed": header.seed, "runs": list(header.runs), "duration_asked": duration},
         notes=(*reader.stored_world.notes, *losses),
         scheduled_faults=_parse_faults(faults),
         clocks=reader.stored_world.clocks,
         has_recorded_specs=reader.time_base.has_rates,
-        stationary_models=find_stationary_models(world),
+    )
+
+
+def _build_report_data(
+    file: Path, readings: Mapping[str, Reading], truth: Mapping[str, Truth], world: World | None, **fields: Any
+) -> ReportData:
+    """Return a recording; `world` is the recorded or inferred world."""
+    return ReportData(
+        path=str(file),
+        readings=readings,
+        truth=truth,
+        sensors={sensor.name: sensor for sensor in world.sensors} if world else {},
+        tracks=select_tracks(world, truth),
+        stationary_models=tuple(note for note in world.notes if note.model) if world else (),
+        **fields,
     )
 
 
@@ -146,11 +157,6 @@ def _parse_faults(listed: Any) -> tuple[Mapping[str, Any], ...]:
         return ()
     faults = [fault for fault in listed if isinstance(fault, dict)] if isinstance(listed, list) else []
     return tuple(fault for fault in faults if {"of", "kind", "start"} <= set(fault))
-
-
-def find_stationary_models(world: World | None) -> tuple[Note, ...]:
-    """Return the warnings about models of a world that could move and have no motion."""
-    return tuple(note for note in world.notes if note.model) if world else ()
 
 
 def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, str]:
@@ -166,8 +172,8 @@ def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, 
     return tracks
 
 
-def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
-    """Return the recording with its world: from `path`, else from its folder."""
+def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
+    """Return the recording with its world: from `path`, else from a file in the folder of the recording."""
     from navsense.sdf import load as load_world
 
     if path is not None:
@@ -176,7 +182,7 @@ def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: 
         if missing:
             allowed = f"has no sensor {missing[0]}, which the recording has"
             raise RecordingError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
-        return _use_world(data, world)
+        return _merge_world(data, world)
     world_path = _find_world_file(file, data.name)
     if world_path is None:
         return data
@@ -186,11 +192,11 @@ def _add_world(data: ReportData, file: Path, path: str | None, *, expand_xacro: 
         return replace(data, notes=(*data.notes, f"the world {world_path} cannot be read: {error}"))
     if not set(data.readings) <= {sensor.name for sensor in world.sensors}:
         return data
-    return replace(_use_world(data, world), notes=(*data.notes, f"terrain: {world_path}"))
+    return replace(_merge_world(data, world), notes=(*data.notes, f"terrain: {world_path}"))
 
 
-def _use_world(data: ReportData, world: World) -> ReportData:
-    """Return the recording with a world, which supplies the clocks, specs and faults that were not recorded."""
+def _merge_world(data: ReportData, world: World) -> ReportData:
+    """Return the recording with a world. What is recorded takes precedence over the clocks, specs and faults of it."""
     clocks = {**{clock.name: clock for clock in world.clocks}, **data.clocks}
     if data.has_recorded_specs:
         return replace(data, world=world, clocks=clocks)

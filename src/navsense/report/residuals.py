@@ -1,8 +1,10 @@
-"""Residuals of readings, their white part, and a test of its declared standard deviation.
+"""Residuals of readings, and a test of the declared standard deviation of their white noise.
+
+The white residual e is the residual r without the errors that vary slowly or with the ideal reading::
 
     r_k = y_k - x_k                                     residual: reading minus ideal reading
     e_k = r_k - bias_k - a - G x_k                      bias_k: recorded; a, G: constant and scale by least squares
-    s^2 = 1/N sum_j (e_(2j+1) - e_2j)^2 / 2             variance of the white part, from N pairs of rows
+    s^2 = 1/N sum_j (e_(2j+1) - e_2j)^2 / 2             variance of the white residual, from N pairs of rows
     sigma^2 = stddev^2 + noise_density^2 rate + precision^2 / 12 + outlier_probability outlier_stddev^2
 
 Residuals of angles are wrapped to +-180 degrees; those of latitude and longitude are in metres. Biases cancel in the
@@ -26,7 +28,7 @@ import numpy as np
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.report.labels import axis_labels
+from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
@@ -89,7 +91,7 @@ class ResidualChannel:
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """Measured and declared standard deviation of a white part, and the bounds of the ratio of their variances."""
+    """Measured and declared standard deviation of white residuals, and the bounds of the ratio of the variances."""
 
     measured_stddev: float
     declared_stddev: float
@@ -137,58 +139,47 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     if not time.size:
         return []
     measured, ideal = measured[rows].reshape(time.size, -1), ideal[rows].reshape(time.size, -1)
-    bias = _get_recorded_bias(reading, array, rows, measured)
-    is_orientation = array == "orientation"
-    labels = EULER_ANGLES if is_orientation else axis_labels(reading.type, array, measured.shape[1], sensor)
+    labels = (
+        EULER_ANGLES if array == "orientation" else list_axis_labels(reading.type, array, measured.shape[1], sensor)
+    )
     noises = sensor.spec.noise().get(array, ()) if sensor else ()
     if sensor and isinstance(sensor.spec, HasIndirectNoise) and array in sensor.spec.noise_quantities:
         noises = ()
-    unit, measured, ideal, residual = _display_arrays(reading, array, measured, ideal)
+    unit, measured, ideal, residual = _convert_for_display(reading, array, measured, ideal)
     rate = sensor.rate if sensor else 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
-    has_fault = _find_fault_rows(reading, rows)
+    bias = np.zeros_like(residual)
+    if array in reading.bias and array != "orientation":
+        recorded = np.asarray(reading.bias[array])[rows].reshape(time.size, -1)
+        bias = np.nan_to_num(recorded) if recorded.shape == measured.shape else bias
+    has_fault = np.zeros(time.size, dtype=np.bool_)
+    for flags in reading.fault.values():
+        has_fault |= flags[rows]
     white_residual = _remove_constant_and_scale(np.where(has_fault[:, None], math.nan, residual - bias), ideal)
     return [
         ResidualChannel(
-            labels[axis],
-            unit,
-            time,
-            measured[:, axis],
-            ideal[:, axis],
-            residual[:, axis],
-            bias[:, axis] if bias.shape[1] > axis else np.zeros(time.size),
-            white_residual[:, axis],
-            noises[axis] if axis < len(noises) else NEUTRAL,
-            rate,
+            label=labels[axis],
+            unit=unit,
+            time=time,
+            reading=measured[:, axis],
+            ideal=ideal[:, axis],
+            residual=residual[:, axis],
+            bias=bias[:, axis],
+            white_residual=white_residual[:, axis],
+            noise=noises[axis] if axis < len(noises) else NEUTRAL,
+            rate=rate,
         )
         for axis in range(residual.shape[1])
     ]
 
 
-def _get_recorded_bias(reading: Reading, array: str, rows: BoolArray, measured: FloatArray) -> FloatArray:
-    """Return the recorded bias of an array, 0 if it is not recorded."""
-    bias = reading.bias.get(array)
-    if bias is None or array == "orientation":
-        return np.zeros_like(measured[:, :3] if array == "orientation" else measured)
-    recorded = np.asarray(bias)[rows].reshape(measured.shape[0], -1)
-    return np.nan_to_num(recorded) if recorded.shape == measured.shape else np.zeros_like(measured)
-
-
-def _find_fault_rows(reading: Reading, rows: BoolArray) -> BoolArray:
-    """Return the selected rows (n,) on which a fault acts."""
-    has_fault = np.zeros(int(np.count_nonzero(rows)), dtype=np.bool_)
-    for flags in reading.fault.values():
-        has_fault |= flags[rows]
-    return has_fault
-
-
-def _display_arrays(
+def _convert_for_display(
     reading: Reading, array: str, measured: FloatArray, ideal: FloatArray
 ) -> tuple[str, FloatArray, FloatArray, FloatArray]:
     """Return unit, reading, ideal reading and residual (n, axes) of an array as the report shows them."""
     unit = reading.unit.get(array, "")
     if array == "orientation" and measured.shape[1] == 4:
-        return "rad", euler_angles(measured), euler_angles(ideal), rotation_vectors(ideal, measured)
+        return "rad", to_euler_angles(measured), to_euler_angles(ideal), compute_rotation_vectors(ideal, measured)
     if array == "course":
         return unit, measured, ideal, np.asarray((measured - ideal + math.pi) % (2.0 * math.pi) - math.pi)
     if array in ("latitude", "longitude") and unit == "rad":
@@ -199,7 +190,7 @@ def _display_arrays(
     return unit, measured, ideal, measured - ideal
 
 
-def euler_angles(orientation: FloatArray) -> FloatArray:
+def to_euler_angles(orientation: FloatArray) -> FloatArray:
     """Return roll, pitch and yaw (n, 3) rad of orientations w x y z: rotations about fixed x, then y, then z."""
     w, x, y, z = orientation.T
     roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
@@ -208,7 +199,7 @@ def euler_angles(orientation: FloatArray) -> FloatArray:
     return np.stack((roll, pitch, yaw), axis=1)
 
 
-def rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
+def compute_rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
     """Return the rotation vectors (n, 3) rad from orientations `start` to `end` (n, 4) w x y z, in the axes of `start`.
 
     They are 2 atan2(|v|, |s|) v / |v| with (s, v) = start^-1 end.
@@ -247,7 +238,7 @@ def _normalise_columns(columns: FloatArray) -> FloatArray:
     return np.column_stack((np.ones(columns.shape[0]), (columns[:, changes] - mean[changes]) / stddev[changes]))
 
 
-def pair_variance(values: FloatArray) -> tuple[float, int]:
+def compute_pair_variance(values: FloatArray) -> tuple[float, int]:
     """Return s^2 and N of values (n,), from the rows 2j and 2j + 1 that are both finite."""
     pairs = values[: values.size // 2 * 2].reshape(-1, 2)
     steps = pairs[:, 1] - pairs[:, 0]
@@ -265,13 +256,15 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
     if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate) or is_filtered:
         return None
     clipped = (channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)
-    variance, count = pair_variance(np.where(clipped, math.nan, channel.white_residual))
+    variance, count = compute_pair_variance(np.where(clipped, math.nan, channel.white_residual))
     if count < MIN_ROWS // 2 or bool(clipped.any()):
         return None
-    return NoiseTest(math.sqrt(variance), declared, *ratio_bounds(count, excess_kurtosis(noise, channel.rate)))
+    return NoiseTest(
+        math.sqrt(variance), declared, *compute_ratio_bounds(count, compute_excess_kurtosis(noise, channel.rate))
+    )
 
 
-def excess_kurtosis(noise: Noise, rate: float) -> float:
+def compute_excess_kurtosis(noise: Noise, rate: float) -> float:
     """Return the excess kurtosis of white noise with outliers."""
     if not noise.has_outliers:
         return 0.0
@@ -281,7 +274,7 @@ def excess_kurtosis(noise: Noise, rate: float) -> float:
     return 3.0 * ((1.0 - p) * variance**2 + p * outlier_variance**2) / mean**2 - 3.0
 
 
-def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
+def compute_ratio_bounds(count: int, excess: float) -> tuple[float, float]:
     """Return the bounds of s^2 / sigma^2 of `count` pairs for the probability `FALSE_ALARMS`."""
     from scipy.special import chdtri
 
@@ -292,7 +285,7 @@ def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
     return float(chdtri(count, 1.0 - tail)) / count, float(chdtri(count, tail)) / count
 
 
-def normalised_residuals(reading: Reading, array: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
+def normalise_residuals(reading: Reading, array: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
     """Return residuals divided by the reported standard deviations, by axis; none without a covariance."""
     covariance, ideal = reading.arrays.get(f"{array}_covariance"), get_ideal_array(reading, array)
     if covariance is None or ideal is None or covariance.ndim != 3:

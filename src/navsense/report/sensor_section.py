@@ -21,7 +21,15 @@ from navsense.report.allan_figure import (
     make_allan_figure,
     measure_allan,
 )
-from navsense.report.axes import DASH, MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, time_axis
+from navsense.report.axes import (
+    DASH,
+    MAX_AXIS_VALUE,
+    Axis,
+    format_axis_title,
+    format_quantity,
+    make_linear_axis,
+    make_time_axis,
+)
 from navsense.report.residuals import NoiseTest, ResidualChannel
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, find_time_spans, stack_plots
 from navsense.world import MountedSensor
@@ -115,8 +123,8 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
 
 def make_array_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one array over a span (s)."""
-    x_axis = time_axis(*span)
-    normalised = residuals.normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
+    x_axis = make_time_axis(*span)
+    normalised = residuals.normalise_residuals(reading, section.name, [channel.label for channel in section.channels])
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
@@ -138,7 +146,7 @@ def _get_line_class(number: int) -> str:
 
 def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
-    y_axes = [linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
+    y_axes = [make_linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
     figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
@@ -154,7 +162,7 @@ def _stack_channel_plots(
 ) -> SvgFigure:
     """Return a figure with one plot per channel, with the spans in which a velocity is through the water."""
     figure = stack_plots(title, x_axis, y_axes, caption + section.note)
-    for plot in figure.plots if section.has_water_spans else ():
+    for plot in figure.plots:
         figure.draw_spans(plot, *section.water_spans, "span")
     return figure
 
@@ -164,10 +172,12 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     channels = section.channels
     bounds = []
     for channel in channels:
-        centre, half_width = channel.bias + _median_offset(channel), 3.0 * channel.declared_stddev
+        offset = channel.residual - channel.bias
+        median = float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
+        centre, half_width = channel.bias + median, 3.0 * channel.declared_stddev
         bounds.append((centre - half_width, centre + half_width))
     y_axes = [
-        linear_axis(c.label or "residual", c.unit, (c.residual, *bound), zero=_is_near_zero(c))
+        make_linear_axis(c.label or "residual", c.unit, (c.residual, *bound), zero=_is_near_zero(c))
         for c, bound in zip(channels, bounds, strict=True)
     ]
     has_bias = any(np.any(channel.bias != 0.0) for channel in channels)
@@ -191,12 +201,6 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     return figure
 
 
-def _median_offset(channel: ResidualChannel) -> float:
-    """Return the median of the residual minus the recorded bias, 0 without a value."""
-    offset = channel.residual - channel.bias
-    return float(np.nanmedian(offset)) if np.isfinite(offset).any() else 0.0
-
-
 def _is_near_zero(channel: ResidualChannel) -> bool:
     """Return True if the axis of a residual includes zero. A distant zero would flatten the curve."""
     known = channel.residual[np.isfinite(channel.residual)]
@@ -206,11 +210,11 @@ def _is_near_zero(channel: ResidualChannel) -> bool:
     return max(low, -high, 0.0) <= MAX_ZERO_DISTANCE * (high - low)
 
 
-def _normal_density(x: FloatArray, stddev: float) -> FloatArray:
+def _compute_normal_density(x: FloatArray, stddev: float) -> FloatArray:
     return np.asarray(np.exp(-0.5 * (x / stddev) ** 2) / (stddev * math.sqrt(2.0 * math.pi)))
 
 
-def histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
+def compute_histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
     """Return the density (k,) of values between edges (k + 1,); values outside count in the first or last bar."""
     finite = values[np.isfinite(values)]
     counts, _ = np.histogram(np.clip(finite, edges[0], edges[-1]), edges)
@@ -227,10 +231,10 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
         half_width = max(half_width, MIN_HALF_WIDTH * channel.declared_stddev, MIN_HALF_WIDTH * stddev)
     half_width = min(half_width, MAX_AXIS_VALUE) if half_width > 1.0 / MAX_AXIS_VALUE else 1.0
     edges = np.linspace(-half_width, half_width, BINS + 1)
-    x_axis = linear_axis("residual without bias", channels[0].unit, (edges,))
-    bars = [histogram_density(channel.white_residual, edges) for channel in channels]
-    densities = [_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
-    y_axis = _density_axis(bars + densities, x_axis.scale)
+    x_axis = make_linear_axis("residual without bias", channels[0].unit, (edges,))
+    bars = [compute_histogram_density(channel.white_residual, edges) for channel in channels]
+    densities = [_compute_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
+    y_axis = _make_density_axis(bars + densities, x_axis.scale)
     caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
     caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)
@@ -240,17 +244,17 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
         )
         if channel.declared_stddev:
             x = np.linspace(edges[0], edges[-1], 241)
-            figure.draw_line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
+            figure.draw_line(figure.plots[0], x, _compute_normal_density(x, channel.declared_stddev), "declared")
     figure.legend = [(_get_line_class(number), channel.label or "measured") for number, channel in enumerate(channels)]
     figure.legend += [("declared", "declared")] if densities else []
     return figure
 
 
-def _density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
+def _make_density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
     """Return an axis of densities, per unit of the x axis."""
     top = max(float(array.max()) for array in series) or 1.0
     inverse = Scale(1.0 / scale.factor, f"1/{scale.unit}" if scale.unit else "")
-    return Axis(0.0, 1.08 * top * inverse.factor, axis_title("density", inverse.unit), inverse)
+    return Axis(0.0, 1.08 * top * inverse.factor, format_axis_title("density", inverse.unit), inverse)
 
 
 def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
@@ -258,15 +262,15 @@ def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
     reach = min(max([4.5, *sizes]), 30.0)
     edges = np.linspace(-reach, reach, BINS + 1)
-    bars = [histogram_density(values, edges) for values in normalised.values()]
+    bars = [compute_histogram_density(values, edges) for values in normalised.values()]
     x = np.linspace(-reach, reach, 241)
     x_axis = Axis(-reach, reach, "residual / reported standard deviation", Scale(1.0, ""))
-    y_axis = _density_axis([*bars, _normal_density(x, 1.0)], x_axis.scale)
+    y_axis = _make_density_axis([*bars, _compute_normal_density(x, 1.0)], x_axis.scale)
     caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
     figure = stack_plots("Residual divided by its reported standard deviation", x_axis, [y_axis], caption)
     for number, density in enumerate(bars):
         figure.draw_line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _get_line_class(number))
-    figure.draw_line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
+    figure.draw_line(figure.plots[0], x, _compute_normal_density(x, 1.0), "declared")
     figure.legend = [(_get_line_class(number), label) for number, label in enumerate(normalised)]
     figure.legend.append(("declared", "standard deviation 1"))
     return figure
@@ -304,20 +308,23 @@ TABLE_COLUMNS = (
 """Columns of the table of a sensor."""
 
 
-def make_array_table(sections: Sequence[ArraySection]) -> str:
+def format_array_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
     head = "".join(f'<th scope="col">{text}</th>' for text in TABLE_COLUMNS)
     rows = "".join(
-        _table_row(section.title, channel, test)
+        _format_table_row(section.title, channel, test)
         for section in sections
         for channel, test in zip(section.channels, section.tests, strict=True)
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
+def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, missing = math.sqrt(residuals.pair_variance(channel.white_residual)[0]), channel.residual.size - known.size
+    white, missing = (
+        math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]),
+        channel.residual.size - known.size,
+    )
     cells = (
         f"{channel.residual.size}",
         f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,

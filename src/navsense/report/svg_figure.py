@@ -1,4 +1,4 @@
-"""SVG figures: plots one above the other with a common x axis. The style sheet of the page colours their classes.
+"""SVG figures: plots one above the other with a common x axis. The file `report.css` colours their classes.
 
 A figure is 420 units wide. The page shows it at about that size in any window, so its letters have the size of the
 text. All text is escaped; nothing in a figure is a script.
@@ -115,7 +115,7 @@ class SvgFigure:
         if x.size <= 2 * COLUMNS or not x[-1] > x[0]:
             self.draw_series(plot, x, y, css_class)
         else:
-            self.draw_area(plot, *column_extremes(*insert_gaps(x, y)), f"{css_class} band")
+            self.draw_area(plot, *find_column_extremes(*insert_gaps(x, y)), f"{css_class} band")
 
     def draw_area(self, plot: Plot, x: FloatArray, low: FloatArray, high: FloatArray, css_class: str) -> None:
         """Draw the area between two series (n,) over x (n,) where both are finite."""
@@ -147,7 +147,9 @@ class SvgFigure:
             plot.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
 
     def draw_spans(self, plot: Plot, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
-        """Draw spans (k,) of the x axis over the full height."""
+        """Draw spans (k,) of the x axis over the full height; nothing without spans."""
+        if not starts.size:
+            return
         left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
         path = "".join(
             f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{plot.height:.1f}h{-max(b - a, 0.6):.1f}z"
@@ -236,7 +238,7 @@ def downsample(x: FloatArray, y: FloatArray, columns: int = COLUMNS) -> tuple[Fl
     """Return the points x and y (m,) of a line through the series y (n,) at increasing x (n,); NaN breaks the line."""
     if x.size <= 2 * columns or not x[-1] > x[0]:
         return x, y
-    middle, low, high = column_extremes(x, y, columns)
+    middle, low, high = find_column_extremes(x, y, columns)
     values = np.empty(2 * middle.size)
     even = np.arange(middle.size) % 2 == 0
     values[0::2], values[1::2] = np.where(even, low, high), np.where(even, high, low)
@@ -254,7 +256,9 @@ def insert_gaps(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.insert(x, rows, 0.5 * (x[rows - 1] + x[rows])), np.insert(y, rows, np.nan)
 
 
-def column_extremes(x: FloatArray, y: FloatArray, columns: int = COLUMNS) -> tuple[FloatArray, FloatArray, FloatArray]:
+def find_column_extremes(
+    x: FloatArray, y: FloatArray, columns: int = COLUMNS
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return middle, least and greatest value (k,) of each column with rows; NaN if the column has only NaN."""
     share = (x - x[0]) / (x[-1] - x[0])
     column = np.minimum((columns * share).astype(np.int64), columns - 1)

@@ -12,10 +12,10 @@ import numpy as np
 from navsense.core.typing import BoolArray
 from navsense.environment.terrain.scene import Scene
 from navsense.figures import length_scale
-from navsense.picture.ground import Relief, View, find_view, ground_below, make_relief, static_ground
+from navsense.picture.ground import Relief, View, find_ground_below, find_static_ground, find_view, make_relief
 from navsense.picture.tracks import Track
-from navsense.report.axes import Axis, finite_range, format_quantity, linear_axis, time_axis
-from navsense.report.images import TIME_COLOURS, hex_colour, png_uri, relief_pixels
+from navsense.report.axes import Axis, find_finite_range, format_quantity, make_linear_axis, make_time_axis
+from navsense.report.images import TIME_COLOURS, compute_relief_pixels, encode_png_uri, format_hex_colour
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import PLOT_WIDTH, Plot, SvgFigure
 from navsense.simulation.sensor_run import resolve_motions
@@ -64,14 +64,14 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         return None
     scene, surface = Scene(()), None
     if data.world is not None:
-        scene = static_ground(data.world, resolve_motions(data.world, {}), set(tracks))
+        scene = find_static_ground(data.world, resolve_motions(data.world, {}), set(tracks))
         water = data.world.environment.water
         surface = water.surface if water is not None else None
     # A view takes a track of one row for a vehicle that stands still.
     is_still = {m: bool((t.position == t.position[0]).all()) for m, t in tracks.items()}
     view = find_view([Track(m, t.time[:1], t.position[:1]) if is_still[m] else t for m, t in tracks.items()], scene)
     relief = make_relief(scene, view) if scene.bodies else None
-    track_list = [replace(track, ground=ground_below(scene, track.position)) for track in tracks.values()]
+    track_list = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks.values()]
     return TrackMap(track_list, view, relief if relief is not None and relief.has_ground else None, surface)
 
 
@@ -83,15 +83,15 @@ def format_track(data: ReportData, track: Track, surface: float | None) -> str:
     duration = truth.time[-1] - truth.time[0]
     mean = length / float(duration) if duration > 0.0 else 0.0
     parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
-    greatest = finite_range([speed])[1]
+    greatest = find_finite_range([speed])[1]
     parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
-    low, high = finite_range([position[:, 2]])
+    low, high = find_finite_range([position[:, 2]])
     if surface is not None and high <= surface:
         parts.append(f"depth {format_quantity(surface - high, 'm')} to {format_quantity(surface - low, 'm')}")
     else:
         parts.append(f"height in the world {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
     if track.min_clearance is not None:
-        low, high = finite_range([track.position[:, 2] - track.ground])
+        low, high = find_finite_range([track.position[:, 2] - track.ground])
         parts.append(f"above the ground {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
     return "; ".join(parts)
 
@@ -152,7 +152,7 @@ def _draw_relief(figure: SvgFigure, relief: Relief, view: View, surface: float |
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
-        f'preserveAspectRatio="none" href="{png_uri(relief_pixels(relief, underwater=underwater))}"/>'
+        f'preserveAspectRatio="none" href="{encode_png_uri(compute_relief_pixels(relief, underwater=underwater))}"/>'
     )
 
 
@@ -164,7 +164,7 @@ def _draw_track(figure: SvgFigure, track: Track, gap: BoolArray) -> None:
     last = max(track.time.size - 1, 1)
     edges = np.unique(np.linspace(0, last, SEGMENTS + 1).astype(np.int64)).tolist()
     for first, stop in pairwise(edges):
-        colour = hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
+        colour = format_hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
         figure.draw_path(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
     figure.draw_path(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
     for row, css_class in ((0, "start"), (-1, "end")):
@@ -181,9 +181,9 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         if abs(surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
             series.append(np.array([surface]))
     is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
-    y_axis = linear_axis("height in the world", "m", series)
+    y_axis = make_linear_axis("height in the world", "m", series)
     title = "Depth of the track" if is_underwater else "Height of the track"
-    figure = SvgFigure(title, time_axis(*data.span), [Plot(y_axis, 230.0)])
+    figure = SvgFigure(title, make_time_axis(*data.span), [Plot(y_axis, 230.0)])
     plot = figure.plots[0]
     caption = []
     for track in track_map.tracks:

@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 
 from navsense.core.series import Reading
+from navsense.core.text import format_count
 from navsense.report.axes import format_quantity
 from navsense.report.faults import find_fault_rows, list_unrecorded_faults
 from navsense.report.report_data import ReportData
@@ -103,7 +104,7 @@ def _check_silence(reading: Reading) -> Iterator[str]:
         yield "has no reading"
         return
     if not times.size:
-        yield f"none of its {all_times.size} readings is valid"
+        yield f"none of its {format_count(all_times.size, 'reading')} is valid"
         return
     interval = float(np.median(np.diff(times))) if times.size > 1 else 0.0
     marks = np.concatenate((all_times[:1], times, all_times[-1:]))
@@ -122,16 +123,17 @@ def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[st
     count = int(np.count_nonzero(valid))
     if not count:
         return
-    for name in _main_arrays(reading, sensor):
+    for name in _list_main_arrays(reading, sensor):
         missing = 1.0 - float(np.mean(np.isfinite(np.asarray(reading.arrays[name])[valid])))
         unit, title = "cell" if reading.type == "adcp" else "value", name.replace("_", " ")
         if missing == 1.0:
-            yield f"no {unit} of {title} is known, in {count} valid readings"
+            yield f"no {unit} of {title} is known, in {format_count(count, 'valid reading')}"
         elif missing > MAX_MISSING:
-            yield f"{100.0 * missing:.4g} % of the {unit}s of {title} are missing, in {count} valid readings"
+            share = f"{100.0 * missing:.4g} %"
+            yield f"{share} of the {unit}s of {title} are missing, in {format_count(count, 'valid reading')}"
 
 
-def _main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
+def _list_main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
     """Return the arrays that must have values: those with ideal values, or all if there are none."""
     names = REQUIRED_ARRAYS.get(reading.type, ())
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
@@ -198,7 +200,7 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
         )
     count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
     if count:
-        yield f"{count} stamps are not later than the one before"
+        yield f"{format_count(count, 'stamp')} {'is' if count == 1 else 'are'} not later than the one before"
 
 
 def _list_faults(reading: Reading) -> Iterator[str]:
@@ -207,4 +209,5 @@ def _list_faults(reading: Reading) -> Iterator[str]:
         starts, ends = find_time_spans(reading.time, rows)
         end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
         times = "once" if starts.size == 1 else f"{starts.size} times"
-        yield f"fault: {kind.replace('_', ' ')}, {times}, {np.count_nonzero(rows)} rows, from {starts[0]:.6g} s{end}"
+        count = format_count(int(np.count_nonzero(rows)), "row")
+        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s{end}"
