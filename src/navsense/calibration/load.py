@@ -398,11 +398,11 @@ def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
 
 
 def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
-    table = csv_columns.read_csv(path, names, attitude)
+    values, unit, columns = csv_columns.read_csv(path, names, attitude)
     series = None
-    if table.attitude is not None:
-        source = f"columns {', '.join(table.columns[3:])}"
-        rotation = _bags.normalize(table.attitude, source)
+    if attitude != "none":
+        source = f"columns {', '.join(columns[3:])}"
+        rotation = _bags.normalize(values[:, 3:], source)
         status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
         notes: tuple[str, ...] = ()
         if mounting is None:
@@ -410,7 +410,7 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
         else:
             rotation = multiply_arrays(rotation, mounting)
         series = AttitudeSeries(rotation, status, source, notes)
-    return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
+    return _FileContents(values[:, :3], None, series, unit, 0.0, f"columns {', '.join(columns[:3])}")
 
 
 def _read_recording(
