@@ -228,7 +228,7 @@ def _parse_array(
     name: str,
     shape: tuple[int, ...],
     allowed: str = "",
-    is_valid: Callable[[FloatArray], object] = np.isfinite,
+    is_valid: Callable[[FloatArray], Any] = np.isfinite,
 ) -> FloatArray:
     """Return an array. Raises `CalibrationError` for another shape, invalid numbers, or an array that is not valid."""
     value, allowed_numbers = _parse_entry(entries, name), f"must be finite numbers {shape}"
