@@ -21,7 +21,7 @@ import numpy as np
 
 from navsense.calibration import _attitude
 from navsense.calibration._attitude import IDENTITY, AttitudeSeries
-from navsense.core.errors import CalibrationError, RecordingError, Where
+from navsense.core.errors import CalibrationError, RecordingError
 from navsense.core.rotation import multiply_arrays
 from navsense.core.typing import FloatArray, IntArray, Quaternions
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -53,9 +53,9 @@ class TransformSeries:
     stamp: list[int] = field(default_factory=list)
     rotation: list[FloatArray] = field(default_factory=list)
 
-    def unit_quaternions(self, where: Where) -> Quaternions:
+    def unit_quaternions(self) -> Quaternions:
         """Return the rotations (n, 4), w x y z, of unit length, NaN for zeros."""
-        return normalize(np.array(self.rotation), f"transform to {self.parent}", where)
+        return normalize(np.array(self.rotation), f"transform to {self.parent}")
 
 
 def list_topics(bag: MessageReader, types: Sequence[str] = ()) -> list[Topic]:
@@ -71,13 +71,12 @@ def open_bag(path: Path) -> Iterator[MessageReader]:
         with open_messages(path) as reader:
             yield reader
     except RecordingError as error:
-        where = error.where or Where(str(path))
         raise CalibrationError(
-            error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy
+            error.what, error.value, allowed=error.allowed, where=error.where, remedy=error.remedy
         ) from error
 
 
-def normalize(quaternions: Quaternions, what: str, where: Where) -> Quaternions:
+def normalize(quaternions: Quaternions, what: str) -> Quaternions:
     """Return quaternions (n, 4) of unit length, NaN for NaN and for zeros, which a filter sends before it has started.
 
     Raises `CalibrationError` for another length, and if all quaternions are NaN or zero.
@@ -90,7 +89,6 @@ def normalize(quaternions: Quaternions, what: str, where: Where) -> Quaternions:
         raise CalibrationError(
             f"orientation of row {row} of the {what}",
             quaternions[row].tolist(),
-            where=where,
             allowed="must be a quaternion of unit length",
             remedy="name another --attitude, or none",
         )
@@ -127,10 +125,10 @@ def select_topic(
         if topics:
             listed = ", ".join(topic.name for topic in topics)
             remedy = f"name one with {option}, as {option} {topics[0].name}"
-            raise CalibrationError(f"several {what}s: {listed}", where=bag.where, remedy=remedy)
+            raise CalibrationError(f"several {what}s: {listed}", remedy=remedy)
         present = ", ".join(sorted({topic.type for topic in list_topics(bag)})) or "nothing"
         allowed = f"must hold {' or '.join(types)}; it holds {present}"
-        raise CalibrationError(f"no {what} in this bag", where=bag.where, allowed=allowed)
+        raise CalibrationError(f"no {what} in this bag", allowed=allowed)
     exact = [topic for topic in topics if topic.name.strip("/") == name.strip("/")]
     ending = [topic for topic in topics if topic.name.endswith(f"/{name}")]
     if exact or len(ending) == 1:
@@ -140,7 +138,7 @@ def select_topic(
     allowed = f"must be one of {names}" if names else f"this bag has no {what}"
     if other_type:
         allowed = f"is {other_type}; {allowed}"
-    raise CalibrationError(option, name, where=bag.where, allowed=allowed)
+    raise CalibrationError(option, name, allowed=allowed)
 
 
 def read_transforms(bag: MessageReader) -> dict[str, TransformSeries]:
@@ -181,9 +179,7 @@ def list_ancestors(transforms: dict[str, TransformSeries], frame: str, *, static
     return path
 
 
-def find_static_rotation(
-    transforms: dict[str, TransformSeries], body: str, sensor: str, where: Where
-) -> FloatArray | None:
+def find_static_rotation(transforms: dict[str, TransformSeries], body: str, sensor: str) -> FloatArray | None:
     """Return rotation_bs (4,) from static transforms, None if they do not connect the two frames."""
     paths = [list_ancestors(transforms, frame, static_only=True) for frame in (body, sensor)]
     if paths[0][-1] != paths[1][-1]:
@@ -192,33 +188,33 @@ def find_static_rotation(
     for path in paths:
         rotation = IDENTITY
         for frame in path[:-1]:
-            rotation = multiply_arrays(transforms[frame].unit_quaternions(where)[-1], rotation)
+            rotation = multiply_arrays(transforms[frame].unit_quaternions()[-1], rotation)
         rotations.append(rotation)
     return multiply_arrays(_attitude.invert(rotations[0]), rotations[1])
 
 
 def attitude_from_transforms(
-    transforms: dict[str, TransformSeries], sensor: str, world: str, stamp: IntArray, where: Where
+    transforms: dict[str, TransformSeries], sensor: str, world: str, stamp: IntArray
 ) -> AttitudeSeries:
     """Return rotation_ws of a frame at stamps (n,) ns by transforms up to `world`, up to the root if that is empty."""
     path = list_ancestors(transforms, sensor)
     if world and world not in path:
         allowed = f"must be one of {', '.join(path[1:])}" if path[1:] else "it has no parent"
-        raise CalibrationError(f"parent frame of {sensor!r}", world, where=where, allowed=allowed)
+        raise CalibrationError(f"parent frame of {sensor!r}", world, allowed=allowed)
     path = path[: path.index(world) + 1] if world else path
     if all(transforms[frame].is_static for frame in path[:-1]):
         allowed = f"the frame of the readings is {sensor!r}; the bag has {', '.join(sorted(transforms)) or 'no frames'}"
-        raise CalibrationError("no dynamic transform of the magnetometer", where=where, allowed=allowed)
+        raise CalibrationError("no dynamic transform of the magnetometer", allowed=allowed)
     rotation_ws, status = np.tile(IDENTITY, (stamp.size, 1)), np.full(stamp.size, _attitude.AVAILABLE)
     notes: tuple[str, ...] = ()
     for frame in path[:-1]:
         series = transforms[frame]
-        rotation = series.unit_quaternions(where)
+        rotation = series.unit_quaternions()
         if series.is_static:
             rotation = rotation[-1]
         else:
             series_stamp = np.array(series.stamp, dtype=np.int64)
-            check_stamps(series_stamp, f"transforms of {frame!r}", where)
+            check_stamps(series_stamp, f"transforms of {frame!r}")
             notes += describe_missing(rotation, f"{frame!r}")
             rotation, frame_status = _interpolate(series_stamp, rotation, stamp)
             status = np.maximum(status, frame_status)
@@ -234,12 +230,12 @@ def _interpolate(series_stamp: IntArray, rotation: Quaternions, stamp: IntArray)
     )
 
 
-def check_stamps(stamp: IntArray, what: str, where: Where) -> None:
+def check_stamps(stamp: IntArray, what: str) -> None:
     """Raise `CalibrationError` if several messages all have the same stamp (ns)."""
     if stamp.size > 1 and stamp.min() == stamp.max():
         problem = f"all {stamp.size} messages have the same one"
         remedy = "correct the stamps of the driver and record again, or calibrate with --attitude none"
-        raise CalibrationError(f"stamps of {what}", problem, where=where, remedy=remedy)
+        raise CalibrationError(f"stamps of {what}", problem, remedy=remedy)
 
 
 def read_declared_stddev(series: TopicValues) -> float:
@@ -254,11 +250,11 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
     name: a topic; "truth" in a recording of navsense; "/tf" or "/tf:FRAME" for transforms up to the root or to a frame.
     mounting: rotation_bs (4,) that replaces the one of the bag, or None.
     """
-    check_stamps(field.stamp, "the magnetometer", bag.where)
+    check_stamps(field.stamp, "the magnetometer")
     transforms = read_transforms(bag)
     topic_name, _, world = name.partition(":")
     if topic_name.strip("/") == "tf":
-        attitude = attitude_from_transforms(transforms, field.frame, world, field.stamp, bag.where)
+        attitude = attitude_from_transforms(transforms, field.frame, world, field.stamp)
         return (
             attitude if mounting is None else replace(attitude, rotation=multiply_arrays(attitude.rotation, mounting))
         )
@@ -269,10 +265,10 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
     series = read_topic(bag, topic, QUANTITIES[topic.type].orientation, "wxyz")
     if series.covariance[0] == -1.0:
         allowed, remedy = "its orientation_covariance[0] is -1", "name another --attitude, or none"
-        raise CalibrationError("topic without orientation", topic.name, where=bag.where, allowed=allowed, remedy=remedy)
-    check_stamps(series.stamp, topic.name, bag.where)
-    rotation_bs, origin, notes = find_mounting(transforms, series.frame, field.frame, mounting, bag.where)
-    rotation_wb = normalize(series.values, f"topic {topic.name}", bag.where)
+        raise CalibrationError("topic without orientation", topic.name, allowed=allowed, remedy=remedy)
+    check_stamps(series.stamp, topic.name)
+    rotation_bs, origin, notes = find_mounting(transforms, series.frame, field.frame, mounting)
+    rotation_wb = normalize(series.values, f"topic {topic.name}")
     notes += describe_missing(rotation_wb, topic.name)
     rotation, status = _interpolate(series.stamp, rotation_wb, field.stamp)
     source = f"{topic.name} ({topic.type}), {origin}"
@@ -280,7 +276,7 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
 
 
 def find_mounting(
-    transforms: dict[str, TransformSeries], body: str, sensor: str, mounting: FloatArray | None, where: Where
+    transforms: dict[str, TransformSeries], body: str, sensor: str, mounting: FloatArray | None
 ) -> tuple[FloatArray, str, tuple[str, ...]]:
     """Return rotation_bs (4,), its origin, and a note if it is an assumption. Raises `CalibrationError` if unknown."""
     if mounting is not None:
@@ -291,11 +287,10 @@ def find_mounting(
         unnamed = [what for what, frame in (("the attitude's", body), ("the magnetometer's", sensor)) if not frame]
         note = f"{' and '.join(unnamed)} messages do not name their frame"
         return IDENTITY, "mounting assumed, see below", (f"mounting assumed: {note}; {_attitude.ASSUMED_ALIGNED}",)
-    rotation_bs = find_static_rotation(transforms, body, sensor, where)
+    rotation_bs = find_static_rotation(transforms, body, sensor)
     if rotation_bs is None:
         raise CalibrationError(
             f"no static transform from {sensor!r}, the magnetometer's frame, to {body!r}, the attitude's",
-            where=where,
             remedy="give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 if they are aligned",
         )
     return rotation_bs, f"{sensor} in {body} by /tf_static", ()
@@ -308,7 +303,7 @@ def find_truth_topic(bag: MessageReader, transforms: dict[str, TransformSeries],
             continue
         first = next(decode_topic(bag, topic.name, topic.type), None)
         frame = first.shape.strings["child_frame_id"] if first is not None else ""
-        if find_static_rotation(transforms, frame, sensor, bag.where) is not None:
+        if find_static_rotation(transforms, frame, sensor) is not None:
             return topic.name
     remedy = "name a topic: --attitude /odom"
-    raise CalibrationError("no truth of the magnetometer's link in this bag", where=bag.where, remedy=remedy)
+    raise CalibrationError("no truth of the magnetometer's link in this bag", remedy=remedy)

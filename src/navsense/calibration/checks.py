@@ -44,20 +44,26 @@ UNIT_TOLERANCE = 1e-2
 """Tolerance on the squared length of a quaternion. Only the direction of the quaternion is used."""
 
 
+def validate_array(what: str, values: ArrayLike, allowed: str) -> AnyArray:
+    """Return an array of numbers, of any shape. Raises `CalibrationError` for other values."""
+    try:
+        array: AnyArray = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise CalibrationError(what, str(error), allowed=allowed) from error
+    if array.dtype.kind not in "fiu":
+        raise CalibrationError(what, f"of type {array.dtype}", allowed=allowed)
+    return array
+
+
 def _validate_rows(what: str, values: ArrayLike, columns: int) -> FloatArray:
     """Return values (n, columns) as contiguous floats. Raises `CalibrationError` for other arrays."""
-    try:
-        given: AnyArray = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise CalibrationError(what, str(error), allowed=f"must be an array (n, {columns}) of numbers") from error
+    array = validate_array(what, values, f"must be an array (n, {columns}) of numbers")
     if np.ma.is_masked(values):
         remedy = "leave out the masked rows: field[~field.mask.any(axis=1)], and their attitudes"
-        raise CalibrationError(what, "is masked in part", allowed="must be numbers throughout", remedy=remedy)
-    if given.dtype.kind not in "fiu":
-        raise CalibrationError(what, f"of type {given.dtype}", allowed=f"must be an array (n, {columns}) of numbers")
-    if given.ndim != 2 or given.shape[1] != columns:
-        raise CalibrationError(what, f"shape {given.shape}", allowed=f"must be (n, {columns}), one row a reading")
-    return np.ascontiguousarray(given, dtype=np.float64)
+        raise CalibrationError(what, "is masked in part", allowed="must be numbers without a mask", remedy=remedy)
+    if array.ndim != 2 or array.shape[1] != columns:
+        raise CalibrationError(what, f"shape {array.shape}", allowed=f"must be (n, {columns}), one row per reading")
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _check_finite(what: str, rows: FloatArray) -> None:

@@ -50,6 +50,9 @@ ATTITUDE_WORDS = frozenset(
 )
 """Column names of an attitude without w, x, y, z and punctuation."""
 
+EXAMPLES = {"xyz": "mx,my,mz", "wxyz": "qw,qx,qy,qz"}
+"""Axes -> names of columns in the errors."""
+
 COMMENT_MARKS = ("#", "%")
 DELIMITERS = ",;\t"
 DECIMAL_REMEDY = "write 1234.5: with a decimal point, without thousands separators"
@@ -58,16 +61,6 @@ _FILE = inputs.FileKind("table", CalibrationError, "must be CSV in UTF-8 with a 
 _BRACKET = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]")
 _QUOTED = re.compile(r'"[^"]*"')
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
-
-
-@dataclass(frozen=True, eq=False)
-class CsvTable:
-    """Field (n, 3), attitude (n, 4) w x y z if requested, unit in the header, names of the columns."""
-
-    field: FloatArray
-    attitude: FloatArray | None
-    unit: str | None
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -103,30 +96,29 @@ def parse_column(name: str) -> CsvColumn:
     return CsvColumn(plain, letters[:-1], letters[-1:], unit)
 
 
-def read_csv(path: Path, names: str | None, attitude: str) -> CsvTable:
+def read_csv(path: Path, names: str | None, attitude: str) -> tuple[FloatArray, str | None, list[str]]:
     """Read the field and the attitude from a CSV file. Raises `CalibrationError` with file and line.
 
     names: of the three columns of the field, or None to find them.
     attitude: "none", "truth" to find its columns, or the names of four columns.
+
+    The result is field and attitude, (n, 3) or (n, 7), the attitude in the order w x y z; the unit in the header; the
+    names of the columns.
     """
     where = Where(str(path))
     lines = read_lines(path)
     head = parse_header(lines, where)
     columns, place = head.columns, Where(str(path), head.line)
-    field = (
-        find_named_columns(columns, names, 3, place, "--sensor")
-        if names
-        else find_known_columns(columns, FIELD_WORDS, "xyz", place)
-    )
-    rotation: list[int] = []
+    if names:
+        wanted = find_named_columns(columns, names, "xyz", place, "--sensor")
+    else:
+        wanted = find_known_columns(columns, FIELD_WORDS, "xyz", place)
     if attitude == "truth":
-        rotation = find_known_columns(columns, ATTITUDE_WORDS, "wxyz", place)
+        wanted = wanted + find_known_columns(columns, ATTITUDE_WORDS, "wxyz", place)
     elif attitude != "none":
-        rotation = find_named_columns(columns, attitude, 4, place, "--attitude")
-    unit = common_unit([columns[i] for i in field], place)
-    values = parse_values(lines, head, [*field, *rotation], where)
-    used = tuple(columns[i].name for i in (*field, *rotation))
-    return CsvTable(values[:, :3], values[:, 3:] if rotation else None, unit, used)
+        wanted = wanted + find_named_columns(columns, attitude, "wxyz", place, "--attitude")
+    unit = find_unit([columns[i] for i in wanted[:3]], place)
+    return parse_values(lines, head, wanted, where), unit, [columns[i].name for i in wanted]
 
 
 def read_lines(path: Path) -> list[str]:
@@ -175,8 +167,8 @@ def parse_header(lines: Sequence[str], where: Where) -> CsvHeader:
     return CsvHeader(line, tuple(map(parse_column, cells)), line, delimiter)
 
 
-def common_unit(columns: Sequence[CsvColumn], where: Where) -> str | None:
-    """Return the unit of the columns of a field. Raises `CalibrationError` if they have different units."""
+def find_unit(columns: Sequence[CsvColumn], where: Where) -> str | None:
+    """Return the unit of the columns of a field, if any. Raises `CalibrationError` if they have different units."""
     units = {column.unit for column in columns} - {None}
     if len(units) > 1:
         names = ", ".join(column.name for column in columns)
@@ -185,53 +177,54 @@ def common_unit(columns: Sequence[CsvColumn], where: Where) -> str | None:
     return units.pop() if units else None
 
 
-def find_named_columns(columns: Sequence[CsvColumn], names: str, count: int, where: Where, option: str) -> list[int]:
+def _find_axes(columns: Sequence[CsvColumn], word: str, axes: str) -> list[list[int]]:
+    """Return the positions of the columns with this word, a list for each axis."""
+    return [[i for i, column in enumerate(columns) if (column.word, column.axis) == (word, axis)] for axis in axes]
+
+
+def find_named_columns(columns: Sequence[CsvColumn], names: str, axes: str, where: Where, option: str) -> list[int]:
     """Return the positions of columns with these names, separated by commas, or with this name before the axis."""
-    wanted = [name.strip() for name in names.split(",")]
-    axes = "xyz" if count == 3 else "wxyz"
+    wanted, have = [name.strip() for name in names.split(",")], [column.name for column in columns]
     if len(wanted) == 1 and (word := re.sub(r"[^a-z0-9]", "", names.lower())):
-        places = [[i for i, c in enumerate(columns) if (c.word, c.axis) == (word, axis)] for axis in axes]
+        places = _find_axes(columns, word, axes)
         if all(len(place) == 1 for place in places):
             return [place[0] for place in places]
-    if len(set(wanted)) != count or len(wanted) != count:
-        allowed = f"must be {count} columns, as {'mx,my,mz' if count == 3 else 'qw,qx,qy,qz'}"
-        allowed += f"; there are {', '.join(column.name for column in columns)}"
+    if len(set(wanted)) != len(axes) or len(wanted) != len(axes):
+        allowed = f"must be {len(axes)} columns, as {EXAMPLES[axes]}; there are {', '.join(have)}"
         raise CalibrationError(option, names, where=where, allowed=allowed)
-    have = [column.name for column in columns]
     for name in wanted:
-        if have.count(name) != 1:
+        if name not in have:
             allowed = f"must be one of {', '.join(have)}"
-            remedy = ""
-            if name in have:
-                allowed, remedy = f"is {have.count(name)} times in the header", "give each column a different name"
+            raise CalibrationError(f"column of {option}", name, where=where, allowed=allowed)
+        if have.count(name) > 1:
+            allowed, remedy = f"is {have.count(name)} times in the header", "give each column a different name"
             raise CalibrationError(f"column of {option}", name, where=where, allowed=allowed, remedy=remedy)
     return [have.index(name) for name in wanted]
 
 
 def find_known_columns(columns: Sequence[CsvColumn], words: frozenset[str], axes: str, where: Where) -> list[int]:
     """Return the positions of columns whose name is one of `words` and an axis, or else an axis alone."""
-    found: dict[str, list[int]] = {}
-    repeated: set[str] = set()
-    for word in dict.fromkeys(column.word for column in columns):
-        places = [[i for i, c in enumerate(columns) if (c.word, c.axis) == (word, axis)] for axis in axes]
-        if (word.rstrip("0123456789") in words or not word) and all(places):
-            found[word] = [place[0] for place in places]
-            repeated |= {word} if any(len(place) > 1 for place in places) else set()
-    if len(found) > 1:
-        found.pop("", None)
-    if len(found) == 1 and not repeated:
-        return next(iter(found.values()))
-    what, option, example = ("field", "--sensor", "mx,my,mz")
-    if len(axes) == 4:
-        what, option, example = ("attitude", "--attitude", "qw,qx,qy,qz")
+    groups = {word: _find_axes(columns, word, axes) for word in dict.fromkeys(column.word for column in columns)}
+    groups = {
+        word: places
+        for word, places in groups.items()
+        if (word.rstrip("0123456789") in words or not word) and all(places)
+    }
+    is_repeated = any(len(place) > 1 for places in groups.values() for place in places)
+    if len(groups) > 1:
+        groups.pop("", None)
+    found = [[place[0] for place in places] for places in groups.values()]
+    if len(found) == 1 and not is_repeated:
+        return found[0]
+    what, option = ("attitude", "--attitude") if len(axes) == 4 else ("field", "--sensor")
     have = ", ".join(column.name for column in columns)
     if found:
-        each = [f"{option} {','.join(columns[i].name for i in places)}" for places in found.values()]
+        each = [f"{option} {','.join(columns[i].name for i in places)}" for places in found]
         remedy = f"name one: {' or '.join(each)}"
         if len(found) == 1:
             remedy = f"give each column a different name, then {remedy}"
         raise CalibrationError(f"several {what}s in the header: {have}", where=where, remedy=remedy)
-    remedy = f"name its columns: {option} {example} (your names)"
+    remedy = f"name its columns: {option} {EXAMPLES[axes]} (your names)"
     if len(columns) == 1:
         remedy = "put commas, semicolons or tabs between the columns, and a header above them"
     raise CalibrationError(f"no {what} in the header: {have}", where=where, remedy=remedy)

@@ -354,7 +354,7 @@ class EllipsoidCalibrator:
             raise self._uncertain_error(fit, spread, stddev, whiteness)
         check_scale(numbers[0] * self._fitter.unit, self._unit, self._strength)
         _check_misfit(fit, r_squared)
-        axes = np.linalg.eigvalsh(theta_to_matrix(fit.theta))
+        axes: FloatArray = np.linalg.eigvalsh(theta_to_matrix(fit.theta))
         verdict.check_stretch(axes[::-1], "check that all three axes work and are in one unit")
         reasons = self._residual_reasons(fit, whiteness) + _verdict_reasons(fit, spread, stddev, r_squared, whiteness)
         return self._make_result(fit, numbers, covariance, Verdict(stddev, r_squared, whiteness, reasons))

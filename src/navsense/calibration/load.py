@@ -38,7 +38,7 @@ from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, T
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.recordings.base import check_target
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, select_run
 from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
 from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
 
@@ -130,21 +130,25 @@ def read(
     Raises `CalibrationError`, `RecordingError`.
     """
     path = Path(path)
-    mounting_quaternion = _mounting_quaternion(mounting)
+    rotation_bs = _mounting_quaternion(mounting)
     is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
     recording_format = None if is_table else format_of_recording(path)
-    _check_options(path, recording_format, attitude, mounting, run)
-    if path.is_dir() if recording_format is None else recording_format.open_messages:
-        contents = _read_bag(path, sensor, attitude, mounting_quaternion)
-    elif recording_format is not None:
-        contents = _read_recording(path, sensor, attitude, mounting_quaternion, run)
-    elif path.suffix.lower() in csv_columns.SUFFIXES:
-        contents = _read_table(path, sensor, attitude, mounting_quaternion)
-    else:
+    if not is_table and recording_format is None and not path.is_dir():
         suffixes = ", ".join(dict.fromkeys((*list_suffixes(), *csv_columns.SUFFIXES)))
-        allowed = f"must be one of {suffixes}, or a ROS 2 bag's folder"
+        allowed = f"must be one of {suffixes}, or the folder of a ROS 2 bag"
         raise CalibrationError("suffix", path.suffix, where=Where(str(path)), allowed=allowed)
-    return _select_valid_rows(path, contents, unit)
+    try:
+        _check_options(recording_format, attitude, mounting, run)
+        if is_table:
+            contents = _read_table(path, sensor, attitude, rotation_bs)
+        elif recording_format is None or recording_format.open_messages:
+            contents = _read_bag(path, sensor, attitude, rotation_bs)
+        else:
+            contents = _read_recording(path, sensor, attitude, rotation_bs, run)
+        return _select_valid_rows(contents, unit)
+    except CalibrationError as error:
+        error.where = error.where or Where(str(path))
+        raise
 
 
 def parse_strength(text: str, unit: str | None) -> float:
@@ -292,17 +296,14 @@ def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     return (note,)
 
 
-def _check_options(
-    path: Path, recording_format: Format | None, attitude: str, mounting: Sequence[float] | None, run: int
-) -> None:
+def _check_options(recording_format: Format | None, attitude: str, mounting: Sequence[float] | None, run: int) -> None:
     """Raise `CalibrationError` for an option that does not apply."""
-    where = Where(str(path))
     if mounting is not None and attitude == "none":
-        raise CalibrationError("mounting", where=where, allowed="requires an attitude: name one with --attitude")
+        raise CalibrationError("mounting", allowed="requires an attitude: name one with --attitude")
     if run != 0 and (recording_format is None or Capability.RUNS not in recording_format.capabilities):
         suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
         allowed = f"must be 0: only recordings of navsense ({', '.join(suffixes)}) hold several runs"
-        raise CalibrationError("run", run, where=where, allowed=allowed)
+        raise CalibrationError("run", run, allowed=allowed)
 
 
 def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
@@ -315,7 +316,7 @@ def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
     return np.array(from_rpy(*angles))
 
 
-def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) -> Samples:
+def _select_valid_rows(contents: _FileContents, unit: str | None) -> Samples:
     """Return the rows with a valid reading and, if requested, a valid attitude."""
     notes = list(contents.notes)
     keep: BoolArray = np.asarray(np.isfinite(contents.field).all(axis=1))
@@ -323,7 +324,7 @@ def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) ->
         notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings are invalid and are left out")
     rotation = None
     if contents.attitude is not None:
-        notes += [*contents.attitude.notes, *_missing_attitude_notes(path, contents.attitude, keep)]
+        notes += [*contents.attitude.notes, *_missing_attitude_notes(contents.attitude, keep)]
         keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
         rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
     if unit and contents.unit and unit != contents.unit:
@@ -344,7 +345,7 @@ def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) ->
     )
 
 
-def _missing_attitude_notes(path: Path, attitude: AttitudeSeries, keep: BoolArray) -> list[str]:
+def _missing_attitude_notes(attitude: AttitudeSeries, keep: BoolArray) -> list[str]:
     """Return notes on readings (n,) without attitude.
 
     Raises `CalibrationError` if all readings lack one, or if most are between attitudes that are too far apart: the
@@ -368,7 +369,6 @@ def _missing_attitude_notes(path: Path, attitude: AttitudeSeries, keep: BoolArra
         raise CalibrationError(
             f"{sum(counts.values())} of {total} readings have no attitude at their time",
             attitude.source,
-            where=Where(str(path)),
             allowed=f"{max(counts.values())} of them {problem}",
             remedy=remedy,
         )
@@ -398,11 +398,11 @@ def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray 
 
 
 def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
-    table = csv_columns.read_csv(path, names, attitude)
+    values, unit, columns = csv_columns.read_csv(path, names, attitude)
     series = None
-    if table.attitude is not None:
-        source = f"columns {', '.join(table.columns[3:])}"
-        rotation = _bags.normalize(table.attitude, source, Where(str(path)))
+    if attitude != "none":
+        source = f"columns {', '.join(columns[3:])}"
+        rotation = _bags.normalize(values[:, 3:], source)
         status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
         notes: tuple[str, ...] = ()
         if mounting is None:
@@ -410,46 +410,41 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
         else:
             rotation = multiply_arrays(rotation, mounting)
         series = AttitudeSeries(rotation, status, source, notes)
-    return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
+    return _FileContents(values[:, :3], None, series, unit, 0.0, f"columns {', '.join(columns[:3])}")
 
 
 def _read_recording(
     path: Path, name: str | None, attitude: str, mounting: FloatArray | None, run: int
 ) -> _FileContents:
     dataset = recordings.open(path)
-    where = Where(str(path))
-    sensor = _select_magnetometer(dataset, name, where)
+    sensor = _select_magnetometer(dataset, name)
     reading, head = dataset[sensor], dataset.metadata["sensors"][sensor]
-    field = reading["field"]
-    usable = reading.valid & reading.emitted
-    runs = field.shape[0] if field.ndim == 3 else 1
+    runs = reading["field"].shape[0] if reading["field"].ndim == 3 else 1
     if not 0 <= run < runs:
         allowed = f"must be from 0 to {runs - 1}" if runs > 1 else "must be 0: it holds one run"
-        raise CalibrationError("run", run, where=where, allowed=allowed)
-    if field.ndim == 3:
-        field, usable = field[run], usable[run]
-    field = np.where(usable[:, None], field, math.nan)
+        raise CalibrationError("run", run, allowed=allowed)
+    reading = select_run(reading, run)
+    field = np.where((reading.valid & reading.emitted)[:, None], reading["field"], math.nan)
     noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
-    rotation = None
-    if attitude != "none":
-        rotation = _attitude_from_recording(dataset, sensor, attitude, mounting, run, where)
+    series = None if attitude == "none" else _attitude_from_recording(dataset, sensor, attitude, mounting, run)
     source = f"{sensor} (magnetometer)"
-    return _FileContents(field, np.asarray(reading.time), rotation, "T", noise, source, exact=attitude == "truth")
+    return _FileContents(field, np.asarray(reading.time), series, "T", noise, source, exact=attitude == "truth")
 
 
-def _select_magnetometer(dataset: Dataset, name: str | None, where: Where) -> str:
+def _select_magnetometer(dataset: Dataset, name: str | None) -> str:
     """Return the full name of the magnetometer with this name, or of the only one."""
     names = [sensor for sensor, reading in dataset.items() if reading.type == "magnetometer"]
-    listed = ", ".join(names) or "none: it holds " + (", ".join(dataset) or "nothing")
+    listed = ", ".join(names)
     if name is not None and (full_name := _match_sensor_name(name, names)):
         return full_name
-    if name is None and len(names) == 1:
-        return names[0]
-    if name is None and names:
-        remedy = f"name one with --sensor {names[0]}"
-        raise CalibrationError(f"several magnetometers: {listed}", where=where, remedy=remedy)
-    what, value = ("no magnetometer in this recording", None) if name is None else ("magnetometer", name)
-    raise CalibrationError(what, value, where=where, allowed=f"must be one of {listed}")
+    if not names:
+        allowed = f"it holds {', '.join(dataset) or 'nothing'}"
+        raise CalibrationError("no magnetometer in this recording", allowed=allowed)
+    if name is not None:
+        raise CalibrationError("magnetometer", name, allowed=f"must be one of {listed}")
+    if len(names) > 1:
+        raise CalibrationError(f"several magnetometers: {listed}", remedy=f"name one with --sensor {names[0]}")
+    return names[0]
 
 
 def _match_sensor_name(name: str, names: Sequence[str]) -> str:
@@ -461,17 +456,17 @@ def _match_sensor_name(name: str, names: Sequence[str]) -> str:
 
 
 def _attitude_from_recording(
-    dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
+    dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int
 ) -> AttitudeSeries:
     """Return the attitude of a recorded sensor from the truth of its link, or from an IMU on the link."""
     heads: Mapping[str, Any] = dataset.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
-    rotation_bs = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor, where)
+    rotation_bs = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor)
     time = dataset[sensor].time
     if attitude == "truth":
         if link not in dataset.truth:
             remedy = "record with truth, or name an IMU with --attitude"
-            raise CalibrationError("no truth of the link in this recording", link, where=where, remedy=remedy)
+            raise CalibrationError("no truth of the link in this recording", link, remedy=remedy)
         truth = dataset.truth[link]
         rotation, status = _attitude.interpolate(truth.time, truth.orientation, time)
         source = f"truth of {link}, through the sensor's mounting"
@@ -479,23 +474,21 @@ def _attitude_from_recording(
     imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
     attitude = _match_sensor_name(attitude, imus) or attitude
     if attitude not in imus:
-        allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'there is none'}"
-        raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
+        allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'the recording has none'}"
+        raise CalibrationError("--attitude", attitude, allowed=allowed)
     if heads[attitude].get("link") != link:
         allowed = f"must be on the magnetometer's link, {link}"
-        raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
-    rotation_bi = _recorded_mounting(heads[attitude], attitude, where)
+        raise CalibrationError("--attitude", attitude, allowed=allowed)
+    rotation_bi = _recorded_mounting(heads[attitude], attitude)
     rotation_is = multiply_arrays(_attitude.invert(rotation_bi), rotation_bs)
-    reading = dataset[attitude]
-    orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
-    rotation, status = _attitude.interpolate(reading.time, orientation, time)
-    rotation = multiply_arrays(rotation, rotation_is)
-    return AttitudeSeries(rotation, status, f"orientation of {attitude}")
+    reading = select_run(dataset[attitude], run)
+    rotation, status = _attitude.interpolate(reading.time, reading["orientation"], time)
+    return AttitudeSeries(multiply_arrays(rotation, rotation_is), status, f"orientation of {attitude}")
 
 
-def _recorded_mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
+def _recorded_mounting(head: Mapping[str, Any], name: str) -> FloatArray:
     """Return the quaternion (4,) from a sensor to its link in a recording."""
     if "mounting" not in head:
         remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 if it is aligned with its link"
-        raise CalibrationError("no mounting of the sensor in this recording", name, where=where, remedy=remedy)
+        raise CalibrationError("no mounting of the sensor in this recording", name, remedy=remedy)
     return np.array(head["mounting"], dtype=np.float64)

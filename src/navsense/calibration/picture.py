@@ -24,8 +24,7 @@ import numpy as np
 from navsense.calibration.checks import validate_field, validate_rotation
 from navsense.calibration.result import Calibration
 from navsense.core.errors import CalibrationError
-from navsense.core.kernels import kernel
-from navsense.core.rotation import rotate
+from navsense.core.rotation import rotate_python
 from navsense.core.typing import FloatArray, Quaternions, Vectors
 from navsense.figures import check_figure_path, make_figure, save_figure
 
@@ -124,23 +123,14 @@ def _title(calibration: Calibration) -> str:
 def compute_residuals(field: Vectors, calibration: Calibration, rotation_ws: Quaternions | None = None) -> FloatArray:
     """Return the residuals of readings (n, 3): (n, 3) with attitude and direction, (n,) without."""
     if calibration.direction is not None and rotation_ws is not None:
-        field_s = np.empty((field.shape[0], 3))
-        field_w = calibration.scale * calibration.direction
-        _rotate_to_sensor(np.ascontiguousarray(rotation_ws, dtype=np.float64), np.ascontiguousarray(field_w), field_s)
+        w, x, y, z = rotation_ws.T
+        field_s = np.stack(rotate_python(w, -x, -y, -z, *(calibration.scale * calibration.direction)), axis=-1)
         return np.asarray(field - field_s @ calibration.soft_iron.T - calibration.bias)
     inverse = np.linalg.inv(calibration.soft_iron)
     calibrated = (field - calibration.bias) @ inverse.T
     length = np.sqrt((calibrated**2).sum(axis=1))
     slope = (calibrated / length[:, None]) @ inverse
     return np.asarray((length - calibration.scale) / np.sqrt((slope**2).sum(axis=1)))
-
-
-@kernel
-def _rotate_to_sensor(rotation_ws: Quaternions, field_w: FloatArray, out: Vectors) -> None:
-    """Write rotation_ws^-1 field_w (n, 3)."""
-    for i in range(out.shape[0]):
-        w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
-        out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, field_w[0], field_w[1], field_w[2])
 
 
 def _display_units(unit: str | None) -> tuple[float, str, float, str]:

@@ -14,20 +14,21 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from navsense.calibration.checks import validate_array
 from navsense.calibration.units import format_unit, validate_positive, validate_unit
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.core import atomic
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import FileKind, parse_json, read_bytes
 from navsense.core.series import make_read_only
-from navsense.core.typing import AnyArray, FloatArray, Vectors
+from navsense.core.typing import FloatArray, Vectors
 from navsense.core.validation import is_number
 
 FORMAT: Final = "navsense calibration 1"
@@ -42,6 +43,12 @@ NAMES: Final = (
     *(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz"),
 )
 """All numbers that a covariance can contain."""
+
+ENTRIES: Final = tuple(
+    """method unit strength count scale direction bias soft_iron residual_stddev names degrees_of_freedom
+    covariance""".split()
+)
+"""Fields of a calibration in a file, without the verdict."""
 
 FILE_KIND: Final = FileKind("calibration", CalibrationError, "must be a file that Calibration.save wrote")
 
@@ -113,10 +120,15 @@ class Calibration:
     def apply(self, field: ArrayLike) -> Vectors:
         """Return the earth's field (n, 3) or (3,) in the sensor frame for readings of this shape, in their unit.
 
-        NaN rows stay NaN. The result of a row is the same, to the last bit, alone and in a batch. Raises
-        `CalibrationError` for a wrong shape or type.
+        Rows that are NaN or masked become NaN. The result of a row is the same, to the last bit, alone and in a batch.
+        Raises `CalibrationError` for a wrong shape or type.
         """
-        readings = _validate_readings(field)
+        given = validate_array("field", field, "must be numbers (n, 3) or (3,)")
+        if given.ndim not in (1, 2) or given.shape[-1] != 3:
+            raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
+        readings: FloatArray = np.asarray(given, dtype=np.float64)
+        if np.ma.is_masked(field):
+            readings = np.where(np.ma.getmaskarray(np.ma.asarray(field)), math.nan, readings)
         x, y, z = (readings[..., axis] - self.bias[axis] for axis in range(3))
         out = np.empty(readings.shape)
         for axis, row in enumerate(self.matrix.tolist()):  # a matrix product would depend on the number of rows
@@ -181,21 +193,6 @@ class Calibration:
             ) from error
 
 
-def _validate_readings(field: ArrayLike) -> FloatArray:
-    """Return readings (n, 3) or (3,) as floats, masked rows as NaN. Raises `CalibrationError` for other arrays."""
-    allowed = "must be numbers (n, 3) or (3,)"
-    try:
-        given: AnyArray = np.asarray(field)
-    except (ValueError, TypeError) as error:
-        raise CalibrationError("field", str(error), allowed=allowed) from error
-    if given.dtype.kind not in "fiu":
-        raise CalibrationError("field", f"of type {given.dtype}", allowed=allowed)
-    if given.ndim not in (1, 2) or given.shape[-1] != 3:
-        raise CalibrationError("field", f"shape {given.shape}", allowed="must be (n, 3) or (3,)")
-    rows = np.asarray(given, dtype=np.float64)
-    return np.where(np.ma.getmaskarray(np.ma.asarray(field)), math.nan, rows) if np.ma.is_masked(field) else rows
-
-
 def _format_value(value: float, stddev: float | None) -> str:
     return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
 
@@ -207,29 +204,12 @@ def _format_vector(values: FloatArray, name: str, stddev: Mapping[str, float]) -
 
 def _to_json(calibration: Calibration) -> dict[str, Any]:
     """Return the entries of the JSON file."""
-    verdict, whiteness = calibration.verdict, calibration.verdict.whiteness
-    direction = calibration.direction
+    values = {name: getattr(calibration, name) for name in ENTRIES}
     return {
         "format": FORMAT,
         "formula": calibration.formula.splitlines(),
-        "method": calibration.method,
-        "unit": calibration.unit,
-        "strength": calibration.strength,
-        "count": calibration.count,
-        "scale": calibration.scale,
-        "direction": None if direction is None else direction.tolist(),
-        "bias": calibration.bias.tolist(),
-        "soft_iron": calibration.soft_iron.tolist(),
-        "residual_stddev": calibration.residual_stddev,
-        "names": list(calibration.names),
-        "degrees_of_freedom": calibration.degrees_of_freedom,
-        "covariance": calibration.covariance.tolist(),
-        "verdict": {
-            "max_relative_stddev": verdict.max_relative_stddev,
-            "r_squared": verdict.r_squared,
-            "whiteness": {"white": whiteness.white, "inflation": whiteness.inflation, "span": whiteness.span},
-            "reasons": list(verdict.reasons),
-        },
+        **{name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()},
+        "verdict": asdict(calibration.verdict),
     }
 
 
@@ -243,14 +223,23 @@ def _parse_entry(entries: object, name: str, allowed: str = "", is_valid: Callab
     return value
 
 
-def _parse_array(entries: object, name: str, shape: tuple[int, ...]) -> FloatArray:
-    value, allowed = _parse_entry(entries, name), f"must be finite numbers {shape}"
+def _parse_array(
+    entries: object,
+    name: str,
+    shape: tuple[int, ...],
+    allowed: str = "",
+    is_valid: Callable[[FloatArray], Any] = np.isfinite,
+) -> FloatArray:
+    """Return an array. Raises `CalibrationError` for another shape, invalid numbers, or an array that is not valid."""
+    value, allowed_numbers = _parse_entry(entries, name), f"must be finite numbers {shape}"
     try:
         array = np.array(value, dtype=np.float64)
     except (ValueError, TypeError) as error:
-        raise CalibrationError(name, value, allowed=allowed) from error
+        raise CalibrationError(name, value, allowed=allowed_numbers) from error
     if array.shape != shape or not np.isfinite(array).all():
-        raise CalibrationError(name, value, allowed=allowed)
+        raise CalibrationError(name, value, allowed=allowed_numbers)
+    if not np.all(is_valid(array)):
+        raise CalibrationError(name, array.tolist(), allowed=allowed)
     return array
 
 
@@ -271,34 +260,20 @@ def _parse_texts(entries: object, name: str) -> tuple[str, ...]:
     return tuple(_parse_entry(entries, name, "must be a list of texts", are_texts))
 
 
-def _parse_direction(entries: object) -> FloatArray | None:
-    if _parse_entry(entries, "direction") is None:
-        return None
-    direction = _parse_array(entries, "direction", (3,))
-    if not abs(float(np.linalg.norm(direction)) - 1.0) <= TOLERANCE:
-        raise CalibrationError("direction", direction.tolist(), allowed="must be a unit vector")
-    return direction
-
-
-def _parse_soft_iron(entries: object) -> FloatArray:
-    iron = _parse_array(entries, "soft_iron", (3, 3))
-    if not abs(float(np.linalg.det(iron)) - 1.0) <= TOLERANCE:
-        raise CalibrationError("soft_iron", iron.tolist(), allowed="must have the determinant 1")
-    return iron
-
-
 def _parse_covariance(entries: object, names: tuple[str, ...]) -> FloatArray:
     if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
         raise CalibrationError("names", list(names), allowed="must be different names of parameters, with scale")
-    covariance = _parse_array(entries, "covariance", (len(names), len(names)))
-    variances = np.diag(covariance)
+    allowed = "must be symmetric, with variances >= 0 and correlations from -1 to 1"
+    return _parse_array(entries, "covariance", (len(names), len(names)), allowed, _is_covariance)
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Return True for a symmetric matrix with variances >= 0 and correlations from -1 to 1, within a tolerance."""
+    variances = np.diag(matrix)
     bound = np.sqrt(np.outer(np.maximum(variances, 0.0), np.maximum(variances, 0.0)))
-    within = np.abs(covariance) <= (1.0 + TOLERANCE) * bound
-    symmetric = np.abs(covariance - covariance.T) <= TOLERANCE * bound
-    if not ((variances >= 0.0).all() and (within & symmetric).all()):
-        allowed = "must be symmetric, with variances >= 0 and correlations from -1 to 1"
-        raise CalibrationError("covariance", covariance.tolist(), allowed=allowed)
-    return covariance
+    within = np.abs(matrix) <= (1.0 + TOLERANCE) * bound
+    symmetric = np.abs(matrix - matrix.T) <= TOLERANCE * bound
+    return bool((variances >= 0.0).all() and (within & symmetric).all())
 
 
 def _parse_verdict(entries: object) -> Verdict:
@@ -316,12 +291,20 @@ def _from_json(entries: object) -> Calibration:
     """Return the calibration from the entries of a JSON file. Raises `CalibrationError` for invalid entries."""
     _parse_entry(entries, "format", f"must be {FORMAT}", lambda value: value == FORMAT)
     names = _parse_texts(entries, "names")
+    direction = None
+    if _parse_entry(entries, "direction") is not None:
+        direction = _parse_array(
+            entries, "direction", (3,), "must be a unit vector", lambda v: abs(np.linalg.norm(v) - 1.0) <= TOLERANCE
+        )
+    soft_iron = _parse_array(
+        entries, "soft_iron", (3, 3), "must have the determinant 1", lambda m: abs(np.linalg.det(m) - 1.0) <= TOLERANCE
+    )
     return Calibration(
         method=str(_parse_entry(entries, "method")),
         scale=_parse_number(entries, "scale", math.ulp(0.0)),
-        direction=_parse_direction(entries),
+        direction=direction,
         bias=_parse_array(entries, "bias", (3,)),
-        soft_iron=_parse_soft_iron(entries),
+        soft_iron=soft_iron,
         covariance=_parse_covariance(entries, names),
         names=names,
         degrees_of_freedom=_parse_count(entries, "degrees_of_freedom"),

@@ -19,7 +19,7 @@ Every function raises `FactorError` for a wrong shape, for numbers that are not 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,15 @@ UNIT_CHECK_ROWS = 32
 """Rows that are checked for their unit: all rows of an array have the same one."""
 
 
+class KnownField(NamedTuple):
+    """Rows of the arguments that most factors share: measured (n, 2 or 3), scale (n, 1), direction and bias."""
+
+    measured: FloatArray
+    scale: FloatArray
+    direction: FloatArray
+    bias: FloatArray
+
+
 @kernel
 def _unit(x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return a vector divided by its length, as the single factors do; NaN for a zero or infinite vector."""
@@ -56,17 +65,9 @@ def _unit(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _yaw_residuals(
-    theta: FloatArray,
-    measured: FloatArray,
-    scale: FloatArray,
-    direction: FloatArray,
-    bias: FloatArray,
-    mount: FloatArray,
-    e: FloatArray,
-    h: FloatArray,
-) -> int:
+def _yaw_residuals(theta: FloatArray, known: KnownField, mount: FloatArray, e: FloatArray, h: FloatArray) -> int:
     """Write residuals (n, 2 or 3) and Jacobians (yaw last). Return the first row that is not finite, or -1."""
+    measured, scale, direction, bias = known
     rows, last = e.shape[1], h.shape[2] - 1
     angles, measurements, biases = int(theta.shape[0] > 1), int(measured.shape[0] > 1), int(bias.shape[0] > 1)
     scales, directions = int(scale.shape[0] > 1), int(direction.shape[0] > 1)
@@ -95,16 +96,10 @@ def _yaw_residuals(
 
 @kernel
 def _attitude_residuals(
-    rotation: FloatArray,
-    measured: FloatArray,
-    scale: FloatArray,
-    direction: FloatArray,
-    bias: FloatArray,
-    mount: FloatArray,
-    e: FloatArray,
-    h: FloatArray,
+    rotation: FloatArray, known: KnownField, mount: FloatArray, e: FloatArray, h: FloatArray
 ) -> int:
     """Write residuals (n, 3) and Jacobians (n, 3, 3 or 6). Return the first row that is not finite, or -1."""
+    measured, scale, direction, bias = known
     rotations, measurements, biases = int(rotation.shape[0] > 1), int(measured.shape[0] > 1), int(bias.shape[0] > 1)
     scales, directions = int(scale.shape[0] > 1), int(direction.shape[0] > 1)
     mounted, pose = mount.shape[0] > 0, h.shape[2] == 6
@@ -160,16 +155,10 @@ def _field_residuals(
 
 @kernel
 def _direction_residuals(
-    scale: FloatArray,
-    direction: FloatArray,
-    bias: FloatArray,
-    measured: FloatArray,
-    rotation: FloatArray,
-    e: FloatArray,
-    by_scale: FloatArray,
-    by_direction: FloatArray,
+    known: KnownField, rotation: FloatArray, e: FloatArray, by_scale: FloatArray, by_direction: FloatArray
 ) -> int:
     """Write residuals (n, 3) and Jacobians (n, 3, 1), (n, 3, 2). Return the first row that is not finite, or -1."""
+    measured, scale, direction, bias = known
     scales, directions, biases = int(scale.shape[0] > 1), int(direction.shape[0] > 1), int(bias.shape[0] > 1)
     rotations, measurements = int(rotation.shape[0] > 1), int(measured.shape[0] > 1)
     x, y, z = 0.0, 0.0, 0.0
@@ -203,14 +192,13 @@ def _yaw_block(
 ) -> Block:
     """Return the block of a factor on a rotation about z."""
     arguments, mount_argument = BatchArguments(), BatchArguments()
-    theta, *known = given
-    arrays = (arguments.add_angles("theta", theta), *_known_rows(arguments, width, *known))
-    mount_angle = mount_argument.add_angles("rotation_bs", mount)[0]
+    theta, known = arguments.add_angles("theta", given[0]), _add_known_field(arguments, width, *given[1:])
+    rotation_bs = mount_argument.add_angles("rotation_bs", mount)[0]
     mount_argument.check_shared("rotation_bs")
-    arguments.rows["rotation_bs"] = mount_angle[None]
+    arguments.rows["rotation_bs"] = rotation_bs[None]
     block = allocate_block(out, arguments.count, width, (columns,), jacobians=jacobians)
-    arguments.raise_for_row(_yaw_residuals(*arrays, mount_angle, block.residual, _jacobian(block, 0, columns)))
-    _warn_if_units_differ(name, arguments)
+    arguments.raise_for_row(_yaw_residuals(theta, known, rotation_bs, block.residual, _jacobian(block, 0, columns)))
+    _warn_if_units_differ(name, known)
     return block
 
 
@@ -219,23 +207,23 @@ def _attitude_block(
 ) -> Block:
     """Return the block of a factor on an attitude."""
     arguments, mount_argument = BatchArguments(), BatchArguments()
-    rotation, *known = given
-    arrays = (arguments.add_rotations("rotation_nb", rotation), *_known_rows(arguments, 3, *known))
-    mount_rotation = np.empty((0, 4))
+    rotation, known = arguments.add_rotations("rotation_nb", given[0]), _add_known_field(arguments, 3, *given[1:])
+    rotation_bs = np.empty((0, 4))
     if mount is not None:
-        mount_rotation = mount_argument.add_rotations("rotation_bs", mount)
+        rotation_bs = mount_argument.add_rotations("rotation_bs", mount)
         mount_argument.check_shared("rotation_bs")
     block = allocate_block(out, arguments.count, 3, (columns,), jacobians=jacobians)
-    arguments.raise_for_row(_attitude_residuals(*arrays, mount_rotation, block.residual, _jacobian(block, 0, columns)))
-    _warn_if_units_differ(name, arguments)
+    jacobian = _jacobian(block, 0, columns)
+    arguments.raise_for_row(_attitude_residuals(rotation, known, rotation_bs, block.residual, jacobian))
+    _warn_if_units_differ(name, known)
     return block
 
 
-def _known_rows(
+def _add_known_field(
     arguments: BatchArguments, width: int, measured: Any, scale: Any, direction: Any, bias: Any
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> KnownField:
     """Return the rows of measurement, scale, direction and bias."""
-    return (
+    return KnownField(
         arguments.add_vectors("measured", measured, width),
         arguments.add_vectors("scale", scale, 1),
         arguments.add_directions("direction", direction, width),
@@ -243,9 +231,9 @@ def _known_rows(
     )
 
 
-def _warn_if_units_differ(name: str, arguments: BatchArguments) -> None:
+def _warn_if_units_differ(name: str, known: KnownField) -> None:
     """Check the units of the median field and the median reading of the first rows."""
-    measured, scale, bias = (arguments.rows[what][:UNIT_CHECK_ROWS] for what in ("measured", "scale", "bias"))
+    measured, scale, bias = (rows[:UNIT_CHECK_ROWS] for rows in (known.measured, known.scale, known.bias))
     if min(len(measured), len(scale), len(bias)) == 0:
         return
     reading = np.sort(np.sqrt(((measured - bias) ** 2).sum(axis=1)))
@@ -339,16 +327,15 @@ def mag_factor3(
     `mag_factor` and `mag_factor2`.
     """
     arguments = BatchArguments()
-    arrays = (
-        arguments.add_vectors("scale", scale, 1),
-        arguments.add_directions("direction", direction, 3),
-        arguments.add_vectors("bias", bias, 3),
-        arguments.add_vectors("measured", measured, 3),
+    scales, directions = arguments.add_vectors("scale", scale, 1), arguments.add_directions("direction", direction, 3)
+    biases, readings = arguments.add_vectors("bias", bias, 3), arguments.add_vectors("measured", measured, 3)
+    known, rotation = (
+        KnownField(readings, scales, directions, biases),
         arguments.add_rotations("rotation_nb", rotation_nb),
     )
     block = allocate_block(out, arguments.count, 3, (1, 2), jacobians=jacobians)
     by_scale, by_direction = _jacobian(block, 0, 1), _jacobian(block, 1, 2)
-    arguments.raise_for_row(_direction_residuals(*arrays, block.residual, by_scale, by_direction))
+    arguments.raise_for_row(_direction_residuals(known, rotation, block.residual, by_scale, by_direction))
     return Block(block.residual, (*block.jacobians, repeat_identity(arguments.count))) if jacobians else block
 
 
