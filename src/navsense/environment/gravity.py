@@ -86,12 +86,8 @@ class NormalGravity:
         out = np.empty(position_w.shape)
         row = _write_gravity(self.origin.ecef_transform, position_w, out)
         if row >= 0:
-            raise FieldError(
-                "position (m)",
-                tuple(position_w[row].tolist()),
-                row=row,
-                allowed=f"must be from {MIN_RADIUS / 1000.0:g} to 10000000 km from the earth's centre",
-            )
+            allowed = f"must be from {MIN_RADIUS / 1000.0:g} to 10000000 km from the earth's centre"
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed=allowed)
         return out
 
     def rotate(self, rotation: Quaternion) -> NormalGravity:

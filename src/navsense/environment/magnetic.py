@@ -102,12 +102,9 @@ def compute_coefficients(model: str, date: float) -> FloatArray:
             name for name in MODELS if _read_coefficients(name)[0] <= date <= _read_coefficients(name)[0] + VALID_YEARS
         )
         other = next(others, None)
-        raise FieldError(
-            f"date of {model} (decimal year)",
-            date,
-            allowed=f"must be from {epoch} to {epoch + VALID_YEARS}",
-            remedy=f"use {other}" if other else "give a date within the model's years",
-        )
+        allowed = f"must be from {epoch} to {epoch + VALID_YEARS}"
+        remedy = f"use {other}" if other else "give a date within the model's years"
+        raise FieldError(f"date of {model} (decimal year)", date, allowed=allowed, remedy=remedy)
     values: FloatArray = main + (date - epoch) * change
     values.setflags(write=False)
     return values
@@ -309,12 +306,9 @@ def field_ned(
     out = np.empty((latitude.shape[0], 3))
     row = _write_field_ned(compute_coefficients(model, date), latitude, longitude, altitude, out)
     if row >= 0:
-        raise FieldError(
-            "place (latitude, longitude, altitude)",
-            (float(latitude[row]), float(longitude[row]), float(altitude[row])),
-            row=row,
-            allowed="must be finite, the latitude from -pi/2 to pi/2, the altitude at most 5000 km",
-        )
+        allowed = "must be finite, the latitude from -pi/2 to pi/2, the altitude at most 5000 km"
+        value = (float(latitude[row]), float(longitude[row]), float(altitude[row]))
+        raise FieldError("place (latitude, longitude, altitude)", value, row=row, allowed=allowed)
     return out
 
 
@@ -372,12 +366,8 @@ class WorldMagneticModel:
         lattice = get_lattice(self.model, self.date, origin.latitude, origin.longitude, origin.elevation)
         row = lattice.write_field(position_w, origin.heading, out)
         if row >= 0:
-            raise FieldError(
-                "position (m)",
-                tuple(position_w[row].tolist()),
-                row=row,
-                allowed=f"must be within {MAX_DISTANCE / 1000.0:g} km of the origin along each axis",
-            )
+            allowed = f"must be within {MAX_DISTANCE / 1000.0:g} km of the origin along each axis"
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed=allowed)
         return out
 
     def rotate(self, rotation: Quaternion) -> WorldMagneticModel:

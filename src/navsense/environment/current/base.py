@@ -64,12 +64,8 @@ def _realise(field: VectorField, seed: int, run: int) -> VectorField:
 
 def unrealised_error(name: str) -> FieldError:
     """Return the error of a velocity query before `realise`."""
-    return FieldError(
-        "random current",
-        name,
-        allowed="has a velocity in a run only",
-        remedy="use navsense.environment.current.realise(current, seed, run)",
-    )
+    remedy = "use navsense.environment.current.realise(current, seed, run)"
+    return FieldError("random current", name, allowed="has a velocity in a run only", remedy=remedy)
 
 
 OutsideRule = Literal["hold", "error"]

@@ -296,13 +296,8 @@ class RandomCurrent:
 
 def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
     """Return the error of a depth (m) outside the layers."""
-    return FieldError(
-        "depth (m)",
-        depth,
-        row=row,
-        allowed=f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers",
-        remedy='use outside="hold" for the nearest layer',
-    )
+    allowed = f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers"
+    return FieldError("depth (m)", depth, row=row, allowed=allowed, remedy='use outside="hold" for the nearest layer')
 
 
 MIN_CORRELATION_TIME = 0.1

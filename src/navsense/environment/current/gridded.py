@@ -367,13 +367,9 @@ class GriddedCurrent:
         axis = int(failed[0])
         values = self.points[axis]
         rule_name = ("outside_time", "outside", "outside", "outside_vertical" if self.space != "ecef" else "outside")
-        return FieldError(
-            _AXIS_NAMES[self.space][axis],
-            float(failed[1]),
-            row=row,
-            allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid",
-            remedy=f'use {rule_name[axis]}="hold" for the nearest points',
-        )
+        allowed = f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid"
+        remedy = f'use {rule_name[axis]}="hold" for the nearest points'
+        return FieldError(_AXIS_NAMES[self.space][axis], float(failed[1]), row=row, allowed=allowed, remedy=remedy)
 
     def rotate(self, rotation: Quaternion) -> GriddedCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
@@ -469,10 +465,6 @@ def _check_complete(
         missing = int(gaps[0])
     at = np.unravel_index(missing, tuple(axis.size for axis in points))
     point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
-    raise FieldError(
-        "rows of the grid",
-        f"{index.size} for {shape} points",
-        allowed="must hold each combination of its points",
-        where=Where(name),
-        remedy=f"fill the gaps, the first at {point}",
-    )
+    allowed = "must hold each combination of its points"
+    remedy, what = f"fill the gaps, the first at {point}", "rows of the grid"
+    raise FieldError(what, f"{index.size} for {shape} points", allowed=allowed, where=Where(name), remedy=remedy)

@@ -156,23 +156,17 @@ class TidalConstituent:
         check_number(f"phase of {self.name} (rad)", self.phase, -1e3, 1e3, error=FieldError)
         known = self.name in CONSTITUENT_NAMES
         if not known and (self.greenwich or self.speed is None):
-            raise FieldError(
-                "tidal constituent",
-                self.name,
-                allowed=f"must be one of {', '.join(CONSTITUENT_NAMES)}",
-                remedy="give its speed and greenwich=False, with the phase at the start of the run",
-            )
+            allowed = f"must be one of {', '.join(CONSTITUENT_NAMES)}"
+            remedy = "give its speed and greenwich=False, with the phase at the start of the run"
+            raise FieldError("tidal constituent", self.name, allowed=allowed, remedy=remedy)
         if self.speed is None:
             return
         check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2, error=FieldError)
         expected = constituent_speed(self.name) if known else self.speed
         if known and not abs(self.speed / expected - 1.0) < _SPEED_TOLERANCE:
-            raise FieldError(
-                f"speed of {self.name} (rad/s)",
-                self.speed,
-                allowed=f"must be {expected:.9g}, {math.degrees(expected) * 3600.0:.7f} deg/h",
-                remedy="check the unit, or omit the speed",
-            )
+            allowed = f"must be {expected:.9g}, {math.degrees(expected) * 3600.0:.7f} deg/h"
+            remedy = "check the unit, or omit the speed"
+            raise FieldError(f"speed of {self.name} (rad/s)", self.speed, allowed=allowed, remedy=remedy)
 
     @classmethod
     def from_degrees(
