@@ -43,6 +43,7 @@ from threading import Lock
 import numpy as np
 
 from navsense.core.errors import FieldError
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
 from navsense.core.series import LONGEST_TIME
@@ -53,7 +54,6 @@ from navsense.environment.current.base import (
     MAX_SPEED,
     OutsideRule,
     check_coordinate,
-    find_interval,
     rotate_heading,
     unrealised_error,
     vertical_rotation_angle,

@@ -40,6 +40,7 @@ import numpy as np
 from navsense.core.errors import FieldError, Where
 from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_geodetic
 from navsense.core.inputs import FileKind
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 from navsense.environment.current.base import (
@@ -48,7 +49,6 @@ from navsense.environment.current.base import (
     OutsideRule,
     check_coordinate,
     check_outside_rule,
-    find_interval,
     vertical_rotation_angle,
 )
 from navsense.environment.tables import add_lines_to_errors, check_not_empty, parse_numbers, read_rows

@@ -28,6 +28,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.core.units import KNOT
@@ -42,7 +43,6 @@ from navsense.environment.current.base import (
     MAX_COORDINATE,
     check_coordinate,
     check_speed,
-    find_interval,
     make_read_only_array,
     rotate_heading,
     to_world_axes,
