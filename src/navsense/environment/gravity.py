@@ -40,8 +40,8 @@ _Q0 = 0.5 * ((1.0 + 3.0 * _B * _B) * math.atan(1.0 / _B) - 3.0 * _B)
 def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return normal gravity (m/s^2) in earth-centred coordinates at an earth-centred position (m)."""
     p2, z2 = x * x + y * y, z * z
-    less = p2 + z2 - _E2
-    u = math.sqrt(0.5 * (less + math.sqrt(less * less + 4.0 * _E2 * z2)))
+    excess = p2 + z2 - _E2
+    u = math.sqrt(0.5 * (excess + math.sqrt(excess * excess + 4.0 * _E2 * z2)))
     v2 = u * u + _E2
     v, p, k = math.sqrt(v2), math.sqrt(p2), u / _E
     s, c = z / u, p / v

@@ -113,8 +113,8 @@ def _write_pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> N
         h = nodes[low + 1, 0] - nodes[low, 0]
         s = (depth[i] - nodes[low, 0]) / h
         rise = nodes[low + 1, 1] - nodes[low, 1]
-        below, above = h * nodes[low, 2] - rise, rise - h * nodes[low, 3]
-        out[i] = nodes[low, 1] + s * rise + s * (1.0 - s) * ((1.0 - s) * below + s * above)
+        first, last = h * nodes[low, 2] - rise, rise - h * nodes[low, 3]
+        out[i] = nodes[low, 1] + s * rise + s * (1.0 - s) * ((1.0 - s) * first + s * last)
 
 
 @kernel

@@ -103,9 +103,9 @@ def _process_value(coefficients: FloatArray, p: int, x: float) -> float:
         return max(2.0 * high - x, low)
     if high == math.inf:
         return 2.0 * low - x
-    width, above = high - low, x - low
-    above -= 2.0 * width * math.floor(above / (2.0 * width))
-    return max(low, min(high, low + (above if above <= width else 2.0 * width - above)))
+    width, excess = high - low, x - low
+    excess -= 2.0 * width * math.floor(excess / (2.0 * width))
+    return max(low, min(high, low + (excess if excess <= width else 2.0 * width - excess)))
 
 
 @kernel
@@ -155,20 +155,20 @@ def _interpolate(
             return i
         k = int(node) - first
         fraction = position - node if linear else 0.0
-        below = 0.0
+        weight = 0.0
         if layers > 1:
             depth = surface - position_w[i, 2]
             if not (hold or depths[0] <= depth <= depths[layers - 1]) or depth != depth:
                 return -1 - i
             depth = max(depths[0], min(depths[layers - 1], depth))
             near = find_interval(depths, depth, near)
-            below = (depth - depths[near]) / (depths[near + 1] - depths[near])
+            weight = (depth - depths[near]) / (depths[near + 1] - depths[near])
         for axis in range(3):
             v = vectors[k, near, axis] + fraction * (vectors[k + 1, near, axis] - vectors[k, near, axis])
             if layers > 1:
                 u = vectors[k, near + 1, axis]
                 u = u + fraction * (vectors[k + 1, near + 1, axis] - vectors[k, near + 1, axis])
-                v += below * (u - v)
+                v += weight * (u - v)
             out[i, axis] = v
     return count
 
