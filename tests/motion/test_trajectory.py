@@ -16,9 +16,10 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from navsense.core.errors import MotionError
+from navsense.core.intervals import find_interval
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import MotionBlock, Trajectory, waypoints
-from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate, find_segment
+from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate
 
 Array = NDArray[np.float64]
 
@@ -254,7 +255,7 @@ def test_the_segment_does_not_depend_on_the_guess(gaps: list[float], share: floa
     knots = np.concatenate(([0.0], np.cumsum(gaps)))
     for instant in (share * float(knots[-1]), *knots.tolist()):
         expected = min(int(np.searchsorted(knots, instant, side="right")) - 1, len(gaps) - 1)
-        assert find_segment(knots, instant, min(guess, len(gaps) - 1)) == expected
+        assert find_interval(knots, instant, min(guess, len(gaps) - 1)) == expected
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))

@@ -110,12 +110,9 @@ class Environment:
     def signal(self, name: str, time: Times) -> FloatArray:
         """Return the signal `name` (n,) at times (n,) s in its own unit. Raises `FieldError` for an unknown name."""
         if name not in self.signals:
-            raise FieldError(
-                "signal",
-                name,
-                allowed=f"must be one of {', '.join(self.signals) or 'none: the world has no signal'}",
-                remedy=f'give the world <navsense:signal name="{name}">, or Environment(signals={{{name!r}: ...}})',
-            )
+            allowed = f"must be one of {', '.join(self.signals) or 'none: the world has no signal'}"
+            remedy = f'give the world <navsense:signal name="{name}">, or Environment(signals={{{name!r}: ...}})'
+            raise FieldError("signal", name, allowed=allowed, remedy=remedy)
         return self.signals[name].at(time)
 
     def rotate(self, rotation: Quaternion) -> Environment:

@@ -40,8 +40,8 @@ _Q0 = 0.5 * ((1.0 + 3.0 * _B * _B) * math.atan(1.0 / _B) - 3.0 * _B)
 def gravity_e(x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return normal gravity (m/s^2) in earth-centred coordinates at an earth-centred position (m)."""
     p2, z2 = x * x + y * y, z * z
-    less = p2 + z2 - _E2
-    u = math.sqrt(0.5 * (less + math.sqrt(less * less + 4.0 * _E2 * z2)))
+    excess = p2 + z2 - _E2
+    u = math.sqrt(0.5 * (excess + math.sqrt(excess * excess + 4.0 * _E2 * z2)))
     v2 = u * u + _E2
     v, p, k = math.sqrt(v2), math.sqrt(p2), u / _E
     s, c = z / u, p / v
@@ -86,12 +86,8 @@ class NormalGravity:
         out = np.empty(position_w.shape)
         row = _write_gravity(self.origin.ecef_transform, position_w, out)
         if row >= 0:
-            raise FieldError(
-                "position (m)",
-                tuple(position_w[row].tolist()),
-                row=row,
-                allowed=f"must be from {MIN_RADIUS / 1000.0:g} to 10000000 km from the earth's centre",
-            )
+            allowed = f"must be from {MIN_RADIUS / 1000.0:g} to 10000000 km from the earth's centre"
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed=allowed)
         return out
 
     def rotate(self, rotation: Quaternion) -> NormalGravity:

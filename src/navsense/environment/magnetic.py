@@ -98,16 +98,11 @@ def compute_coefficients(model: str, date: float) -> FloatArray:
         raise FieldError("magnetic model", model, allowed=f"must be one of {', '.join(MODELS)}")
     epoch, main, change = _read_coefficients(model)
     if not epoch <= date <= epoch + VALID_YEARS:
-        others = (
-            name for name in MODELS if _read_coefficients(name)[0] <= date <= _read_coefficients(name)[0] + VALID_YEARS
-        )
-        other = next(others, None)
-        raise FieldError(
-            f"date of {model} (decimal year)",
-            date,
-            allowed=f"must be from {epoch} to {epoch + VALID_YEARS}",
-            remedy=f"use {other}" if other else "give a date within the model's years",
-        )
+        epochs = {name: _read_coefficients(name)[0] for name in MODELS}
+        other = next((name for name, first in epochs.items() if first <= date <= first + VALID_YEARS), None)
+        allowed = f"must be from {epoch} to {epoch + VALID_YEARS}"
+        remedy = f"use {other}" if other else "give a date within the model's years"
+        raise FieldError(f"date of {model} (decimal year)", date, allowed=allowed, remedy=remedy)
     values: FloatArray = main + (date - epoch) * change
     values.setflags(write=False)
     return values
@@ -142,11 +137,11 @@ def sum_harmonics(
                 root, last = math.sqrt(n * n - m * m), root
                 f, f1 = ((2 * n - 1) * s * f - last * f1) / root, f
                 scale *= ratio
-            along = coefficients[0, n, m] * cm + coefficients[1, n, m] * sm
-            across = coefficients[0, n, m] * sm - coefficients[1, n, m] * cm
-            north += scale * along * (n * s * f - root * f1)
-            east += scale * m * across * f
-            down -= scale * (n + 1) * along * c * f
+            even = coefficients[0, n, m] * cm + coefficients[1, n, m] * sm
+            odd = coefficients[0, n, m] * sm - coefficients[1, n, m] * cm
+            north += scale * even * (n * s * f - root * f1)
+            east += scale * m * odd * f
+            down -= scale * (n + 1) * even * c * f
     return north, east, down
 
 
@@ -178,19 +173,14 @@ def field_e(table: FloatArray, x: float, y: float, z: float) -> tuple[float, flo
 def _fill_cell(table: FloatArray, frame: FloatArray, i: int, j: int, k: int, corners: FloatArray) -> None:
     """Write the field (T) along east, north, up of the origin at the eight nodes of cell (i, j, k), (8, 3)."""
     for corner in range(8):
-        x, y, z = (
-            (i + (corner & 1)) * NODE_SPACING,
-            (j + ((corner >> 1) & 1)) * NODE_SPACING,
-            (k + (corner >> 2)) * NODE_SPACING,
-        )
-        ex, ey, ez = field_e(
-            table,
-            frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3],
-            frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3],
-            frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3],
-        )
+        x, y = (i + (corner & 1)) * NODE_SPACING, (j + ((corner >> 1) & 1)) * NODE_SPACING
+        z = (k + (corner >> 2)) * NODE_SPACING
+        ex = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3]
+        ey = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3]
+        ez = frame[2, 0] * x + frame[2, 1] * y + frame[2, 2] * z + frame[2, 3]
+        bx, by, bz = field_e(table, ex, ey, ez)
         for axis in range(3):
-            corners[corner, axis] = 1e-9 * (frame[0, axis] * ex + frame[1, axis] * ey + frame[2, axis] * ez)
+            corners[corner, axis] = 1e-9 * (frame[0, axis] * bx + frame[1, axis] * by + frame[2, axis] * bz)
 
 
 @kernel
@@ -220,11 +210,8 @@ def _write_field(
         x, y, z = position_w[row, 0], position_w[row, 1], position_w[row, 2]
         if not (abs(x) <= MAX_DISTANCE and abs(y) <= MAX_DISTANCE and abs(z) <= MAX_DISTANCE):
             return row
-        east, north, up = (
-            (cosine * x - sine * y) / NODE_SPACING,
-            (sine * x + cosine * y) / NODE_SPACING,
-            z / NODE_SPACING,
-        )
+        east, north = (cosine * x - sine * y) / NODE_SPACING, (sine * x + cosine * y) / NODE_SPACING
+        up = z / NODE_SPACING
         i, j, k = math.floor(east), math.floor(north), math.floor(up)
         slot = (i % _SIDE) + _SIDE * ((j % _SIDE) + _SIDE * (k % _SIDE))
         if cells[slot, 0] != i or cells[slot, 1] != j or cells[slot, 2] != k:
@@ -309,12 +296,9 @@ def field_ned(
     out = np.empty((latitude.shape[0], 3))
     row = _write_field_ned(compute_coefficients(model, date), latitude, longitude, altitude, out)
     if row >= 0:
-        raise FieldError(
-            "place (latitude, longitude, altitude)",
-            (float(latitude[row]), float(longitude[row]), float(altitude[row])),
-            row=row,
-            allowed="must be finite, the latitude from -pi/2 to pi/2, the altitude at most 5000 km",
-        )
+        allowed = "must be finite, the latitude from -pi/2 to pi/2, the altitude at most 5000 km"
+        value = (float(latitude[row]), float(longitude[row]), float(altitude[row]))
+        raise FieldError("place (latitude, longitude, altitude)", value, row=row, allowed=allowed)
     return out
 
 
@@ -346,7 +330,7 @@ def compute_elements(field: Vectors) -> MagneticElements:
     """Return the elements of a field (n, 3) T along north, east and down."""
     out = np.empty((4, field.shape[0])).T
     _write_elements(field, out)
-    return MagneticElements(out[:, 0], out[:, 1], out[:, 2], out[:, 3])
+    return MagneticElements(*out.T)
 
 
 @dataclass(frozen=True)
@@ -372,12 +356,8 @@ class WorldMagneticModel:
         lattice = get_lattice(self.model, self.date, origin.latitude, origin.longitude, origin.elevation)
         row = lattice.write_field(position_w, origin.heading, out)
         if row >= 0:
-            raise FieldError(
-                "position (m)",
-                tuple(position_w[row].tolist()),
-                row=row,
-                allowed=f"must be within {MAX_DISTANCE / 1000.0:g} km of the origin along each axis",
-            )
+            allowed = f"must be within {MAX_DISTANCE / 1000.0:g} km of the origin along each axis"
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed=allowed)
         return out
 
     def rotate(self, rotation: Quaternion) -> WorldMagneticModel:
@@ -408,11 +388,11 @@ def _write_dipole_field(
             x, y, z, r = x / r, y / r, z / r, 0.0
         else:
             x, y, z = x / r, y / r, z / r
-        away = max(r, radius)
-        scale = MU0_OVER_4_PI / (away * away * away)
-        along = 3.0 * (mx * x + my * y + mz * z)
-        out[i, 0], out[i, 1] = scale * (along * x - mx), scale * (along * y - my)
-        out[i, 2] = scale * (along * z - mz)
+        distance = max(r, radius)
+        scale = MU0_OVER_4_PI / (distance * distance * distance)
+        projection = 3.0 * (mx * x + my * y + mz * z)
+        out[i, 0], out[i, 1] = scale * (projection * x - mx), scale * (projection * y - my)
+        out[i, 2] = scale * (projection * z - mz)
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,10 @@ def to_celsius(temperature: float) -> float:
 def _bulk_modulus(salinity: float, t: float, bar: float) -> float:
     """Return K (bar) of EOS-80: the secant bulk modulus."""
     root = math.sqrt(salinity)
-    pure = 19652.21 + (148.4206 + (-2.327105 + (1.360477e-2 - 5.155288e-5 * t) * t) * t) * t
-    salt = 54.6746 + (-0.603459 + (1.09987e-2 - 6.1670e-5 * t) * t) * t
-    more = 7.944e-2 + (1.6483e-2 - 5.3009e-4 * t) * t
-    at_surface = pure + (salt + more * root) * salinity
+    pure_water = 19652.21 + (148.4206 + (-2.327105 + (1.360477e-2 - 5.155288e-5 * t) * t) * t) * t
+    salinity_term = 54.6746 + (-0.603459 + (1.09987e-2 - 6.1670e-5 * t) * t) * t
+    root_term = 7.944e-2 + (1.6483e-2 - 5.3009e-4 * t) * t
+    at_surface = pure_water + (salinity_term + root_term * root) * salinity
     a = 3.239908 + (1.43713e-3 + (1.16092e-4 - 5.77905e-7 * t) * t) * t
     a = a + (2.2838e-3 + (-1.0981e-5 - 1.6078e-6 * t) * t + 1.91075e-4 * root) * salinity
     b = 8.50935e-5 + (-6.12293e-6 + 5.2787e-8 * t) * t
@@ -95,10 +95,10 @@ def density(salinity: float, t: float, bar: float) -> float:
     """Return the density (kg/m^3) of EOS-80 at a salinity, t degC and `bar` above the air pressure."""
     root = math.sqrt(salinity)
     polynomial = -9.095290e-3 + (1.001685e-4 + (-1.120083e-6 + 6.536332e-9 * t) * t) * t
-    pure = 999.842594 + (6.793952e-2 + polynomial * t) * t
-    salt = 8.24493e-1 + (-4.0899e-3 + (7.6438e-5 + (-8.2467e-7 + 5.3875e-9 * t) * t) * t) * t
-    more = -5.72466e-3 + (1.0227e-4 - 1.6546e-6 * t) * t
-    at_surface = pure + (salt + more * root + 4.8314e-4 * salinity) * salinity
+    pure_water = 999.842594 + (6.793952e-2 + polynomial * t) * t
+    salinity_term = 8.24493e-1 + (-4.0899e-3 + (7.6438e-5 + (-8.2467e-7 + 5.3875e-9 * t) * t) * t) * t
+    root_term = -5.72466e-3 + (1.0227e-4 - 1.6546e-6 * t) * t
+    at_surface = pure_water + (salinity_term + root_term * root + 4.8314e-4 * salinity) * salinity
     return at_surface / (1.0 - bar / _bulk_modulus(salinity, t, bar))
 
 
@@ -113,17 +113,17 @@ def surface_gravity(latitude: float) -> float:
 @kernel
 def mackenzie(t: float, salinity: float, depth: float) -> float:
     """Return the speed of sound (m/s) at t degC, a salinity and a depth (m)."""
-    salt = salinity - 35.0
-    warm = 1448.96 + (4.591 + (-5.304e-2 + 2.374e-4 * t) * t) * t
-    deep = (1.630e-2 + 1.675e-7 * depth) * depth - 7.139e-13 * t * depth * depth * depth
-    return warm + 1.340 * salt + deep - 1.025e-2 * t * salt
+    salinity_term = salinity - 35.0
+    temperature_term = 1448.96 + (4.591 + (-5.304e-2 + 2.374e-4 * t) * t) * t
+    pressure_term = (1.630e-2 + 1.675e-7 * depth) * depth - 7.139e-13 * t * depth * depth * depth
+    return temperature_term + 1.340 * salinity_term + pressure_term - 1.025e-2 * t * salinity_term
 
 
 @kernel
 def medwin(t: float, salinity: float, depth: float) -> float:
     """Return the speed of sound (m/s) at t degC, a salinity and a depth (m)."""
-    warm = 1449.2 + (4.6 + (-0.055 + 0.00029 * t) * t) * t
-    return warm + (1.34 - 0.01 * t) * (salinity - 35.0) + 0.016 * depth
+    temperature_term = 1449.2 + (4.6 + (-0.055 + 0.00029 * t) * t) * t
+    return temperature_term + (1.34 - 0.01 * t) * (salinity - 35.0) + 0.016 * depth
 
 
 @kernel
@@ -137,25 +137,25 @@ def chen_millero(t: float, salinity: float, bar: float) -> float:
     a1 = 9.4742e-5 + (-1.2580e-5 + (-6.4885e-8 + (1.0507e-8 - 2.0122e-10 * t) * t) * t) * t
     a2 = -3.9064e-7 + (9.1041e-9 + (-1.6002e-10 + 7.988e-12 * t) * t) * t
     a3 = 1.100e-10 + (6.649e-12 - 3.389e-13 * t) * t
-    pure = w0 + (w1 + (w2 + w3 * bar) * bar) * bar
-    salt = a0 + (a1 + (a2 + a3 * bar) * bar) * bar
-    more = -1.922e-2 - 4.42e-5 * t + (7.3637e-5 + 1.7945e-7 * t) * bar
-    last = 1.727e-3 - 7.9836e-6 * bar
-    return pure + (salt + more * math.sqrt(salinity) + last * salinity) * salinity
+    cw = w0 + (w1 + (w2 + w3 * bar) * bar) * bar
+    a = a0 + (a1 + (a2 + a3 * bar) * bar) * bar
+    b = -1.922e-2 - 4.42e-5 * t + (7.3637e-5 + 1.7945e-7 * t) * bar
+    d = 1.727e-3 - 7.9836e-6 * bar
+    return cw + (a + b * math.sqrt(salinity) + d * salinity) * salinity
 
 
 @kernel
 def del_grosso(t: float, salinity: float, p: float) -> float:
     """Return the speed of sound (m/s) at t degC, a salinity and p kg/cm^2 above the air pressure."""
-    warm = (0.501109398873e1 + (-0.550946843172e-1 + 0.221535969240e-3 * t) * t) * t
-    salt = (0.132952290781e1 + 0.128955756844e-3 * salinity) * salinity
-    deep = (0.156059257041 + (0.244998688441e-4 - 0.883392332513e-8 * p) * p) * p
-    warm_salt = (-0.127562783426e-1 + 0.968403156410e-4 * t) * t * salinity
-    warm_deep = 0.635191613389e-2 - 0.438031096213e-6 * t * t + 0.265484716608e-7 * t * p
-    warm_deep = (warm_deep + (-0.159349479045e-5 + 0.522116437235e-9 * p) * p) * t * p
-    deep_salt = -0.161674495909e-8 * salinity * salinity * p * p
-    all_three = (0.485639620015e-5 * salinity - 0.340597039004e-3) * t * salinity * p
-    return 1402.392 + warm + salt + deep + warm_salt + warm_deep + deep_salt + all_three
+    c_t = (0.501109398873e1 + (-0.550946843172e-1 + 0.221535969240e-3 * t) * t) * t
+    c_s = (0.132952290781e1 + 0.128955756844e-3 * salinity) * salinity
+    c_p = (0.156059257041 + (0.244998688441e-4 - 0.883392332513e-8 * p) * p) * p
+    c_ts = (-0.127562783426e-1 + 0.968403156410e-4 * t) * t * salinity
+    c_tp = 0.635191613389e-2 - 0.438031096213e-6 * t * t + 0.265484716608e-7 * t * p
+    c_tp = (c_tp + (-0.159349479045e-5 + 0.522116437235e-9 * p) * p) * t * p
+    c_sp = -0.161674495909e-8 * salinity * salinity * p * p
+    c_stp = (0.485639620015e-5 * salinity - 0.340597039004e-3) * t * salinity * p
+    return 1402.392 + c_t + c_s + c_p + c_ts + c_tp + c_sp + c_stp
 
 
 class ValidityRange(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError
 from navsense.core.inputs import FileKind
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Times
 from navsense.core.validation import MAX_MAGNITUDE, is_number
@@ -27,23 +28,14 @@ _FILE_KIND = FileKind("signal", FieldError, "must be a CSV file of time,value in
 @kernel
 def interpolate(times: FloatArray, values: FloatArray, time: Times, out: FloatArray) -> None:
     """Write the value at each time, in any order."""
-    last = times.shape[0] - 1
-    row = 0  # start of the search for increasing times
+    last, row = times.shape[0] - 1, 0
     for i in range(time.shape[0]):
         t = time[i]
-        if times[row] > t:
-            row = 0
-        low, high = row, last
-        if row < last and times[row + 1] > t:
-            high = row
-        while low < high:
-            middle = (low + high + 1) // 2
-            if times[middle] <= t:
-                low = middle
-            else:
-                high = middle - 1
-        row = low
-        if row == last or t <= times[row]:
+        if t >= times[last] or last == 0:
+            out[i] = values[last]
+            continue
+        row = find_interval(times, t, row)
+        if t <= times[row]:
             out[i] = values[row]
         else:
             fraction = (t - times[row]) / (times[row + 1] - times[row])

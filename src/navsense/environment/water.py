@@ -26,6 +26,7 @@ import numpy as np
 from navsense.core.errors import FieldError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.inputs import FileKind
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
 from navsense.core.validation import check_number
@@ -106,19 +107,14 @@ def _integrate_pressure(ends: FloatArray, gravity: float, out: FloatArray) -> No
 @kernel
 def _write_pressures(nodes: FloatArray, depth: FloatArray, out: FloatArray) -> None:
     """Write the pressure (Pa) at each depth (m), which must be inside the water."""
+    low = 0
     for i in range(depth.shape[0]):
-        low, high = 0, nodes.shape[0] - 2
-        while low < high:
-            middle = (low + high + 1) // 2
-            if nodes[middle, 0] <= depth[i]:
-                low = middle
-            else:
-                high = middle - 1
+        low = find_interval(nodes[:, 0], depth[i], low)
         h = nodes[low + 1, 0] - nodes[low, 0]
         s = (depth[i] - nodes[low, 0]) / h
         rise = nodes[low + 1, 1] - nodes[low, 1]
-        below, above = h * nodes[low, 2] - rise, rise - h * nodes[low, 3]
-        out[i] = nodes[low, 1] + s * rise + s * (1.0 - s) * ((1.0 - s) * below + s * above)
+        first, last = h * nodes[low, 2] - rise, rise - h * nodes[low, 3]
+        out[i] = nodes[low, 1] + s * rise + s * (1.0 - s) * ((1.0 - s) * first + s * last)
 
 
 @kernel

@@ -73,12 +73,10 @@ class Faults:
         for kind in RANDOM_KINDS:
             rate, duration = self.rate_and_duration(kind)
             if (rate > 0.0) != (duration > 0.0):
-                raise SensorError(
-                    f"{kind}_rate and {kind}_duration",
-                    (rate, duration),
-                    allowed="must both be 0 or both above 0",
-                    remedy="give the rate of onsets (1/s) and the mean duration (s)",
-                )
+                allowed = "must both be 0 or both above 0"
+                remedy = "give the rate of onsets (1/s) and the mean duration (s)"
+                what = f"{kind}_rate and {kind}_duration"
+                raise SensorError(what, (rate, duration), allowed=allowed, remedy=remedy)
 
     def rate_and_duration(self, kind: str) -> tuple[float, float]:
         """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""
@@ -145,9 +143,8 @@ def _write_telegraph(
 
 def init_faults(faults: Faults, draws: FloatArray) -> FaultState:
     """Return the state at t = 0 from the initial draws of `processes`."""
-    return FaultState(
-        tuple(bool(u < faults.on_probability(kind)) for u, kind in zip(draws, faults.random_kinds, strict=True)), {}
-    )
+    kinds = zip(draws, faults.random_kinds, strict=True)
+    return FaultState(tuple(bool(u < faults.on_probability(kind)) for u, kind in kinds), {})
 
 
 def apply_faults(
@@ -173,31 +170,29 @@ def apply_faults(
     active = faults.schedule.find_active(emissions)
     arrays = apply_offsets([(fault, rows) for fault, rows in active if fault.array not in source_arrays], arrays)
     rows_of = {kind: find_rows_of_kind(active, kind, count) for kind in FAULT_BITS}
-    on = _add_random_faults(faults, state, ticks, draws, rows_of)
+    active_kinds = []
+    for kind, uniforms, was_on in zip(faults.random_kinds, draws, state.active, strict=True):
+        rate, duration = faults.rate_and_duration(kind)
+        telegraph = (was_on, faults.on_probability(kind), rate + 1.0 / duration, ticks.rate, state.last_tick)
+        rows = np.zeros(count, dtype=np.bool_)
+        active_kinds.append(bool(_write_telegraph(*telegraph, ticks.index, uniforms, rows)))
+        rows_of[kind] |= rows
     dropped = rows_of["dropout"]
     source, last = _find_source_rows(rows_of["stuck"], emitted & ~dropped, has_previous=bool(state.last_output))
     is_own_row = source == np.arange(1, count + 1)
     rows_of["spike"] &= ~dropped & is_own_row
     rows_of["stuck"] &= ~is_own_row
-    taken = {name: _take_rows(state.last_output.get(name), array, source) for name, array in arrays.items()}
-    output = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
-    masked = {name: _mask_dropped(array, dropped) for name, array in taken.items()}
+    output = {}
+    for name, array in arrays.items():
+        if not state.last_output or source.all():
+            output[name] = array[source - 1]
+        else:
+            output[name] = np.concatenate((state.last_output[name][None], array))[source]
+        if array.dtype.kind == "f":
+            output[name][dropped] = np.nan
+    last_output = {name: array[last - 1].copy() for name, array in arrays.items()} if last else state.last_output
     last_tick = int(ticks.index[-1]) if count else state.last_tick
-    return FaultState(on, output, last_tick, emissions.last_tick), masked, rows_of
-
-
-def _add_random_faults(
-    faults: Faults, state: FaultState, ticks: Ticks, draws: FloatArray, rows_of: Mapping[str, BoolArray]
-) -> tuple[bool, ...]:
-    """Add the random faults to the rows (n,) of each kind; return which kinds are on at the last tick."""
-    on = []
-    for kind, uniforms, was_on in zip(faults.random_kinds, draws, state.active, strict=True):
-        rate, duration = faults.rate_and_duration(kind)
-        rates, rows = (rate + 1.0 / duration, ticks.rate), np.zeros(len(ticks), dtype=np.bool_)
-        probability = faults.on_probability(kind)
-        on.append(bool(_write_telegraph(was_on, probability, *rates, state.last_tick, ticks.index, uniforms, rows)))
-        rows_of[kind][:] |= rows
-    return tuple(on)
+    return FaultState(tuple(active_kinds), last_output, last_tick, emissions.last_tick), output, rows_of
 
 
 def _find_source_rows(stuck: BoolArray, emitted: BoolArray, *, has_previous: bool) -> tuple[IntArray, int]:
@@ -211,19 +206,3 @@ def _find_source_rows(stuck: BoolArray, emitted: BoolArray, *, has_previous: boo
         stuck = stuck & (rows > first + 1)
     fresh = np.maximum.accumulate(np.where(emitted & ~stuck, rows, 0))
     return np.where(stuck, fresh, rows), int(fresh[-1]) if stuck.size else 0
-
-
-def _take_rows(previous: AnyArray | None, array: AnyArray, source: IntArray) -> AnyArray:
-    """Return row `source` - 1 of the array for each row, or `previous` where `source` is 0."""
-    if previous is None or source.all():
-        return array[source - 1]
-    return np.concatenate((previous[None], array))[source]
-
-
-def _mask_dropped(array: AnyArray, dropped: BoolArray) -> AnyArray:
-    """Return the array with NaN in the dropped rows; an array of integers is unchanged."""
-    if array.dtype.kind != "f" or not dropped.any():
-        return array
-    out = array.copy()
-    out[dropped] = np.nan
-    return out

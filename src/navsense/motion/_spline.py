@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.core.errors import MotionError, Where
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.rotation import multiply
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
@@ -31,30 +32,6 @@ class Spline:
 
     rows: FloatArray
     form: int
-
-
-@kernel
-def find_segment(knots: Times, instant: float, guess: int) -> int:
-    """Return the segment i with knots[i] <= instant < knots[i + 1]. The last segment includes its end.
-
-    `guess` shortens the search for increasing times. The result does not depend on it.
-    """
-    low, high = 0, knots.shape[0] - 2
-    if knots[guess] > instant:
-        high = guess - 1
-    elif guess == high or instant < knots[guess + 1]:
-        return guess
-    else:
-        low = guess + 1
-        if low == high or instant < knots[low + 1]:
-            return low
-    while low < high:
-        middle = (low + high + 1) // 2
-        if knots[middle] <= instant:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @kernel
@@ -134,7 +111,7 @@ def evaluate(
         instant = time[i]
         if instant >= period:
             instant = instant % period
-        segment = find_segment(knots, instant, segment)
+        segment = find_interval(knots, instant, segment)
         if segment != expanded:
             expand(knots, rows, form, segment, coefficients)
             expanded = segment

@@ -21,7 +21,7 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
 )
-from navsense.environment.current._astronomy import CONSTITUENT_NAMES, compute_factor_and_argument, constituent_speed
+from navsense.environment.current.tidal import CONSTITUENT_NAMES, compute_factor_and_argument, constituent_speed
 
 pytestmark = pytest.mark.requirement("CUR-2")
 

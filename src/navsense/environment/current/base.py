@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from navsense.core.errors import FieldError
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import check_run, check_seed
 from navsense.core.typing import FloatArray, Quaternion, Vectors
@@ -64,12 +65,8 @@ def _realise(field: VectorField, seed: int, run: int) -> VectorField:
 
 def unrealised_error(name: str) -> FieldError:
     """Return the error of a velocity query before `realise`."""
-    return FieldError(
-        "random current",
-        name,
-        allowed="has a velocity in a run only",
-        remedy="use navsense.environment.current.realise(current, seed, run)",
-    )
+    remedy = "use navsense.environment.current.realise(current, seed, run)"
+    return FieldError("random current", name, allowed="has a velocity in a run only", remedy=remedy)
 
 
 OutsideRule = Literal["hold", "error"]
@@ -130,30 +127,6 @@ def make_read_only_array(values: Iterable[float]) -> FloatArray:
     out = np.array(tuple(values), dtype=np.float64)
     out.setflags(write=False)
     return out
-
-
-@kernel
-def find_interval(points: FloatArray, value: float, guess: int) -> int:
-    """Return the last index from 0 to n - 2 of increasing points (n,) that is not above `value`.
-
-    `guess` shortens the search; the result does not depend on it.
-    """
-    last: int = points.shape[0] - 2
-    if guess < 0 or guess > last:
-        guess = 0
-    if points[guess] <= value:
-        if guess == last or value < points[guess + 1]:
-            return guess
-        low, high = guess + 1, last
-    else:
-        low, high = 0, max(guess - 1, 0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if points[middle] <= value:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @kernel

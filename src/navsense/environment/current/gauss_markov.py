@@ -43,6 +43,7 @@ from threading import Lock
 import numpy as np
 
 from navsense.core.errors import FieldError
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
 from navsense.core.series import LONGEST_TIME
@@ -53,7 +54,6 @@ from navsense.environment.current.base import (
     MAX_SPEED,
     OutsideRule,
     check_coordinate,
-    find_interval,
     rotate_heading,
     unrealised_error,
     vertical_rotation_angle,
@@ -103,9 +103,9 @@ def _process_value(coefficients: FloatArray, p: int, x: float) -> float:
         return max(2.0 * high - x, low)
     if high == math.inf:
         return 2.0 * low - x
-    width, above = high - low, x - low
-    above -= 2.0 * width * math.floor(above / (2.0 * width))
-    return max(low, min(high, low + (above if above <= width else 2.0 * width - above)))
+    width, excess = high - low, x - low
+    excess -= 2.0 * width * math.floor(excess / (2.0 * width))
+    return max(low, min(high, low + (excess if excess <= width else 2.0 * width - excess)))
 
 
 @kernel
@@ -155,20 +155,20 @@ def _interpolate(
             return i
         k = int(node) - first
         fraction = position - node if linear else 0.0
-        below = 0.0
+        weight = 0.0
         if layers > 1:
             depth = surface - position_w[i, 2]
             if not (hold or depths[0] <= depth <= depths[layers - 1]) or depth != depth:
                 return -1 - i
             depth = max(depths[0], min(depths[layers - 1], depth))
             near = find_interval(depths, depth, near)
-            below = (depth - depths[near]) / (depths[near + 1] - depths[near])
+            weight = (depth - depths[near]) / (depths[near + 1] - depths[near])
         for axis in range(3):
             v = vectors[k, near, axis] + fraction * (vectors[k + 1, near, axis] - vectors[k, near, axis])
             if layers > 1:
                 u = vectors[k, near + 1, axis]
                 u = u + fraction * (vectors[k + 1, near + 1, axis] - vectors[k, near + 1, axis])
-                v += below * (u - v)
+                v += weight * (u - v)
             out[i, axis] = v
     return count
 
@@ -296,13 +296,8 @@ class RandomCurrent:
 
 def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
     """Return the error of a depth (m) outside the layers."""
-    return FieldError(
-        "depth (m)",
-        depth,
-        row=row,
-        allowed=f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers",
-        remedy='use outside="hold" for the nearest layer',
-    )
+    allowed = f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers"
+    return FieldError("depth (m)", depth, row=row, allowed=allowed, remedy='use outside="hold" for the nearest layer')
 
 
 MIN_CORRELATION_TIME = 0.1

@@ -40,6 +40,7 @@ import numpy as np
 from navsense.core.errors import FieldError, Where
 from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_geodetic
 from navsense.core.inputs import FileKind
+from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 from navsense.environment.current.base import (
@@ -48,7 +49,6 @@ from navsense.environment.current.base import (
     OutsideRule,
     check_coordinate,
     check_outside_rule,
-    find_interval,
     vertical_rotation_angle,
 )
 from navsense.environment.tables import add_lines_to_errors, check_not_empty, parse_numbers, read_rows
@@ -74,8 +74,8 @@ def _write_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatAr
     s, c = math.sin(latitude), math.cos(latitude)
     sine, cosine = math.sin(longitude), math.cos(longitude)
     w = 1.0 - ECCENTRICITY_2 * s * s
-    across = SEMI_MAJOR / math.sqrt(w)
-    along = across * (1.0 - ECCENTRICITY_2) / w
+    prime_vertical = SEMI_MAJOR / math.sqrt(w)
+    meridian = prime_vertical * (1.0 - ECCENTRICITY_2) / w
     patch[MIDDLE], patch[MIDDLE + 1], patch[MIDDLE + 2] = x, y, z
     patch[PLACE], patch[PLACE + 1], patch[PLACE + 2] = latitude, longitude, altitude
     patch[REACH] = HALF if c > _POLE_COSINE else 0.0
@@ -85,8 +85,8 @@ def _write_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatAr
         patch[TURN + axis] = cosine * fy - sine * fx
         patch[TURN + 3 + axis] = c * fz - s * outward
         patch[TURN + 6 + axis] = s * fz + c * outward
-        patch[SLOPE + axis] = patch[TURN + 3 + axis] / (along + altitude)
-        patch[SLOPE + 3 + axis] = patch[TURN + axis] / ((across + altitude) * c)
+        patch[SLOPE + axis] = patch[TURN + 3 + axis] / (meridian + altitude)
+        patch[SLOPE + 3 + axis] = patch[TURN + axis] / ((prime_vertical + altitude) * c)
         patch[SLOPE + 6 + axis] = patch[TURN + 6 + axis]
 
 
@@ -268,9 +268,8 @@ class GriddedCurrent:
         if self.space != "world" and self.origin is None:
             remedy = "give the world <spherical_coordinates>"
             raise FieldError("origin of the world", "none", allowed="must be given for this grid", remedy=remedy)
-        check_outside_rule("outside_time of a grid", self.outside_time)
-        check_outside_rule("outside of a grid", self.outside)
-        check_outside_rule("outside_vertical of a grid", self.outside_vertical)
+        for name in ("outside_time", "outside", "outside_vertical"):
+            check_outside_rule(f"{name} of a grid", getattr(self, name))
         check_coordinate("heading of a current (rad)", self.heading)
         for axis, points in enumerate(self.points):
             _check_axis(_AXIS_NAMES[self.space][axis], np.asarray(points, dtype=np.float64), axis, self.space)
@@ -278,11 +277,10 @@ class GriddedCurrent:
         shape = (*(len(points) for points in self.points), 3)
         if values.shape != shape:
             raise FieldError("shape of a grid of currents", values.shape, allowed=f"must be {shape}")
-        if not (np.abs(values) <= MAX_SPEED).all():
-            worst = float(values[~(np.abs(values) <= MAX_SPEED)][0])
-            raise FieldError(
-                "velocity of a grid (m/s)", worst, allowed=f"must be of absolute value up to {MAX_SPEED:g}"
-            )
+        invalid = values[~(np.abs(values) <= MAX_SPEED)]
+        if invalid.size:
+            allowed = f"must be of absolute value up to {MAX_SPEED:g}"
+            raise FieldError("velocity of a grid (m/s)", float(invalid[0]), allowed=allowed)
 
     @classmethod
     def from_file(
@@ -316,7 +314,7 @@ class GriddedCurrent:
         name = os.fspath(path)
         axes, values = _read_table(name, (time, *position), velocity)
         if space == "geodetic" and units == "degrees":
-            axes[1], axes[2] = _to_radians(axes[1]), _to_radians(axes[2])
+            axes[1:3] = (np.array([math.radians(angle) for angle in axis.tolist()]) for axis in axes[1:3])
         elif units not in ("degrees", "radians"):
             raise FieldError("units of a grid of currents", units, allowed="must be degrees or radians")
         if ignore_time or time is None:
@@ -343,8 +341,9 @@ class GriddedCurrent:
         counts = np.array([axis.size for axis in points], dtype=np.int64)
         starts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
         bounds = np.empty((4, 2))
-        for axis, (rule, values) in enumerate(zip(self._rules, points, strict=True)):
-            margin = _EDGE_TOLERANCE * (values[-1] - values[0]) if rule == "error" else MAX_COORDINATE
+        for axis, (rule, values) in enumerate(zip(self._rule_names, points, strict=True)):
+            is_error = getattr(self, rule) == "error"
+            margin = _EDGE_TOLERANCE * (values[-1] - values[0]) if is_error else MAX_COORDINATE
             bounds[axis] = values[0] - margin, values[-1] + margin
         values = np.array(self.velocity, dtype=np.float64).reshape(-1)
         return values, np.concatenate(points), starts, counts, bounds, self._frame
@@ -358,32 +357,22 @@ class GriddedCurrent:
         return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
     @property
-    def _rules(self) -> tuple[OutsideRule, OutsideRule, OutsideRule, OutsideRule]:
-        """The rule of each axis."""
-        vertical = self.outside if self.space == "ecef" else self.outside_vertical
-        return self.outside_time, self.outside, self.outside, vertical
+    def _rule_names(self) -> tuple[str, str, str, str]:
+        """The field with the rule of each axis."""
+        return "outside_time", "outside", "outside", "outside" if self.space == "ecef" else "outside_vertical"
 
     def _outside_error(self, failed: FloatArray, row: int) -> FieldError:
         axis = int(failed[0])
         values = self.points[axis]
-        rule_name = ("outside_time", "outside", "outside", "outside_vertical" if self.space != "ecef" else "outside")
-        return FieldError(
-            _AXIS_NAMES[self.space][axis],
-            float(failed[1]),
-            row=row,
-            allowed=f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid",
-            remedy=f'use {rule_name[axis]}="hold" for the nearest points',
-        )
+        allowed = f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid"
+        remedy = f'use {self._rule_names[axis]}="hold" for the nearest points'
+        return FieldError(_AXIS_NAMES[self.space][axis], float(failed[1]), row=row, allowed=allowed, remedy=remedy)
 
     def rotate(self, rotation: Quaternion) -> GriddedCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         if self.origin is not None and self.space != "world":
             return replace(self, origin=self.origin.rotate(rotation))
         return replace(self, heading=self.heading - vertical_rotation_angle(rotation))
-
-
-def _to_radians(degrees: FloatArray) -> FloatArray:
-    return np.array([math.radians(one) for one in degrees.tolist()])
 
 
 def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
@@ -469,10 +458,6 @@ def _check_complete(
         missing = int(gaps[0])
     at = np.unravel_index(missing, tuple(axis.size for axis in points))
     point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
-    raise FieldError(
-        "rows of the grid",
-        f"{index.size} for {shape} points",
-        allowed="must hold each combination of its points",
-        where=Where(name),
-        remedy=f"fill the gaps, the first at {point}",
-    )
+    allowed = "must hold each combination of its points"
+    remedy, what = f"fill the gaps, the first at {point}", "rows of the grid"
+    raise FieldError(what, f"{index.size} for {shape} points", allowed=allowed, where=Where(name), remedy=remedy)

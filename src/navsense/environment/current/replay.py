@@ -84,13 +84,9 @@ class CurrentReplay:
         out = np.empty((time.shape[0], 3))
         row = interpolate_rows(time, 1.0, 0.0, times, values, self.outside == "hold", out)
         if row >= 0:
-            raise FieldError(
-                "instant (s)",
-                float(time[row]),
-                row=row,
-                allowed=f"must be from {times[0]:.9g} to {times[-1]:.9g}, the span of the recorded current",
-                remedy='use outside="hold" for the first or last velocity',
-            )
+            allowed = f"must be from {times[0]:.9g} to {times[-1]:.9g}, the span of the recorded current"
+            remedy = 'use outside="hold" for the first or last velocity'
+            raise FieldError("instant (s)", float(time[row]), row=row, allowed=allowed, remedy=remedy)
         return out
 
     def rotate(self, rotation: Quaternion) -> CurrentReplay:

@@ -92,13 +92,11 @@ def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None
         row, column = divmod(int(bad.argmax()), heights.shape[1])
         huge = MAX_DISTANCE < abs(heights[row, column]) < math.inf and heights[row, column] != nodata
         sound = f"of absolute value up to {MAX_DISTANCE:g} m" if huge else "finite"
-        raise FieldError(
-            f"height in row {row + 1}, column {column + 1}",
-            "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column]),
-            where=Where(name),
-            allowed=f"must be {sound}; {int(bad.sum())} of {heights.size} are not",
-            remedy="fill the gaps (gdal_fillnodata.py), or cut the grid down to where it has data",
-        )
+        allowed = f"must be {sound}; {int(bad.sum())} of {heights.size} are not"
+        remedy = "fill the gaps (gdal_fillnodata.py), or cut the grid down to where it has data"
+        what = f"height in row {row + 1}, column {column + 1}"
+        value = "no data" if nodata is not None and heights[row, column] == nodata else float(heights[row, column])
+        raise FieldError(what, value, where=Where(name), allowed=allowed, remedy=remedy)
 
 
 def read_grid(path: str | os.PathLike[str]) -> tuple[FloatArray, float | None]:
@@ -123,22 +121,14 @@ def read_grid(path: str | os.PathLike[str]) -> tuple[FloatArray, float | None]:
         shape = _parse_shape(header, name)
         numbers = np.concatenate(rows) if rows else np.empty(0)
         if numbers.size != shape[0] * shape[1]:
-            raise FieldError(
-                "grid's heights",
-                numbers.size,
-                where=Where(name),
-                allowed=f"must be nrows x ncols, {shape[0]} x {shape[1]}",
-            )
+            allowed = f"must be nrows x ncols, {shape[0]} x {shape[1]}"
+            raise FieldError("grid's heights", numbers.size, where=Where(name), allowed=allowed)
         heights = numbers.reshape(shape)
     else:
         lengths = {row.size for row in rows}
         if len(lengths) != 1:
-            raise FieldError(
-                "lengths of the grid's rows",
-                sorted(lengths)[:8] or "no rows",
-                where=Where(name),
-                allowed="must be all the same",
-            )
+            what = "lengths of the grid's rows"
+            raise FieldError(what, sorted(lengths)[:8] or "no rows", where=Where(name), allowed="must be all the same")
         heights = np.stack(rows)
     _check_no_gaps(heights, header.get("nodata_value"), name)
     return heights[::-1].copy(), header.get("cellsize")

@@ -476,12 +476,8 @@ class Heightmap:
         if sampling > 1:
             shape = ((rows - 1) * sampling + 1, (columns - 1) * sampling + 1)
             if shape[0] * shape[1] > MAX_NODES:
-                raise FieldError(
-                    "heightmap's sampling",
-                    sampling,
-                    where=where,
-                    allowed=f"must leave at most {MAX_NODES} points in all",
-                )
+                allowed = f"must leave at most {MAX_NODES} points in all"
+                raise FieldError("heightmap's sampling", sampling, where=where, allowed=allowed)
             coarse, heights = heights, np.empty(shape)
             _resample(coarse, int(sampling), heights)
         heights += pos[2]
@@ -503,13 +499,10 @@ def _read_image(name: str, size: Vector) -> tuple[FloatArray, tuple[float, float
     values = read_png(name)
     rows, columns = values.shape
     if rows != columns or rows < 2:
-        raise FieldError(
-            "heightmap image (columns, rows)",
-            (columns, rows),
-            where=Where(name),
-            allowed="must be square, as in SDF, and at least 2 x 2",
-            remedy="resample it, or build Heightmap(heights, spacing, corner) in Python",
-        )
+        allowed = "must be square, as in SDF, and at least 2 x 2"
+        remedy = "resample it, or build Heightmap(heights, spacing, corner) in Python"
+        what = "heightmap image (columns, rows)"
+        raise FieldError(what, (columns, rows), where=Where(name), allowed=allowed, remedy=remedy)
     heights = values[::-1].astype(np.float64)
     largest = float(values.max())
     heights *= size[2] / largest if largest > 0.0 else 0.0
@@ -521,13 +514,9 @@ def _read_text_grid(name: str, size: Vector | None) -> tuple[FloatArray, tuple[f
     heights, spacing = read_grid(name)
     rows, columns = heights.shape
     if size is None and spacing is None:
-        raise FieldError(
-            "heightmap's size (m)",
-            "none",
-            where=Where(name),
-            allowed="must be given for a grid without a header",
-            remedy="give <size>, or a header of ncols, nrows, xllcorner, yllcorner and cellsize",
-        )
+        allowed = "must be given for a grid without a header"
+        remedy = "give <size>, or a header of ncols, nrows, xllcorner, yllcorner and cellsize"
+        raise FieldError("heightmap's size (m)", "none", where=Where(name), allowed=allowed, remedy=remedy)
     if size is None:
         return heights, (spacing or 1.0, spacing or 1.0)
     span = float(heights.max() - heights.min())

@@ -74,11 +74,11 @@ def _intersect_plane(
     x: float, y: float, z: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
 ) -> float:
     """Return the range of the plane through the origin with the normal (x, y, z)."""
-    above = x * ox + y * oy + z * oz
+    height = x * ox + y * oy + z * oz
     rate = x * dx + y * dy + z * dz
-    if above * rate < 0.0:
-        return -above / rate
-    return 0.0 if above == 0.0 else math.inf
+    if height * rate < 0.0:
+        return -height / rate
+    return 0.0 if height == 0.0 else math.inf
 
 
 @kernel
@@ -104,8 +104,8 @@ def _intersect_ellipsoid(
     square = dx * dx + dy * dy + dz * dz
     nearest = -(x * dx + y * dy + z * dz) / square
     px, py, pz = x + nearest * dx, y + nearest * dy, z + nearest * dz
-    along = px * dx + py * dy + pz * dz
-    first, last = _solve_quadratic(square, along, px * px + py * py + pz * pz - 1.0)
+    half_slope = px * dx + py * dy + pz * dz
+    first, last = _solve_quadratic(square, half_slope, px * px + py * py + pz * pz - 1.0)
     t = _select_range(nearest + first, nearest + last)
     s = t if t < math.inf else 0.0
     return t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c

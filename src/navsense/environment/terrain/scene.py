@@ -355,11 +355,9 @@ def _broadcast_rays(
     except ValueError:
         vectors = False
     if not vectors:
-        raise FieldError(
-            "shapes of origins, directions, times, ranges",
-            (origin.shape, direction.shape, times.shape, reach.shape),
-            allowed="must be (..., 3), (..., 3), (...) and (...), broadcast against each other",
-        )
+        allowed = "must be (..., 3), (..., 3), (...) and (...), broadcast against each other"
+        what = "shapes of origins, directions, times, ranges"
+        raise FieldError(what, (origin.shape, direction.shape, times.shape, reach.shape), allowed=allowed)
     rows = np.arange(times.size).reshape(times.shape)
     return (
         _broadcast(origin, (*shape, 3)).reshape(-1, 3),
