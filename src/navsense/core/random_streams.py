@@ -17,11 +17,11 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.core._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 from navsense.core.errors import SensorError
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import FloatArray, IntArray, WordArray
 from navsense.core.validation import check_integer
+from navsense.core.ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 
 StreamKey = tuple[str | int, ...]
 

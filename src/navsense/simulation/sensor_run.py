@@ -12,7 +12,7 @@ from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, MotionError, SensorError, SimulationError, Where
 from navsense.core.pose import Pose
 from navsense.core.random_streams import Draws
-from navsense.core.series import Reading, make_read_only
+from navsense.core.series import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
@@ -272,8 +272,7 @@ def compute_ideal(
         ideal = sensor.spec.ideal(motion, environment, ticks)
     except (FieldError, SensorError) as error:
         raise _locate_error(sensor, motion, environment, ticks, error) from error
-    for array in ideal.values():
-        make_read_only(array)
+    make_all_read_only(ideal.values())
     return ideal
 
 
