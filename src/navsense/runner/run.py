@@ -161,7 +161,7 @@ def simulate(
     )
     check_memory(session)
     sensor_runs = session.open_sensor_runs()
-    run_arrays = RunArrays(session, run_shape=() if runs is None else (len(numbers),))
+    run_arrays = RunArrays(session, has_run_axis=runs is not None)
     with BackgroundWorker() as worker:
         for start, end in session.split_windows():
             for sensor in world.sensors:
