@@ -427,11 +427,9 @@ def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("no such library")
 
     del types["imu"]
-    entry = SimpleNamespace(load=fails, name="imu", dist=SimpleNamespace(name="my-sensors"))
-    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [entry])
+    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [SimpleNamespace(load=fails)])
     (note,) = read_summary(folder / "a.mcap").notes
-    problem = "type 'imu' cannot be imported: sensor 'imu' of package my-sensors: no such library"
-    assert f"{problem}; must be a class that can be imported; repair or remove my-sensors" in note
+    assert "type 'imu' cannot be imported: no such library" in note
 
 
 @pytest.mark.requirement("FIL-1")

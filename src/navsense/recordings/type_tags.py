@@ -30,9 +30,8 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import NavsenseError, SensorError
+from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
-from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
@@ -270,12 +269,12 @@ def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str,
 def _find_type(tag: str) -> StoredType:
     """Return the JSON form of a tag; the package that defines it is imported if it is installed."""
     if tag not in TYPES:
-        for entry in entry_points(group=PLUGINS, name=tag):
+        for plugin in entry_points(group=PLUGINS, name=tag):
             try:
-                kind = load_plugin(entry, type, "sensor", "must be a class that can be imported", SensorError)
+                kind = plugin.load()
                 if tag not in TYPES:
                     register_type(kind, tag)
-            except (SensorError, ValueError) as error:
+            except Exception as error:
                 raise UnknownTypeError(f"type {tag!r} cannot be imported: {error}") from error
     if tag not in TYPES:
         raise UnknownTypeError(f"unknown type {tag!r}")

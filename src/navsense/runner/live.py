@@ -45,15 +45,9 @@ def live(
             motions[model.name] = driven_motions[name]
         else:
             driven_links[link] = driven_motions[name]
+    numbers = (check_run(run),)
     session = prepare(
-        world,
-        None,
-        seed=seed,
-        runs=(check_run(run),),
-        motions=motions,
-        driven_links=driven_links,
-        epoch=epoch,
-        live=True,
+        world, None, seed=seed, runs=numbers, motions=motions, driven_links=driven_links, epoch=epoch, live=True
     )
     return LiveRun(session, driven_motions)
 
