@@ -427,9 +427,11 @@ def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("no such library")
 
     del types["imu"]
-    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [SimpleNamespace(load=fails)])
+    entry = SimpleNamespace(load=fails, name="imu", dist=SimpleNamespace(name="my-sensors"))
+    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [entry])
     (note,) = read_summary(folder / "a.mcap").notes
-    assert "type 'imu' cannot be imported: no such library" in note
+    problem = "type 'imu' cannot be imported: sensor 'imu' of package my-sensors: no such library"
+    assert f"{problem}; must be a class that can be imported; repair or remove my-sensors" in note
 
 
 @pytest.mark.requirement("FIL-1")
