@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from navsense.clock.base import ClockStep
@@ -31,7 +31,7 @@ from navsense.core import inputs
 from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.names import resolve_name
 from navsense.core.text import format_count
-from navsense.environment.base import FieldSum
+from navsense.environment.base import FieldSum, VectorField
 from navsense.environment.magnetic import Anomaly
 from navsense.faults.schedule import ScheduledFault, check_fault
 from navsense.world import MountedSensor, World
@@ -105,34 +105,43 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
 
     Raises `SimulationError` for an invalid file, `UnknownNameError` for a fault of an unknown object.
     """
-    clocks, sensors = dict.fromkeys(one.name for one in world.clocks), {one.name: one for one in world.sensors}
-    found = _ParsedFaults()
+    clocks, sensors = {one.name: one for one in world.clocks}, {one.name: one for one in world.sensors}
+    anomalies: list[Anomaly] = []
+    steps: dict[str, list[ClockStep]] = {}
+    faults: dict[str, list[ScheduledFault]] = {}
+    names = (WORLD_NAME, *sensors, *clocks)
     for entry in _read_entries(os.fspath(path)):
         try:
-            of = resolve_name(
-                entry.parse_text("of"), (WORLD_NAME, *sensors, *clocks), f"{entry.what}: of", where=entry.where
-            )
-            if of == WORLD_NAME:
-                found.anomalies.append(_make_anomaly(entry))
-            elif of in clocks:
-                found.steps.setdefault(of, []).append(_make_step(entry))
+            name = resolve_name(entry.parse_text("of"), names, f"{entry.what}: of", where=entry.where)
+            if name == WORLD_NAME:
+                entry.check_kind("magnetic_anomaly")
+                x, y, z = entry.parse_numbers(3)
+                anomalies.append(Anomaly((x, y, z), *entry.parse_span()))
+            elif name in clocks:
+                entry.check_kind("step")
+                steps.setdefault(name, []).append(ClockStep(*entry.parse_span(), *entry.parse_numbers(1)))
             else:
-                found.planned.setdefault(of, []).append(_make_scheduled_fault(entry, sensors[of]))
+                faults.setdefault(name, []).append(_make_scheduled_fault(entry, sensors[name]))
         except NavsenseError as error:
             if error.where is not None:
                 raise
             what = f"{entry.what}: {error.what}"
             raise SimulationError(what, error.value, allowed=error.allowed, where=entry.where) from error
-    return _inject_faults(world, found)
+    if anomalies:
+        both = FieldSum((*_list_magnetic_fields(world), *anomalies))
+        world = replace(world, environment=replace(world.environment, magnetic_field=both))
+    for name, added in faults.items():
+        old = sensors[name].faults
+        sensors[name] = replace(sensors[name], faults=replace(old, scheduled=(*old.scheduled, *added)))
+    for name, more in steps.items():
+        clocks[name] = replace(clocks[name], steps=(*clocks[name].steps, *more))
+    return replace(world, clocks=tuple(clocks.values()), sensors=tuple(sensors.values()))
 
 
-@dataclass(frozen=True)
-class _ParsedFaults:
-    """The faults of a file in order: of the world, and of clocks and sensors by name."""
-
-    anomalies: list[Anomaly] = field(default_factory=list)
-    steps: dict[str, list[ClockStep]] = field(default_factory=dict)
-    planned: dict[str, list[ScheduledFault]] = field(default_factory=dict)
+def _list_magnetic_fields(world: World) -> tuple[VectorField, ...]:
+    """Return the fields whose sum is the magnetic field of a world."""
+    field = world.environment.magnetic_field
+    return field.fields if isinstance(field, FieldSum) else (field,)
 
 
 def _read_entries(path: str) -> list[_FaultEntry]:
@@ -149,51 +158,19 @@ def _read_entries(path: str) -> list[_FaultEntry]:
     return entries
 
 
-def _make_anomaly(entry: _FaultEntry) -> Anomaly:
-    entry.check_kind("magnetic_anomaly")
-    x, y, z = entry.parse_numbers(3)
-    return Anomaly((x, y, z), *entry.parse_span())
-
-
-def _make_step(entry: _FaultEntry) -> ClockStep:
-    entry.check_kind("step")
-    return ClockStep(*entry.parse_span(), *entry.parse_numbers(1))
-
-
 def _make_scheduled_fault(entry: _FaultEntry, sensor: MountedSensor) -> ScheduledFault:
     period = entry.parse_number("period", 0.0)
-    planned = ScheduledFault(
+    fault = ScheduledFault(
         entry.parse_text("kind"), *entry.parse_span(), entry.parse_text("array", ""), entry.parse_numbers(), period
     )
-    check_fault(sensor.spec, {output.name: output.shape for output in sensor.spec.outputs}, planned)
-    return planned
-
-
-def _inject_faults(world: World, found: _ParsedFaults) -> World:
-    """Return the world with additional faults."""
-    if found.anomalies:
-        own = world.environment.magnetic_field
-        parts = own.fields if isinstance(own, FieldSum) else (own,)
-        both = FieldSum((*parts, *found.anomalies))
-        world = replace(world, environment=replace(world.environment, magnetic_field=both))
-    clocks = (replace(one, steps=(*one.steps, *found.steps.get(one.name, ()))) for one in world.clocks)
-    return replace(
-        world, clocks=tuple(clocks), sensors=tuple(_inject_sensor_faults(one, found.planned) for one in world.sensors)
-    )
-
-
-def _inject_sensor_faults(sensor: MountedSensor, faults: Mapping[str, list[ScheduledFault]]) -> MountedSensor:
-    """Return a sensor with the additional faults of its name."""
-    mine = faults.get(sensor.name, ())
-    scheduled = (*sensor.faults.scheduled, *mine)
-    return replace(sensor, faults=replace(sensor.faults, scheduled=scheduled)) if mine else sensor
+    check_fault(sensor.spec, {output.name: output.shape for output in sensor.spec.outputs}, fault)
+    return fault
 
 
 def list_faults(world: World) -> list[dict[str, Any]]:
     """Return the scheduled faults of a world with the keys of a fault file, without infinite ends."""
     found: list[dict[str, Any]] = []
-    own = world.environment.magnetic_field
-    for part in own.fields if isinstance(own, FieldSum) else (own,):
+    for part in _list_magnetic_fields(world):
         if isinstance(part, Anomaly):
             head = {"of": WORLD_NAME, "kind": "magnetic_anomaly", "start": part.start, "end": part.end}
             found.append({**head, "value": list(part.field_w)})

@@ -211,14 +211,12 @@ def _initial_pose(model: Model) -> Pose:
     return model.pose
 
 
-def _stationary_warning(model: Model) -> Iterator[Note]:
-    """Yield the warning about a model with actuators and without a motion."""
-    if model.static or model.motion is not None or not model.actuators:
-        return
+def _make_stationary_warning(model: Model) -> Note:
+    """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
     actuators = f"{first} and {more} more" if more else first
     reason = f"stationary, although it has {actuators}; set --motion or <navsense:motion>"
-    yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+    return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
 @dataclass(frozen=True)
@@ -277,7 +275,8 @@ class World:
             allowed = f"must be from {1.0 / MAX_RATE:g} to {1.0 / MIN_RATE:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         notes = [note for note in self.notes if not (note.sensor or note.model)]
-        notes += [note for model in self.models for note in _stationary_warning(model)]
+        still = (model for model in self.models if not model.static and model.motion is None and model.actuators)
+        notes += map(_make_stationary_warning, still)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from navsense.core.kernels import kernel
-from navsense.core.typing import FloatArray, Quaternions
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 
 def rotate_python(
@@ -30,6 +30,14 @@ def rotate_python(
 
 
 rotate = kernel(rotate_python)
+
+
+@kernel
+def rotate_rows_inverse(rotation: Quaternions, vectors: Vectors, out: Vectors) -> None:
+    """Write rotation^-1 v (n, 3) for unit quaternions (n, 4) and vectors v (n, 3)."""
+    for i in range(out.shape[0]):
+        w, x, y, z = rotation[i, 0], -rotation[i, 1], -rotation[i, 2], -rotation[i, 3]
+        out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, vectors[i, 0], vectors[i, 1], vectors[i, 2])
 
 
 def multiply_python(

@@ -42,13 +42,6 @@ def _exceeds_double(value: object) -> bool:
     return isinstance(value, int) and abs(value) > sys.float_info.max
 
 
-def _is_number_of_type(value: object, kind: type) -> bool:
-    """Return True if a value is a number that fits into a double; for `int` a whole number of any type."""
-    if not is_number(value) or _exceeds_double(value):
-        return False
-    return kind is float or (math.isfinite(value) and value == int(value))
-
-
 @cache
 def _get_hints(kind: type) -> dict[str, Any]:
     """Return the type hints of the fields of a specification class."""
@@ -62,7 +55,7 @@ def _split_union(hint: Any) -> tuple[Any, ...]:
 
 
 def _matches_type(value: object, hint: Any) -> bool:
-    """Return True if a value has a type; numbers may have any size."""
+    """Return True if a value has a type; a number must fit into a double."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_matches_type(value, part) for part in parts)
@@ -71,11 +64,15 @@ def _matches_type(value: object, hint: Any) -> bool:
     if origin is tuple:
         if not isinstance(value, tuple | list):
             return False
-        each = (parts[0],) * len(value) if parts[-1] is Ellipsis else parts
-        return len(each) == len(value) and all(_matches_type(*pair) for pair in zip(value, each, strict=True))
+        hints = (parts[0],) * len(value) if parts[-1] is Ellipsis else parts
+        return len(hints) == len(value) and all(map(_matches_type, value, hints))
     if hint is bool:
         return isinstance(value, bool | np.bool_)
-    return _is_number_of_type(value, hint) if hint in (float, int) else isinstance(value, hint)
+    if hint not in (float, int):
+        return isinstance(value, hint)
+    if not is_number(value) or _exceeds_double(value):
+        return False
+    return hint is float or (math.isfinite(value) and value == int(value))  # a whole number of any type is an int
 
 
 def _format_class(kind: type) -> str:
@@ -83,11 +80,6 @@ def _format_class(kind: type) -> str:
     if ".sensors." in kind.__module__:
         return f"ns.sensors.{kind.__name__}"
     return f"ns.{kind.__name__}" if kind.__name__ in _TOP_LEVEL_CLASSES else f"{kind.__module__}.{kind.__name__}"
-
-
-def _add_article(name: str) -> str:
-    """Return a name with its article. Letters are spelled: "an ns.Noise"."""
-    return f"{'an' if name.startswith('ns.') else 'a'} {name}"
 
 
 def _format_value(value: object) -> str:
@@ -119,9 +111,9 @@ def _suggest_remedy(value: object, hint: Any) -> str:
     if isinstance(value, str) and {float, int, bool} & set(choices):
         return "write it without quotes"
     classes = [one for one in choices if isinstance(one, type) and one.__module__.startswith("navsense.")]
-    if not classes:
-        return ""
-    return f"give {' or '.join(_add_article(_format_class(one)) for one in classes)}"
+    names = [_format_class(one) for one in classes]
+    articles = ["an" if name.startswith("ns.") else "a" for name in names]  # letters are spelled: "an ns.Noise"
+    return f"give {' or '.join(map(' '.join, zip(articles, names, strict=True)))}" if names else ""
 
 
 def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:

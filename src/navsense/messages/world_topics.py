@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from navsense.core.kernels import kernel
 from navsense.core.names import WORLD_FRAME
+from navsense.core.rotation import rotate_rows_inverse
 from navsense.core.series import FAULT_BITS
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 from navsense.messages.base import GLOBAL_TIME
@@ -76,23 +76,8 @@ def make_transforms_encoder(frames: Sequence[tuple[str, str]]) -> MessageEncoder
 def rotate_inverse(orientation: Quaternions, vectors: Vectors) -> Vectors:
     """Return vectors (n, 3) rotated by the inverse of `orientation` (n, 4) w x y z: world to link for link to world."""
     out: Vectors = np.empty(vectors.shape)
-    _rotate_inverse(orientation, vectors, out)
+    rotate_rows_inverse(orientation, vectors, out)
     return out
-
-
-@kernel
-def _rotate_inverse(orientation: Quaternions, vectors: Vectors, out: Vectors) -> None:
-    """Write vectors (n, 3) rotated by the inverse of `orientation` (n, 4)."""
-    for i in range(vectors.shape[0]):
-        w, x, y, z = orientation[i, 0], orientation[i, 1], orientation[i, 2], orientation[i, 3]
-        vx, vy, vz = vectors[i, 0], vectors[i, 1], vectors[i, 2]
-        # The conjugate turns back, hence the signs.
-        tx = 2.0 * (z * vy - y * vz)
-        ty = 2.0 * (x * vz - z * vx)
-        tz = 2.0 * (y * vx - x * vy)
-        out[i, 0] = vx + w * tx + (z * ty - y * tz)
-        out[i, 1] = vy + w * ty + (x * tz - z * tx)
-        out[i, 2] = vz + w * tz + (y * tx - x * ty)
 
 
 def conjugate_quaternions(orientation: Quaternions) -> Quaternions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -79,28 +79,21 @@ class NoiseChannels:
     def processes(self) -> tuple[RandomProcess, ...]:
         """The random processes of all channels, channel by channel. Neutral terms have none."""
         active: list[RandomProcess] = []
-        for name, noise in zip(self.names, self.noises, strict=True):
-            active += [
-                process
-                for is_active, process in (
-                    (noise.bias_stddev > 0.0, RandomProcess(name, "turn_on", initial=1, per_tick=0)),
-                    (
-                        noise.classic and noise.has_turn_on_bias,
-                        RandomProcess(name, "sign", initial=1, per_tick=0, kind="uniform"),
-                    ),
-                    (noise.scale_factor_stddev > 0.0, RandomProcess(name, "scale", initial=1, per_tick=0)),
-                    (noise.has_dynamic_bias, RandomProcess(name, "drift", initial=0 if noise.classic else 1)),
-                    (
-                        noise.bias_instability > 0.0,
-                        RandomProcess(name, "flicker", initial=_FLICKER_COUNT, per_tick=_FLICKER_COUNT),
-                    ),
-                    (noise.random_walk > 0.0, RandomProcess(name, "walk")),
-                    (noise.has_white_noise, RandomProcess(name, "white")),
-                    (noise.has_outliers, RandomProcess(name, "outlier", kind="uniform")),
-                    (noise.has_outliers, RandomProcess(name, "outlier_size")),
-                )
-                if is_active
-            ]
+        for channel, noise in zip(self.names, self.noises, strict=True):
+            for name, is_active, initial, per_tick in (
+                ("turn_on", noise.bias_stddev > 0.0, 1, 0),
+                ("sign", noise.classic and noise.has_turn_on_bias, 1, 0),
+                ("scale", noise.scale_factor_stddev > 0.0, 1, 0),
+                ("drift", noise.has_dynamic_bias, 0 if noise.classic else 1, 1),
+                ("flicker", noise.bias_instability > 0.0, _FLICKER_COUNT, _FLICKER_COUNT),
+                ("walk", noise.random_walk > 0.0, 0, 1),
+                ("white", noise.has_white_noise, 0, 1),
+                ("outlier", noise.has_outliers, 0, 1),
+                ("outlier_size", noise.has_outliers, 0, 1),
+            ):
+                if is_active:
+                    kind: Literal["normal", "uniform"] = "uniform" if name in ("sign", "outlier") else "normal"
+                    active.append(RandomProcess(channel, name, initial, per_tick, kind))
         return tuple(active)
 
     @cached_property

@@ -186,17 +186,20 @@ def _apply_scale(
 @kernel
 def _write_measured(
     sigma: float,
-    parameters: AnyArray,
-    draw_rows: AnyArray,
+    noise: np.void,
+    draw_rows: np.void,
     draws: FloatArray,
     ideal: FloatArray,
     bias: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the measured values (n,) of one channel, one vectorised loop per term."""
+    """Write the measured values (n,) of one channel, one vectorised loop per term.
+
+    noise, draw_rows: records `PARAMETERS` and `DRAW_ROWS`.
+    """
     count = out.shape[0]
-    mean, precision = parameters["mean"], parameters["precision"]
-    minimum, maximum = parameters["minimum"], parameters["maximum"]
+    mean, precision = noise["mean"], noise["precision"]
+    minimum, maximum = noise["minimum"], noise["maximum"]
     if draw_rows["white"] >= 0:
         w = draws[draw_rows["white"]]
         for i in range(count):
@@ -206,7 +209,7 @@ def _write_measured(
             out[i] = (ideal[i] + bias[i]) + mean
     if draw_rows["outlier"] >= 0:
         u, size = draws[draw_rows["outlier"]], draws[draw_rows["outlier_size"]]
-        probability, stddev = parameters["outlier_probability"], parameters["outlier_stddev"]
+        probability, stddev = noise["outlier_probability"], noise["outlier_stddev"]
         for i in range(count):
             out[i] = out[i] + outlier(probability, stddev, u[i], size[i])
     if minimum > -math.inf or maximum < math.inf:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
+from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.runner.run import MotionSource, load_motions
 from navsense.sensors.base import get_max_age
@@ -35,41 +36,44 @@ def live(
     """
     world = apply_fidelity(world, fidelity)
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
-    moved: dict[str, DrivenMotion] = {}
-    motions, links = load_motions(world, motion), {}
-    for name, model, link, state in driven_frames(world, driven):
-        moved[name] = DrivenMotion(State(model.pose @ model.link(link).pose) if state is None else state, memory, name)
+    driven_motions: dict[str, DrivenMotion] = {}
+    motions, driven_links = load_motions(world, motion), dict[str, Motion]()
+    for name, model, link, state in list_driven_frames(world, driven):
+        start = State(model.pose @ model.link(link).pose) if state is None else state
+        driven_motions[name] = DrivenMotion(start, memory, name)
         if link == model.canonical_link:
-            motions[model.name] = moved[name]
+            motions[model.name] = driven_motions[name]
         else:
-            links[link] = moved[name]
+            driven_links[link] = driven_motions[name]
     numbers = (check_run(run),)
-    session = prepare(world, None, seed=seed, runs=numbers, motions=motions, links=links, epoch=epoch, live=True)
-    return LiveRun(session, moved)
+    session = prepare(
+        world, None, seed=seed, runs=numbers, motions=motions, driven_links=driven_links, epoch=epoch, live=True
+    )
+    return LiveRun(session, driven_motions)
 
 
-def driven_frames(
+def list_driven_frames(
     world: World, driven: Mapping[str, State] | Sequence[str] | None
 ) -> Iterator[tuple[str, Model, str, State | None]]:
     """Yield the name of each driven model or link, its model, the link and its state at t = 0, None for the file's.
 
     Raises `UnknownNameError`, and `SimulationError` for a static model or one link under two names.
     """
-    given = (driven,) if isinstance(driven, str) else driven or ()
-    if not isinstance(given, Iterable):
+    names = (driven,) if isinstance(driven, str) else driven or ()
+    if not isinstance(names, Iterable):
         allowed, remedy = "must be names of models and links, or their states", 'write driven=["robot"]'
         raise SimulationError("driven", repr(driven), allowed=allowed, remedy=remedy)
     links = {link.name: (model, link.name) for model in world.models for link in model.links}
     models = {model.name: (model, model.canonical_link) for model in world.models if model.links}
-    frames, taken = {**links, **models}, set[str]()
-    for name in given:
+    frames, driven_links = {**links, **models}, set[str]()
+    for name in names:
         full = resolve_name(name, (*models, *links), "driven model or link")
         model, link = frames[full]
-        if link in taken:
+        if link in driven_links:
             remedy = "drive it by one name"
             raise SimulationError("driven", full, allowed=f"is a second name of {link}", remedy=remedy)
         if model.static:
             remedy = "set <static> to false in the file"
             raise SimulationError("driven", full, allowed="must not be part of a static model", remedy=remedy)
-        taken.add(link)
+        driven_links.add(link)
         yield full, model, link, driven[name] if isinstance(driven, Mapping) else None

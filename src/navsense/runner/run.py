@@ -161,7 +161,7 @@ def simulate(
     )
     check_memory(session)
     sensor_runs = session.open_sensor_runs()
-    run_arrays = RunArrays(session, run_shape=() if runs is None else (len(numbers),))
+    run_arrays = RunArrays(session, has_run_axis=runs is not None)
     with BackgroundWorker() as worker:
         for start, end in session.split_windows():
             for sensor in world.sensors:
@@ -171,11 +171,11 @@ def simulate(
                 differs, sensor_motion = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
                 ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, 0), ticks)
                 worker.submit(run_arrays.copy_ideal, sensor, ticks, 0 if differs else None, ideal)
-                for number, sensor_run in enumerate(sensor_runs[sensor.name]):
-                    if differs and number:
-                        ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, number), ticks)
-                        worker.submit(run_arrays.copy_ideal, sensor, ticks, number, ideal)
-                    worker.submit(run_arrays.copy_block, sensor, ticks, number, sensor_run.measure(ticks, ideal))
+                for run_index, sensor_run in enumerate(sensor_runs[sensor.name]):
+                    if differs and run_index:
+                        ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, run_index), ticks)
+                        worker.submit(run_arrays.copy_ideal, sensor, ticks, run_index, ideal)
+                    worker.submit(run_arrays.copy_block, sensor, ticks, run_index, sensor_run.measure(ticks, ideal))
             worker.submit(run_arrays.copy_truth, session.compute_truth(start, end))
             worker.submit(run_arrays.copy_current, session.compute_current(start, end))
             if progress:
@@ -189,36 +189,34 @@ def simulate(
     )
 
 
-def check_run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
-    """Return the run numbers of the argument `runs`. Raise `SimulationError` for none, negative or repeated ones."""
-    if runs is None:
-        return (0,)
-    argument = runs
-    if isinstance(runs, int | np.integer) and not isinstance(runs, bool):
-        runs = range(runs)
-    if isinstance(runs, str) or not isinstance(runs, Sequence | np.ndarray):
-        raise SimulationError("runs", argument, allowed=ALLOWED_RUNS)
-    try:
-        count = len(runs)
-    except OverflowError:  # of a range
-        count = sys.maxsize
-    if count > MAX_RUNS:
-        remedy = f"run parts of them, one after another: runs=range({MAX_RUNS})"
-        raise SimulationError("runs", argument, allowed=f"must be at most {MAX_RUNS} at once", remedy=remedy)
-    if isinstance(runs, range) and runs:
-        check_run(min(runs[0], runs[-1]))
-        check_run(max(runs[0], runs[-1]))
-        return runs
-    numbers = tuple(check_run(run) for run in runs)
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise SimulationError("runs", argument, allowed=ALLOWED_RUNS)
-    return numbers
-
-
 ALLOWED_RUNS = "must be a number >= 1, or different run numbers >= 0"
 
 MAX_RUNS = 1_000_000
 """Largest number of runs in one call."""
+
+
+def check_run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
+    """Return the run numbers of the argument `runs`. Raise `SimulationError` for none, negative or repeated ones."""
+    if runs is None:
+        return (0,)
+    numbers = range(runs) if isinstance(runs, int | np.integer) and not isinstance(runs, bool) else runs
+    if isinstance(numbers, str) or not isinstance(numbers, Sequence | np.ndarray):
+        raise SimulationError("runs", runs, allowed=ALLOWED_RUNS)
+    try:
+        count = len(numbers)
+    except OverflowError:  # of a range
+        count = sys.maxsize
+    if count > MAX_RUNS:
+        remedy = f"run parts of them, one after another: runs=range({MAX_RUNS})"
+        raise SimulationError("runs", runs, allowed=f"must be at most {MAX_RUNS} at once", remedy=remedy)
+    if isinstance(numbers, range) and numbers:
+        check_run(min(numbers[0], numbers[-1]))
+        check_run(max(numbers[0], numbers[-1]))
+        return numbers
+    checked = tuple(check_run(number) for number in numbers)
+    if not checked or len(set(checked)) < len(checked):
+        raise SimulationError("runs", runs, allowed=ALLOWED_RUNS)
+    return checked
 
 
 def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> Iterator[TimeSlice]:

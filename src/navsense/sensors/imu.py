@@ -386,8 +386,9 @@ class Imu:
         `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
         part = load_part(name)
-        angular_velocity = make_noise(part, "angular_velocity", temperature=temperature)
-        return cls(*angular_velocity, *make_noise(part, "linear_acceleration", temperature=temperature))
+        wx, wy, wz = make_noise(part, "angular_velocity", temperature=temperature)
+        ax, ay, az = make_noise(part, "linear_acceleration", temperature=temperature)
+        return cls(wx, wy, wz, ax, ay, az)
 
     def without_errors(self) -> Imu:
         """Return the same spec without errors."""

@@ -24,10 +24,10 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.rotation import rotate
+from navsense.core.rotation import rotate_rows_inverse
 from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
-from navsense.core.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
+from navsense.core.typing import AnyArray, FloatArray, Vector, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
@@ -46,14 +46,6 @@ ZERO_VECTOR: Vector = (0.0, 0.0, 0.0)
 """The zero vector."""
 
 _NO_CURRENT: FloatArray = make_read_only(np.empty(0))
-
-
-@kernel
-def _rotate_to_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) -> None:
-    """Write rotation_ws^-1 field_w (n, 3)."""
-    for i in range(out.shape[0]):
-        w, x, y, z = rotation_ws[i, 0], -rotation_ws[i, 1], -rotation_ws[i, 2], -rotation_ws[i, 3]
-        out[i, 0], out[i, 1], out[i, 2] = rotate(w, x, y, z, field_w[i, 0], field_w[i, 1], field_w[i, 2])
 
 
 @kernel
@@ -143,7 +135,7 @@ class Magnetometer:
         time = ticks.time
         truth = motion.at(time)
         field = np.empty((3, len(ticks))).T  # each axis contiguous, as the noise kernels require
-        _rotate_to_sensor(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
+        rotate_rows_inverse(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
         return {"field": field, **evaluate_signals(self, environment, time)}
 
     def measure(

@@ -12,7 +12,7 @@ from typing import ParamSpec, Self
 import numpy as np
 
 from navsense.core.errors import SimulationError
-from navsense.core.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_read_only
+from navsense.core.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks, count_samples
 from navsense.core.typing import AnyArray
 from navsense.sensors.base import get_flags
@@ -117,14 +117,14 @@ class BackgroundWorker:
 
 
 class SensorArrays:
-    """The arrays of one sensor. Blocks are copied into them in the order of time."""
+    """The arrays of one sensor, with a run axis. Blocks are copied into them in the order of time."""
 
-    def __init__(self, sensor: MountedSensor, length: int, run_shape: tuple[int, ...]) -> None:
+    def __init__(self, sensor: MountedSensor, length: int, runs: int) -> None:
         """Store the shapes. The first block creates the arrays."""
-        self.sensor, self.run_shape = sensor, run_shape
+        self.sensor, self.runs = sensor, runs
         self.time = np.empty(length)
-        self.clock_error = np.empty((*run_shape, length))
-        self.arrivals = np.empty((*run_shape, length)) if sensor.latency else None
+        self.clock_error = np.empty((runs, length))
+        self.arrivals = np.empty((runs, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
@@ -133,24 +133,19 @@ class SensorArrays:
         """Copy the rows of a block to the row `first`; `run_index` is the index on the run axis, None for all runs."""
         arrays = self.arrays[group]
         if name not in arrays:
-            run_shape = () if run_index is None else self.run_shape
-            arrays[name] = allocate_like(values, run_shape, self.time.size)
-        target = arrays[name] if run_index is None or not self.run_shape else arrays[name][run_index]
+            arrays[name] = allocate_like(values, () if run_index is None else (self.runs,), self.time.size)
+        target = arrays[name] if run_index is None else arrays[name][run_index]
         target[first : first + values.shape[0]] = values
 
     def store_turn_on(self, run_index: int, turn_on: Mapping[str, AnyArray]) -> None:
         """Store the turn-on bias of a run, once."""
         for name, row in turn_on.items():
-            array = self.turn_on.setdefault(name, np.empty((*self.run_shape, *row.shape)))
-            array[(run_index,) if self.run_shape else ()] = row
+            self.turn_on.setdefault(name, np.empty((self.runs, *row.shape)))[run_index] = row
 
     def expand_turn_on(self) -> dict[str, AnyArray]:
-        """Return the turn-on biases by name as views (*run_shape, time, axis) that take no memory."""
-        shape, time_axis = (*self.run_shape, self.time.size), len(self.run_shape)
-        return {
-            name: np.broadcast_to(np.expand_dims(array, time_axis), (*shape, *array.shape[time_axis:]))
-            for name, array in self.turn_on.items()
-        }
+        """Return the turn-on biases (runs, time, axis) by name as views that take no memory."""
+        shape = self.clock_error.shape
+        return {name: np.broadcast_to(a[:, None], (*shape, *a.shape[1:])) for name, a in self.turn_on.items()}
 
     def copy_flags(self, run_index: int, first: int, flags: Mapping[str, AnyArray]) -> None:
         """Copy the flags of a block. An array is allocated with the first false value."""
@@ -159,18 +154,17 @@ class SensorArrays:
                 if values.all():
                     continue
                 self.flags[name] = np.ones(self.clock_error.shape, dtype=np.bool_)
-            target = self.flags[name][run_index] if self.run_shape else self.flags[name]
-            target[first : first + values.shape[0]] = values
+            self.flags[name][run_index, first : first + values.shape[0]] = values
 
 
 class RunArrays:
     """The arrays of all sensors, of the ground truth and of the current."""
 
-    def __init__(self, session: Session, run_shape: tuple[int, ...]) -> None:
-        """Allocate the arrays whose shape is known."""
-        self._session = session
+    def __init__(self, session: Session, *, has_run_axis: bool) -> None:
+        """Allocate the arrays whose shape is known. `has_run_axis` is false for a single run."""
+        self._session, self._has_run_axis = session, has_run_axis
         self._sensors = {
-            sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), run_shape)
+            sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), len(session.runs))
             for sensor in session.world.sensors
         }
         length = count_samples(session.duration, session.truth_rate)
@@ -182,7 +176,6 @@ class RunArrays:
         self._truth_rows = 0
         self._current: Current | None = None
         self._current_rows = 0
-        self._run_shape = run_shape
 
     def copy_ideal(
         self, sensor: MountedSensor, ticks: Ticks, run_index: int | None, ideal: Mapping[str, AnyArray]
@@ -197,19 +190,15 @@ class RunArrays:
     def copy_block(self, sensor: MountedSensor, ticks: Ticks, run_index: int, block: SensorBlock) -> None:
         """Copy a block of a sensor in one run."""
         sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
-        target = sensor_arrays.clock_error[run_index] if sensor_arrays.run_shape else sensor_arrays.clock_error
-        target[first : first + len(ticks)] = block.clock_error
+        measured, rows = block.measured, slice(first, first + len(ticks))
+        sensor_arrays.clock_error[run_index, rows] = block.clock_error
         if sensor_arrays.arrivals is not None and block.arrival is not None:
-            target = sensor_arrays.arrivals[run_index] if sensor_arrays.run_shape else sensor_arrays.arrivals
-            target[first : first + len(ticks)] = block.arrival
-        for name, values in block.measured.arrays.items():
-            sensor_arrays.copy_rows("arrays", name, run_index, first, values)
-        for name, values in block.measured.bias.items():
-            sensor_arrays.copy_rows("bias", name, run_index, first, values)
-        for kind, rows in block.measured.fault.items():
-            sensor_arrays.copy_rows("fault", kind, run_index, first, rows)
-        sensor_arrays.store_turn_on(run_index, block.measured.turn_on_bias)
-        sensor_arrays.copy_flags(run_index, first, get_flags(block.measured, len(ticks)))
+            sensor_arrays.arrivals[run_index, rows] = block.arrival
+        for group, arrays in (("arrays", measured.arrays), ("bias", measured.bias), ("fault", measured.fault)):
+            for name, values in arrays.items():
+                sensor_arrays.copy_rows(group, name, run_index, first, values)
+        sensor_arrays.store_turn_on(run_index, measured.turn_on_bias)
+        sensor_arrays.copy_flags(run_index, first, get_flags(measured, len(ticks)))
 
     def copy_truth(self, truth_by_link: Mapping[str, Truth]) -> None:
         """Copy the ground truth of all links for a time window."""
@@ -246,7 +235,7 @@ class RunArrays:
         make_read_only(self._current.velocity)
         if self._current.layers is not None:
             make_read_only(self._current.layers.velocity)
-        return self._current if self._run_shape else self._current.of_run(0)
+        return self._current if self._has_run_axis else self._current.of_run(0)
 
     def get_readings(self) -> dict[str, Reading]:
         """Return the readings of all sensors. Their times and ideal values are read-only."""
@@ -254,34 +243,41 @@ class RunArrays:
 
     def _make_reading(self, sensor_arrays: SensorArrays) -> Reading:
         """Return the reading of one sensor."""
-        sensor = sensor_arrays.sensor
-        for array in (sensor_arrays.time, *sensor_arrays.arrays["ideal"].values()):
-            make_read_only(array)
-        all_set = all_true(sensor_arrays.clock_error.shape)
+        sensor, groups = sensor_arrays.sensor, sensor_arrays.arrays
+        make_all_read_only((sensor_arrays.time, *groups["ideal"].values()))
+        ideal_differs = self._session.differs_between_runs(sensor)
+
+        def select(array: AnyArray) -> AnyArray:
+            return array if self._has_run_axis else array[0]
+
+        def select_all(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+            return {name: select(array) for name, array in arrays.items()}
+
+        clock_error, flags = select(sensor_arrays.clock_error), select_all(sensor_arrays.flags)
+        all_set = all_true(clock_error.shape)
         return Reading(
             name=sensor.name,
             type=sensor.spec.type,
             frame=sensor.frame,
             unit={output.name: output.unit for output in sensor.spec.outputs},
             time=sensor_arrays.time,
-            clock_error=sensor_arrays.clock_error,
-            arrays=sensor_arrays.arrays["arrays"],
-            ideal=sensor_arrays.arrays["ideal"],
-            bias=sensor_arrays.arrays["bias"],
-            turn_on_bias=sensor_arrays.expand_turn_on(),
-            fault=sensor_arrays.arrays["fault"],
-            valid=sensor_arrays.flags.get("valid", all_set),
-            emitted=sensor_arrays.flags.get("emitted", all_set),
+            clock_error=clock_error,
+            arrays=select_all(groups["arrays"]),
+            ideal=select_all(groups["ideal"]) if ideal_differs else groups["ideal"],
+            bias=select_all(groups["bias"]),
+            turn_on_bias=select_all(sensor_arrays.expand_turn_on()),
+            fault=select_all(groups["fault"]),
+            valid=flags.get("valid", all_set),
+            emitted=flags.get("emitted", all_set),
             epoch=self._session.epoch,
-            arrivals=sensor_arrays.arrivals,
-            ideal_in_runs=bool(sensor_arrays.run_shape) and self._session.differs_between_runs(sensor),
+            arrivals=None if sensor_arrays.arrivals is None else select(sensor_arrays.arrivals),
+            ideal_in_runs=self._has_run_axis and ideal_differs,
         )
 
     def get_truth(self) -> dict[str, Truth]:
         """Return the truth of all links, read-only."""
         for arrays in self._truth.values():
-            for array in arrays.values():
-                make_read_only(array)
+            make_all_read_only(arrays.values())
         make_read_only(self._truth_time)
         return {
             name: Truth(name, self._truth_time, **arrays, epoch=self._session.epoch)

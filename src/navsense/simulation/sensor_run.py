@@ -215,8 +215,8 @@ class SensorRun:
         faults, spec = self.sensor.faults, self.sensor.spec
         if faults.scheduled and isinstance(spec, UsesBottomEchoes):
             ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
-        measured = self._measure(ticks, ideal, draws)
-        if self.sensor.faults.has_faults:
+        measured = self._measure_with_source_faults(ticks, ideal, draws)
+        if faults.has_faults:
             measured = self._inject_faults(ticks, measured)
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
@@ -225,7 +225,9 @@ class SensorRun:
             arrival = self._arrivals.compute_arrivals(ticks.time, get_flags(measured, len(ticks))["emitted"])
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival)
 
-    def _measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
+    def _measure_with_source_faults(
+        self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
+    ) -> Measurement:
         """Measure a block, with the scheduled faults of the arrays from which a spec derives other arrays."""
         spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
         self.state, measured = spec.measure(before, ticks, ideal, draws)

@@ -89,10 +89,10 @@ class Session:
         """Return True if the ideal values of a sensor differ between runs because of a random current."""
         return self.has_random_current and uses_current(sensor.spec)
 
-    def get_environment(self, sensor: MountedSensor, number: int) -> Environment:
-        """Return the environment of a sensor in the run with this index."""
+    def get_environment(self, sensor: MountedSensor, run_index: int) -> Environment:
+        """Return the environment of a sensor in one of the runs."""
         environment = self.environments[sensor.name]
-        return replace(environment, current=self.currents[number]) if self.currents else environment
+        return replace(environment, current=self.currents[run_index]) if self.currents else environment
 
     def list_motions(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
@@ -151,12 +151,12 @@ class Session:
         query = np.tile(np.array(positions), (time.size, 1))
         instants = np.repeat(time, len(positions))
         velocity = np.empty((len(self.currents), time.size, len(positions), 3))
-        for number, field in enumerate(self.currents):
-            if number and field is self.currents[0]:
-                velocity[number] = velocity[0]
+        for run_index, field in enumerate(self.currents):
+            if run_index and field is self.currents[0]:
+                velocity[run_index] = velocity[0]
                 continue
             try:
-                velocity[number] = field.at(query, instants).reshape(velocity.shape[1:])
+                velocity[run_index] = field.at(query, instants).reshape(velocity.shape[1:])
             except FieldError as error:
                 raise _make_topic_error(topic, instants, error) from error
         return velocity
@@ -215,16 +215,17 @@ def prepare(
     seed: int,
     runs: Sequence[int] = (0,),
     motions: Mapping[str, Motion] | None = None,
-    links: Motions = NO_LINK_MOTIONS,
+    driven_links: Motions = NO_LINK_MOTIONS,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     live: bool = False,
 ) -> Session:
     """Check all arguments and return the session. A live session has no end.
 
-    `links` are the motions of links that do not move with their model, by full name. The world of the session contains
-    the motions of the run, so that a recording stores them. With one run it contains the realised current; with several
-    runs `get_environment` returns it.
+    driven_links: motions of the links that do not move with their model, by full name.
+
+    The world of the session contains the motions of the run, so that a recording stores them. With one run it contains
+    the realised current; with several runs `get_environment` returns it.
     """
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
@@ -239,7 +240,7 @@ def prepare(
     else:
         seconds = check_duration_value(find_common_end(model_motions) if duration is None else duration)
         check_duration(model_motions, seconds)
-    scene = build_scene(world, model_motions, links)
+    scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,
         duration=seconds,
@@ -248,10 +249,10 @@ def prepare(
         epoch=check_epoch(epoch),
         truth_rate=check_rate(truth_rate, "truth_rate"),
         sensor_motions={
-            sensor.name: make_sensor_motion(world, sensor, model_motions, links) for sensor in world.sensors
+            sensor.name: make_sensor_motion(world, sensor, model_motions, driven_links) for sensor in world.sensors
         },
         link_motions={
-            link.name: make_link_motion(model, link, model_motions, links)
+            link.name: make_link_motion(model, link, model_motions, driven_links)
             for model in world.models
             for link in model.links
         },

@@ -38,17 +38,14 @@ from navsense.recordings.channels import (
 )
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.records import MESSAGE, MESSAGE_HEADER, RECORD_HEADER, WORLD_METADATA, DamagedError
-
-HEAD_DTYPE = np.dtype(
-    {
-        "names": ["channel", "log", "time"],
-        "formats": ["<u2", "<u8", "<u8"],
-        "offsets": [9, 15, 23],
-        "itemsize": MESSAGE_HEADER.size,
-    }
+from navsense.recordings.mcap.records import (
+    MESSAGE,
+    MESSAGE_FIELDS,
+    MESSAGE_HEADER,
+    RECORD_HEADER,
+    WORLD_METADATA,
+    DamagedError,
 )
-"""Fields of the header of a message record that differ between messages."""
 
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
@@ -170,21 +167,21 @@ def group_places(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slic
 
 def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
     """Return channel, log time and publish time (n,) of the message records between these offsets."""
-    names, count = ("channel", "log", "time"), starts.size
-    found = [np.empty(count, dtype=HEAD_DTYPE[name]) for name in names]
+    names, count = ("channel", "log_time", "publish_time"), starts.size
+    columns = [np.empty(count, dtype=MESSAGE_FIELDS[name]) for name in names]
     if not count:
-        return found[0], found[1], found[2]
+        return columns[0], columns[1], columns[2]
     sizes = stops - starts
     cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
     if cuts.size * MIN_RUN_LENGTH > count:
-        whole = view_every_byte(data, HEAD_DTYPE)
-        return tuple(np.asarray(whole[name][starts]) for name in names)  # type: ignore[return-value]
+        headers = view_every_byte(data, MESSAGE_FIELDS)
+        return tuple(np.asarray(headers[name][starts]) for name in names)  # type: ignore[return-value]
     edges = [0, *cuts.tolist(), count]
     for first, stop in pairwise(edges):
-        rows = np.ndarray((stop - first,), HEAD_DTYPE, data, int(starts[first]), (int(sizes[first]),))
-        for name, out in zip(names, found, strict=True):
+        rows = np.ndarray((stop - first,), MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
+        for name, out in zip(names, columns, strict=True):
             out[first:stop] = rows[name]
-    return found[0], found[1], found[2]
+    return columns[0], columns[1], columns[2]
 
 
 def view_every_byte(data: ByteArray, kind: np.dtype[np.void]) -> AnyArray:
@@ -465,7 +462,7 @@ class McapReader:
                 self._all_channels.append(channel)
         elif kind == records.METADATA:
             name = reader.read_string()
-            if name == "navsense":
+            if name == records.RUN_METADATA:
                 self.metadata |= reader.read_map()
             elif name == WORLD_METADATA:
                 self.metadata[WORLD_KEY] = reader.read_map().get(WORLD_KEY, "")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import numpy as np
 import zstandard
 
 from navsense.core.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
@@ -22,6 +23,9 @@ HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, CHUNK_INDEX = ra
 
 ATTACHMENT, ATTACHMENT_INDEX, STATISTICS, METADATA, METADATA_INDEX, SUMMARY_OFFSET, DATA_END = range(9, 16)
 
+RUN_METADATA = "navsense"
+"""Name of the metadata record of the run."""
+
 WORLD_METADATA = "navsense.world"
 """Name of the metadata record with the world's JSON, see `world_json`."""
 
@@ -31,6 +35,12 @@ RECORD_HEADER = struct.Struct("<BQ")
 MESSAGE_HEADER = struct.Struct("<BQHIQQ")
 """Opcode, length, channel id, sequence, log time (ns), publish time (ns), before the data of a message."""
 
+MESSAGE_FIELDS = np.dtype(
+    [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4")]
+    + [("log_time", "<u8"), ("publish_time", "<u8")]
+)
+"""The fields of `MESSAGE_HEADER`."""
+
 MESSAGE_INDEX_HEADER = struct.Struct("<BQHI")
 """Opcode, length, channel id, bytes of the table, before the table of a MessageIndex record."""
 
@@ -39,6 +49,12 @@ FOOTER_FIELDS = struct.Struct("<QQI")
 
 CHUNK_HEADER = struct.Struct("<QQQI")
 """First and last log time (ns), uncompressed size and CRC."""
+
+FIELDS_BEFORE_CHANNELS = {CHUNK_INDEX: "<QQQQ", STATISTICS: "<QHIIIIQQ"}
+"""Opcode of a record with a map by channel id -> format of the fields before the map."""
+
+CHANNEL_PAIR = struct.Struct("<HQ")
+"""An entry of such a map: channel id, and offset or number of messages."""
 
 MAX_CHUNK_SIZE = 1 << 30
 """Largest uncompressed size (bytes) of a chunk; a larger one counts as damage."""
@@ -98,6 +114,17 @@ def encode_channel(
     )
 
 
+def encode_metadata(name: str, values: Mapping[str, str]) -> bytes:
+    """Return the body of a Metadata record."""
+    return encode_string(name) + encode_map(values)
+
+
+def encode_message_header(channel_id: int, sequence: int, log_time: int, publish_time: int, size: int) -> bytes:
+    """Return the header of a Message record with `size` bytes of data; times in ns."""
+    length = MESSAGE_HEADER.size - RECORD_HEADER.size + size
+    return MESSAGE_HEADER.pack(MESSAGE, length, channel_id, sequence & 0xFFFFFFFF, log_time, publish_time)
+
+
 class FieldReader:
     """Reads the fields of a record in order. Raises `DamagedError` if the record ends too early."""
 
@@ -145,15 +172,12 @@ class RawRecord:
 
 def list_channels(raw: RawRecord) -> set[int]:
     """Return the channel ids with messages in a ChunkIndex or Statistics record."""
-    reader = FieldReader(raw.body)
-    if raw.opcode == CHUNK_INDEX:
-        reader.read(32)
-    elif raw.opcode == STATISTICS:
-        reader.read(42)
-    else:
+    if raw.opcode not in FIELDS_BEFORE_CHANNELS:
         return set()
+    reader = FieldReader(raw.body)
+    reader.read(struct.calcsize(FIELDS_BEFORE_CHANNELS[raw.opcode]))
     pairs = reader.read(reader.read_int(4))
-    return {int.from_bytes(pairs[at : at + 2], "little") for at in range(0, len(pairs), 10)}
+    return {int.from_bytes(pairs[start : start + 2], "little") for start in range(0, len(pairs), CHANNEL_PAIR.size)}
 
 
 def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:

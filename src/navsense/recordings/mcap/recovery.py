@@ -63,11 +63,10 @@ class _McapRecovery:
                 self._flush()
         elif raw.opcode == records.METADATA:
             reader = records.FieldReader(raw.body)
-            name = reader.read_string()
-            if name == records.WORLD_METADATA:
+            if reader.read_string() == records.WORLD_METADATA:
                 self.world = reader.read_map().get(WORLD_KEY, "")
             self._flush()
-            self.out.add_metadata(records.encode_record(raw.opcode, raw.body), name)
+            self.out.add_metadata(raw.body)
         elif raw.opcode == records.ATTACHMENT:
             self._flush()
             self.out.add_attachment(raw.body)

@@ -78,11 +78,11 @@ LATCHED_QOS_PROFILE = (
 """QoS profile of `/tf_static` as rosbag2 writes it: reliable and transient local."""
 
 RECORD_FIELDS: Mapping[str, FieldOffset] = {
-    "record.sequence": FieldOffset("<u4", 0, 11),
-    "record.log_time": FieldOffset("<u8", 0, 15),
-    "record.publish_time": FieldOffset("<u8", 0, 23),
+    f"record.{name}": FieldOffset(dtype.str, 0, offset)
+    for name, (dtype, offset, *_) in (records.MESSAGE_FIELDS.fields or {}).items()
+    if name in ("sequence", "log_time", "publish_time")
 }
-"""Fields of the header of a message record that differ between messages."""
+"""Fields of the header of a message record that differ between messages of a channel."""
 
 ZSTD_LEVEL = -1
 """Level of zstd. On sensor data it is 1.4 times as fast as level 1; files are 3 % larger."""
@@ -134,6 +134,9 @@ class McapFileWriter:
         self.schemas: dict[int, bytes] = {}
         self.channels: dict[int, bytes] = {}
         self.message_counts: dict[int, int] = {}
+        self.definitions: list[bytes] = []
+        """Records of the schemas and channels that the next chunk must contain."""
+        self._schema_ids: dict[tuple[str, bytes], int] = {}
         self._compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._chunk_indexes: list[bytes] = []
         self._metadata_indexes: list[bytes] = []
@@ -214,16 +217,46 @@ class McapFileWriter:
             self._file.truncate(self._size)
             self._file.seek(0, os.SEEK_END)
 
-    def add_metadata(self, record: bytes, name: str) -> None:
+    def define_channel(
+        self,
+        topic: str,
+        type_name: str,
+        schema: bytes,
+        qos_profile: str,
+        *,
+        encoding: str = CDR,
+        schema_encoding: str = "ros2msg",
+    ) -> int:
+        """Add a channel, and its schema unless another channel has it, to the definitions. Return the channel id.
+
+        Raises `RecordingError` if the file has too many channels.
+        """
+        schema_id = self._schema_ids.setdefault((type_name, schema), len(self._schema_ids) + 1)
+        if schema_id not in self.schemas:
+            self.schemas[schema_id] = records.encode_schema(schema_id, type_name, schema, schema_encoding)
+            self.definitions.append(self.schemas[schema_id])
+        channel_id = len(self.channels)
+        if channel_id > MAX_CHANNEL_ID:
+            raise RecordingError(
+                "too many topics for one MCAP file", channel_id, allowed=f"at most {MAX_CHANNEL_ID + 1}"
+            )
+        record = records.encode_channel(channel_id, schema_id, topic, {QOS_KEY: qos_profile}, encoding)
+        self.channels[channel_id] = record
+        self.message_counts[channel_id] = 0
+        self.definitions.append(record)
+        return channel_id
+
+    def add_metadata(self, body: bytes) -> None:
         """Write one Metadata record."""
-        position = struct.pack("<QQ", self._size, len(record))
-        self._append(record)
+        name, offset = records.FieldReader(body).read_string(), self._size
+        self._append(records.encode_record(records.METADATA, body))
+        position = struct.pack("<QQ", offset, self._size - offset)
         self._metadata_indexes.append(
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
 
     def add_attachment(self, body: bytes) -> None:
-        """Write one Attachment record with the body that it has in another file."""
+        """Write one Attachment record."""
         reader = records.FieldReader(body)
         times = bytes(reader.read(16))
         name, media_type = reader.read_string(), reader.read_string()
@@ -256,8 +289,8 @@ class McapFileWriter:
         nonempty = [index for index in message_indexes if index.log_time.size]
         start = min((int(index.log_time[0]) for index in nonempty), default=0)
         end = max((int(index.log_time[-1]) for index in nonempty), default=0)
-        name, chunk_offset = records.encode_string(compression), self._size
-        header_size = records.CHUNK_HEADER.size + len(name) + 8
+        compression_field, chunk_offset = records.encode_string(compression), self._size
+        header_size = records.CHUNK_HEADER.size + len(compression_field) + 8
         index_records, index_offsets = _encode_message_indexes(nonempty)
         with self._all_or_nothing():
             # The length is known only after the data. Until then the header is zeros, where a reader stops.
@@ -267,11 +300,11 @@ class McapFileWriter:
             times = records.CHUNK_HEADER.pack(start, end, size, crc)
             record_header = records.RECORD_HEADER.pack(records.CHUNK, header_size + length)
             # One write call: a header that is partly written would have a wrong length.
-            self._write_at(chunk_offset, [record_header + times + name + struct.pack("<Q", length)])
+            self._write_at(chunk_offset, [record_header + times + compression_field + struct.pack("<Q", length)])
             self._file.seek(0, os.SEEK_END)
         self._size = chunk_offset + chunk_size + len(index_records)
         index_map = [
-            struct.pack("<HQ", index.channel, chunk_offset + chunk_size + index_offset)
+            records.CHANNEL_PAIR.pack(index.channel, chunk_offset + chunk_size + index_offset)
             for index, index_offset in zip(nonempty, index_offsets, strict=True)
         ]
         for index in nonempty:
@@ -285,7 +318,7 @@ class McapFileWriter:
                 struct.pack("<QQQQ", start, end, chunk_offset, chunk_size),
                 records.encode_bytes(b"".join(index_map)),
                 struct.pack("<Q", len(index_records)),
-                name,
+                compression_field,
                 struct.pack("<QQ", length, size),
             )
         )
@@ -336,15 +369,14 @@ class McapFileWriter:
 
     def _encode_statistics(self) -> bytes:
         """Return the Statistics record."""
-        counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in self.message_counts.items())
-        return records.encode_record(
-            records.STATISTICS,
-            struct.pack("<QH", sum(self.message_counts.values()), len(self.schemas)),
-            struct.pack("<II", len(self.channels), len(self._attachment_indexes)),
-            struct.pack("<II", len(self._metadata_indexes), len(self._chunk_indexes)),
-            struct.pack("<QQ", self._start or 0, self._end),
-            records.encode_bytes(counts),
+        counts = b"".join(records.CHANNEL_PAIR.pack(*item) for item in self.message_counts.items())
+        totals = struct.pack(
+            records.FIELDS_BEFORE_CHANNELS[records.STATISTICS],
+            *(sum(self.message_counts.values()), len(self.schemas), len(self.channels)),
+            *(len(self._attachment_indexes), len(self._metadata_indexes), len(self._chunk_indexes)),
+            *(self._start or 0, self._end),
         )
+        return records.encode_record(records.STATISTICS, totals, records.encode_bytes(counts))
 
 
 def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview, list[int]]:
@@ -367,6 +399,11 @@ class McapWriterBase(WriterBase):
     """Base class of the writers of one MCAP file: completes the file, also after an error."""
 
     _file: McapFileWriter
+
+    def _write_metadata(self, header: RecordingHeader) -> None:
+        """Write the metadata of the run, and those of the world: topics, mountings and specifications of sensors."""
+        self._file.add_metadata(records.encode_metadata(records.RUN_METADATA, make_run_metadata(header)))
+        self._file.add_metadata(records.encode_metadata(WORLD_METADATA, {WORLD_KEY: format_world(header)}))
 
     def close(self) -> None:
         """Write the summary; the file is then complete."""
@@ -402,15 +439,9 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
         log_times, offsets = entries.setdefault(message.channel, ([], []))
         log_times.append(message.log_time)
         offsets.append(len(data))
-        header = (
-            records.MESSAGE,
-            22 + len(message.data),
-            message.channel,
-            message.sequence & 0xFFFFFFFF,
-            message.log_time,
-            message.publish_time,
-        )
-        data += records.MESSAGE_HEADER.pack(*header) + message.data
+        times = message.log_time, message.publish_time
+        header = records.encode_message_header(message.channel, message.sequence, *times, len(message.data))
+        data += header + message.data
         if len(data) >= CHUNK_BYTES:
             yield bytes(data), build_message_indexes(entries)
             data, entries = bytearray(), {}
@@ -481,8 +512,8 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def run_metadata(header: RecordingHeader) -> dict[str, str]:
-    """Return the metadata of a recording."""
+def make_run_metadata(header: RecordingHeader) -> dict[str, str]:
+    """Return the metadata of the run of a recording."""
     values = {
         "world": header.world.name,
         "seed": str(header.seed),
@@ -500,28 +531,9 @@ def run_metadata(header: RecordingHeader) -> dict[str, str]:
     return values
 
 
-def encode_run_metadata(header: RecordingHeader) -> bytes:
-    """Return the Metadata record of a recording."""
-    return records.encode_record(
-        records.METADATA, records.encode_string("navsense"), records.encode_map(run_metadata(header))
-    )
-
-
 def format_world(header: RecordingHeader) -> str:
     """Return the JSON of the world with its topics."""
     return json.dumps(world_to_json(header.world, header.allocate_topics()))
-
-
-def encode_world_metadata(header: RecordingHeader) -> bytes:
-    """Return the Metadata record of the world: topics, mountings and specifications of the sensors."""
-    return records.encode_record(
-        records.METADATA, records.encode_string(WORLD_METADATA), records.encode_map({WORLD_KEY: format_world(header)})
-    )
-
-
-def _make_topics_error(channel_id: int) -> RecordingError:
-    """Return the error of a channel id above the largest one."""
-    return RecordingError("too many topics for one MCAP file", channel_id, allowed=f"at most {MAX_CHANNEL_ID + 1}")
 
 
 class McapWriter(McapWriterBase):
@@ -533,12 +545,9 @@ class McapWriter(McapWriterBase):
         self._builder = MessageBuilder(header)
         self._file = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
-        self._pending: list[bytes] = []
-        self._schemas: dict[tuple[str, str], int] = {}
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_metadata(encode_run_metadata(header), "navsense")
-            self._file.add_metadata(encode_world_metadata(header), WORLD_METADATA)
+            self._write_metadata(header)
             self._write_channels_and_static_transforms()
         except BaseException:
             self._file.release()
@@ -546,45 +555,28 @@ class McapWriter(McapWriterBase):
 
     def _write_channels_and_static_transforms(self) -> None:
         """Write the channels of the sensors, and `/tf_static`."""
-        for channel in self._builder.list_reading_channels():
-            self._get_writer(channel)
         blocks = self._builder.build_static_transforms()
-        for block in blocks:
-            self._get_writer(block.channel)
-        if self._pending:
+        self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
+        if self._file.definitions:
             self._write_chunk(blocks)
 
-    def _get_writer(self, channel: OutputChannel) -> ChannelWriter:
-        """Return the writer of a channel, made at its first use."""
-        if channel in self._writers:
-            return self._writers[channel]
-        encoder = channel.encoder
-        schema = (encoder.type, encoder.schema)
-        if schema not in self._schemas:
-            schema_id = self._schemas[schema] = len(self._schemas) + 1
-            self._file.schemas[schema_id] = records.encode_schema(schema_id, encoder.type, encoder.schema.encode())
-            self._pending.append(self._file.schemas[schema_id])
-        channel_id = len(self._writers)
-        if channel_id > MAX_CHANNEL_ID:
-            raise _make_topics_error(channel_id)
-        qos = LATCHED_QOS_PROFILE if channel.latched else ""
-        record = records.encode_channel(channel_id, self._schemas[schema], channel.topic, {QOS_KEY: qos})
-        self._file.channels[channel_id] = record
-        self._file.message_counts[channel_id] = 0
-        self._pending.append(record)
-        message = encoder.layout.template
-        header = records.MESSAGE_HEADER.pack(records.MESSAGE, 22 + len(message), channel_id, 0, 0, 0)
-        fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
-        writer = ChannelWriter(channel_id, encoder, header + message, fields)
-        self._writers[channel] = writer
-        return writer
+    def _define_channels(self, channels: Iterable[OutputChannel]) -> None:
+        """Define the channels that the file does not have yet, and make their writers."""
+        for channel in channels:
+            if channel in self._writers:
+                continue
+            encoder, qos_profile = channel.encoder, LATCHED_QOS_PROFILE if channel.latched else ""
+            channel_id = self._file.define_channel(channel.topic, encoder.type, encoder.schema.encode(), qos_profile)
+            message = encoder.layout.template
+            header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
+            fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
+            self._writers[channel] = ChannelWriter(channel_id, encoder, header + message, fields)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write the messages of a time slice, as chunks in order of time."""
         with add_path_to_errors(self._file.path):
             blocks = self._builder.build_blocks(time_slice)
-            for block in blocks:
-                self._get_writer(block.channel)
+            self._define_channels(block.channel for block in blocks)
             for chunk_blocks in self._split_by_time([block for block in blocks if block.publish_time.size]):
                 self._write_chunk(chunk_blocks)
 
@@ -612,7 +604,7 @@ class McapWriter(McapWriterBase):
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
-        definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
+        definitions = np.frombuffer(b"".join(self._file.definitions), dtype=np.uint8)
         indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
             writer, count = self._writers[block.channel], block.publish_time.size
@@ -622,7 +614,7 @@ class McapWriter(McapWriterBase):
             size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
         self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
-        self._pending.clear()
+        self._file.definitions.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
@@ -659,18 +651,13 @@ class McapTarget:
         self.output = folder / target.name
         self.file = McapFileWriter(self.output, final_path=target)
         self._channel_ids: dict[Channel, int] = {}
-        self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
-        self._pending: list[bytes] = []
         metadata = complete_metadata(reader)
         world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
-        run_values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
-        for name, values in (("navsense", run_values), (WORLD_METADATA, world_metadata)):
+        run_metadata = {key: value for key, value in metadata.items() if key != WORLD_KEY}
+        for name, values in ((records.RUN_METADATA, run_metadata), (WORLD_METADATA, world_metadata)):
             if values:
-                record = records.encode_record(
-                    records.METADATA, records.encode_string(name), records.encode_map(values)
-                )
-                self.file.add_metadata(record, name)
+                self.file.add_metadata(records.encode_metadata(name, values))
 
     def find_obstacle(self, _channel: Channel) -> str:
         """Return "": MCAP holds messages of any encoding."""
@@ -680,29 +667,21 @@ class McapTarget:
         """Add a channel."""
         if channel in self._channel_ids:
             return
-        channel_id = self._channel_ids[channel] = len(self._channel_ids)
-        if channel_id > MAX_CHANNEL_ID:
-            raise _make_topics_error(channel_id)
         schema, schema_encoding = channel.definition, channel.schema_encoding
         if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
             schema, schema_encoding = channel.parse_type().ros2_text.encode(), "ros2msg"
         encoding = CDR if channel.encoding == ROS1 else channel.encoding
-        schema_id = self._schemas.setdefault((channel.type, schema), len(self._schemas) + 1)
-        if schema_id not in self.file.schemas:
-            self.file.schemas[schema_id] = records.encode_schema(schema_id, channel.type, schema, schema_encoding)
-            self._pending.append(self.file.schemas[schema_id])
-        qos = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
-        record = records.encode_channel(channel_id, schema_id, channel.topic, {QOS_KEY: qos}, encoding)
-        self.file.channels[channel_id] = record
-        self.file.message_counts[channel_id] = 0
+        qos_profile = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
+        self._channel_ids[channel] = self.file.define_channel(
+            channel.topic, channel.type, schema, qos_profile, encoding=encoding, schema_encoding=schema_encoding
+        )
         self._counts.append(0)
-        self._pending.append(record)
 
     def write(self, batch: Sequence[RawMessage]) -> None:
         """Write messages in chunks, new definitions first."""
-        if self._pending:
-            self.file.write_chunks([(b"".join(self._pending), [])])
-            self._pending.clear()
+        if self.file.definitions:
+            self.file.write_chunks([(b"".join(self.file.definitions), [])])
+            self.file.definitions.clear()
         messages = []
         for channel, log_time, publish_time, data in batch:
             channel_id = self._channel_ids[channel]

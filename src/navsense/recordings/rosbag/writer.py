@@ -30,7 +30,7 @@ from navsense.recordings.base import AtomicWriter, PendingRecording, check_targe
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
-from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, run_metadata
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, make_run_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 
@@ -72,7 +72,7 @@ def type_hash(kind: str, definition: str, ros_version: int) -> str:
 
 def bag_metadata(header: RecordingHeader) -> dict[str, str]:
     """Return the metadata of a bag: the metadata of an MCAP recording and the world in one mapping."""
-    return {**run_metadata(header), WORLD_KEY: format_world(header)}
+    return {**make_run_metadata(header), WORLD_KEY: format_world(header)}
 
 
 def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
