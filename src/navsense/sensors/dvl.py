@@ -53,9 +53,8 @@ from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (
-    beam_inputs,
+    apply_inputs,
     datasheet,
-    description,
     long_term_filter,
     ping,
 )
@@ -78,6 +77,7 @@ from navsense.sensors.doppler.specification import (
     DvlMessageOptions,
     MessageDialect,
     Transducer,
+    describe_sound,
     validate_instrument,
 )
 from navsense.sensors.doppler.water import (
@@ -380,8 +380,8 @@ class Dvl:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
         return (
-            *description.describe_beams(self._ray_beams, limits, own_hull=self.own_hull),
-            description.describe_sound(self.transducer, self.sound.speed),
+            *self._ray_beams.describe(limits, own_hull=self.own_hull),
+            describe_sound(self.transducer, self.sound.speed),
             *_describe_tracks(self, self._tracked_layer),
             _describe_times(self, rate),
             *_describe_losses(self),
@@ -608,29 +608,31 @@ class Dvl:
         orientation: (n, 4), sensor's frame to world.
         water_velocity: (n, 3) m/s through the water; None for still water.
 
-        `doppler.beam_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
+        `doppler.apply_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
         count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
-        bottom_velocity = beam_inputs.check_velocity("velocity", velocity, count)
-        ranges = beam_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
-        attitude = beam_inputs.check_attitude(orientation, beams.axis, count)
+        bottom_velocity = apply_inputs.check_velocity("velocity", velocity, count)
+        ranges = apply_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
+        attitude = apply_inputs.check_attitude(orientation, beams.axis, count)
         vector_through_water = bottom_velocity
         if water_velocity is not None:
-            vector_through_water = beam_inputs.check_velocity("water_velocity", water_velocity, count)
+            vector_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
             far_boundary = find_far_boundaries(layer, bottom)
-            water_beam_velocity = beam_inputs.project_velocity(beams.axes, vector_through_water, np.zeros(ranges.shape))
+            water_beam_velocity = apply_inputs.project_velocity(
+                beams.axes, vector_through_water, np.zeros(ranges.shape)
+            )
             water_beam_velocity[np.isnan(far_boundary)] = math.nan
         sound_speed, ping_duration = self.sound.speed or SOUND_SPEED, np.zeros(count)
         if self.models_travel_time:
-            ping_duration = beam_inputs.compute_ping_durations(
+            ping_duration = apply_inputs.compute_ping_durations(
                 ranges, sound_speed, self.maximum_range, self.processing_time
             )
         cosines = np.tile([abs(cosine) for cosine in beams.janus_cosines], (count, 1))
-        beam_velocity = beam_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
+        beam_velocity = apply_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
         sound_speeds = np.full(count, sound_speed)
         ideal = self._solve_ideal(
             ping.EchoInputs(
