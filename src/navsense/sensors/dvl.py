@@ -390,8 +390,19 @@ class Dvl:
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return a warning for each track with errors but without noise of single pings."""
-        return _find_unreported_noise(self)
+        """Return a warning for each track in use without noise of single pings: its name and the text.
+
+        There is no warning if neither track has errors.
+        """
+        warnings = []
+        has_errors = self.bottom.has_errors or self.water.has_errors
+        for name, mode, track in _list_tracks(self):
+            if mode != TrackMode.NEVER and not track.is_white and has_errors:
+                value = f"{track.reported_stddev:g} m/s" if track.reported_stddev > 0.0 else "a covariance of 0"
+                problem = f"the standard deviation of single pings is 0, and {value} is reported"
+                remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+                warnings.append((f"{name} track", f"{problem}: {remedy}"))
+        return tuple(warnings)
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes: those of each beam's channels, then the instrument's."""
@@ -754,7 +765,7 @@ FIELD_LIMITS = (
 """Limits of the fields that only a DVL has."""
 
 
-def _list_tracks(spec: Dvl) -> tuple[tuple[str, str, DopplerTrack], ...]:
+def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, DopplerTrack], ...]:
     """Return the name, the mode and the errors of each track."""
     return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
 
@@ -796,22 +807,6 @@ def _describe_losses(spec: Dvl) -> tuple[str, ...]:
         dropouts = f"{spec.dropout_probability:g} of a beam's pings"
         lines.append(f"dropouts: {dropouts}; {spec.reacquisition_time:g} s without lock after a loss")
     return tuple(lines)
-
-
-def _find_unreported_noise(spec: Dvl) -> tuple[tuple[str, str], ...]:
-    """Return a warning for each track in use without noise of single pings: its name and the text.
-
-    There is no warning if neither track has errors.
-    """
-    warnings = []
-    for name, mode, track in _list_tracks(spec):
-        if mode != "never" and not track.is_white and (spec.bottom.has_errors or spec.water.has_errors):
-            reported = "a covariance of 0 is reported"
-            if track.reported_stddev > 0.0:
-                reported = f"{track.reported_stddev:g} m/s is reported"
-            remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
-            warnings.append((f"{name} track", f"the standard deviation of single pings is 0, and {reported}: {remedy}"))
-    return tuple(warnings)
 
 
 def _describe_errors(spec: Dvl) -> tuple[str, ...]:
