@@ -21,7 +21,7 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise
 from navsense.sensors import Dvl
 from navsense.sensors.doppler import DopplerTrack, EchoStrength, WaterMassLayer, make_dsros_beams, make_janus_beams
-from navsense.sensors.doppler.beam_inputs import make_level_attitude
+from navsense.sensors.doppler.apply_inputs import make_level_attitude
 from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Sound
 

@@ -2,7 +2,7 @@
 
 PD0 ensembles are in beam, instrument, ship or earth coordinates. Velocities of PD0 are those of bottom and water
 relative to the instrument: a vehicle that moves north over the bottom has a negative north velocity, one that sinks a
-positive up velocity. In earth and ship coordinates, heading, pitch and roll are those of the vehicle, and the heading
+positive up velocity. In earth and ship coordinates, heading, pitch and roll are those of the vehicle. The heading
 alignment is the angle of beam 3 to starboard of forward. In beam and instrument coordinates, which the reader rotates,
 they are those of the instrument (forward along beam 3), and the alignment is 0.
 

@@ -43,17 +43,14 @@ VELOCITY_LINES = {"I": ("instrument", 4), "S": ("ship", 3), "E": ("earth", 3)}
 """Letter of a velocity line -> its coordinates and the number of velocities."""
 
 
-def _format_line(track: str, letter: str, count: int) -> str:
-    """Return the template of a velocity line."""
-    return f":{track[0].upper()}{letter}," + "%+6d," * count + "%s\r\n"
-
-
 _HEADER_LINES = ":SA,%+6.2f,%+6.2f,%6.2f\r\n:TS,%02d%02d%02d%02d%02d%02d%02d,%4.1f,%+5.1f,%6.1f,%6.1f,  0\r\n"
 
 _DISTANCE_LINE = "D,%+12.2f,%+12.2f,%+12.2f,%7.2f,%6.2f\r\n"
 
 PING_TEMPLATE = _HEADER_LINES + "".join(
-    "".join(_format_line(track, letter, count) for letter, (_, count) in VELOCITY_LINES.items())
+    "".join(
+        f":{track[0].upper()}{letter}," + "%+6d," * count + "%s\r\n" for letter, (_, count) in VELOCITY_LINES.items()
+    )
     + f":{track[0].upper()}{_DISTANCE_LINE}"
     for track in TRACKS
 )

@@ -1,14 +1,14 @@
 """Axes of Teledyne RD Instruments' Doppler instruments and their mounting in a vehicle.
 
 Vehicle and ship axes are starboard, forward, mast. Instrument axes are X from beam 1 to 2, Y from beam 4 to 3, and Z
-towards the face of the transducers, which is up if they look down. Beam velocities b are positive towards the
-transducer. With the beam angle a from the axis
+against the beams: up if the transducers look down. Beam velocities b are positive towards the transducer. With the beam
+angle a from the axis
 
     x = (b1 - b2) / (2 sin a),   y = (b4 - b3) / (2 sin a),   z = sum b / (4 cos a)
     e = (b1 + b2 - b3 - b4) / (2 sqrt 2 sin a)
 
-and e = 0 for a three-beam solution. Heading H (clockwise from north), pitch T and roll R of the inclinometers rotate
-instrument to earth (east, north, up) by
+and e = 0 for a three-beam solution. Heading H is clockwise from north. H and pitch T and roll R of the inclinometers
+rotate instrument to earth (east, north, up) by
 
     M = Mz(H) Mx(P) My(R'),   tan P = tan T cos R,   R' = R, or R + 180 degrees if the transducers look up
 
@@ -53,14 +53,16 @@ class BeamMounting(NamedTuple):
 
 
 def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
-    """Return the beams (k, 3) of a sensor, in vehicle axes, as RDI's. Beam 3 is the next to forward, on starboard.
+    """Return beams (k, 3) in vehicle axes as RDI's beams 1 to 4.
+
+    Beam 3 is the one within 45 degrees of forward; of two, the one to starboard.
 
     Raises `RecordingError` with the sensor's name unless it has four beams at one angle, a quarter turn apart.
     """
     total = axes.sum(axis=0)
     axis = total / math.sqrt(float(total @ total)) if len(axes) == BEAMS else np.zeros(3)
     if not abs(axis[2]) > MIN_UPRIGHT_COSINE:
-        raise _beam_error(name)
+        raise _make_beam_error(name)
     angles = np.arccos(np.clip(axes @ axis, -1.0, 1.0))
     looks_up = bool(axis[2] > 0.0)
     forward = np.array((0.0, 1.0, 0.0)) - axis[1] * axis
@@ -76,7 +78,7 @@ def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     order = np.abs(deviation).argmin(axis=1)
     largest = max(float(np.abs(deviation[range(BEAMS), order]).max()), float(np.ptp(angles)))
     if not math.isfinite(candidates[third]) or largest > ANGLE_TOLERANCE:
-        raise _beam_error(name)
+        raise _make_beam_error(name)
     z = -axis
     y = axes[order[2]] - (axes[order[2]] @ axis) * axis
     y /= math.sqrt(float(y @ y))
@@ -84,11 +86,10 @@ def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     return BeamMounting(order, float(angles.mean()), rotation, float(azimuths[third]), looks_up)
 
 
-def _beam_error(name: str) -> RecordingError:
+def _make_beam_error(name: str) -> RecordingError:
     allowed = "this format requires four beams at one angle, a quarter turn apart, that look down or up"
-    return RecordingError(
-        f"beams of sensor {name!r}", allowed=allowed, remedy="record .nmea or .mcap, or change the beams"
-    )
+    remedy = "record .nmea or .mcap, or change the beams"
+    return RecordingError(f"beams of sensor {name!r}", allowed=allowed, remedy=remedy)
 
 
 def solve_velocity(beams: FloatArray, angle: float) -> FloatArray:

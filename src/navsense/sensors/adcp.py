@@ -46,7 +46,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import Noise
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
-from navsense.sensors.doppler import description, ensemble
+from navsense.sensors.doppler import ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.cells import DepthCells, find_cell_velocities
@@ -57,6 +57,7 @@ from navsense.sensors.doppler.specification import (
     TRUE_SOUND,
     MessageDialect,
     Transducer,
+    describe_sound,
     validate_counts,
     validate_duration,
     validate_instrument,
@@ -298,13 +299,11 @@ class Adcp:
         lobes = "cells beyond the distance of the bottom or surface are lost to side lobes"
         lobes = lobes if self.side_lobes else "no side lobes"
         lines = [
-            *description.describe_beams(
-                self.beams, (self.minimum_range, self.maximum_range, 0.0), own_hull=self.own_hull
-            ),
+            *self.beams.describe((self.minimum_range, self.maximum_range, 0.0), own_hull=self.own_hull),
             f"cells: {cells.count} of {cells.size:g} m, the first at {cells.first_distance:g} m; {lobes}",
             f"ensembles: {ensemble_rate:.3g} Hz, {self.pings} profile pings and {self.bottom_pings} bottom pings each",
             f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, motion of the sensor {motion}",
-            description.describe_sound(self.transducer, self.sound.speed),
+            describe_sound(self.transducer, self.sound.speed),
             f"one ping, beam and cell: stddev {self.ping_stddev:g} m/s, over the bottom {self.bottom.stddev:g} m/s",
         ]
         if self.backscatter is not None:

@@ -53,9 +53,8 @@ from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (
-    beam_inputs,
+    apply_inputs,
     datasheet,
-    description,
     long_term_filter,
     ping,
 )
@@ -78,6 +77,7 @@ from navsense.sensors.doppler.specification import (
     DvlMessageOptions,
     MessageDialect,
     Transducer,
+    describe_sound,
     validate_instrument,
 )
 from navsense.sensors.doppler.water import (
@@ -387,8 +387,8 @@ class Dvl:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
         limits = (self.minimum_range, self.maximum_range, self.min_incidence_cosine)
         return (
-            *description.describe_beams(self._ray_beams, limits, own_hull=self.own_hull),
-            description.describe_sound(self.transducer, self.sound.speed),
+            *self._ray_beams.describe(limits, own_hull=self.own_hull),
+            describe_sound(self.transducer, self.sound.speed),
             *_describe_tracks(self, self._tracked_layer),
             _describe_times(self, rate),
             *_describe_losses(self),
@@ -397,8 +397,19 @@ class Dvl:
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
-        """Return a warning for each track with errors but without noise of single pings."""
-        return _find_unreported_noise(self)
+        """Return a warning for each track in use without noise of single pings: its name and the text.
+
+        There is no warning if neither track has errors.
+        """
+        warnings = []
+        has_errors = self.bottom.has_errors or self.water.has_errors
+        for name, mode, track in _list_tracks(self):
+            if mode != TrackMode.NEVER and not track.is_white and has_errors:
+                value = f"{track.reported_stddev:g} m/s" if track.reported_stddev > 0.0 else "a covariance of 0"
+                problem = f"the standard deviation of single pings is 0, and {value} is reported"
+                remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+                warnings.append((f"{name} track", f"{problem}: {remedy}"))
+        return tuple(warnings)
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes: those of each beam's channels, then the instrument's."""
@@ -614,29 +625,31 @@ class Dvl:
         orientation: (n, 4), sensor's frame to world.
         water_velocity: (n, 3) m/s through the water; None for still water.
 
-        `doppler.beam_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
+        `doppler.apply_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
         count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
-        bottom_velocity = beam_inputs.check_velocity("velocity", velocity, count)
-        ranges = beam_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
-        attitude = beam_inputs.check_attitude(orientation, beams.axis, count)
+        bottom_velocity = apply_inputs.check_velocity("velocity", velocity, count)
+        ranges = apply_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
+        attitude = apply_inputs.check_attitude(orientation, beams.axis, count)
         vector_through_water = bottom_velocity
         if water_velocity is not None:
-            vector_through_water = beam_inputs.check_velocity("water_velocity", water_velocity, count)
+            vector_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
             far_boundary = find_far_boundaries(layer, bottom)
-            water_beam_velocity = beam_inputs.project_velocity(beams.axes, vector_through_water, np.zeros(ranges.shape))
+            water_beam_velocity = apply_inputs.project_velocity(
+                beams.axes, vector_through_water, np.zeros(ranges.shape)
+            )
             water_beam_velocity[np.isnan(far_boundary)] = math.nan
         sound_speed, ping_duration = self.sound.speed or SOUND_SPEED, np.zeros(count)
         if self.models_travel_time:
-            ping_duration = beam_inputs.compute_ping_durations(
+            ping_duration = apply_inputs.compute_ping_durations(
                 ranges, sound_speed, self.maximum_range, self.processing_time
             )
         cosines = np.tile([abs(cosine) for cosine in beams.janus_cosines], (count, 1))
-        beam_velocity = beam_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
+        beam_velocity = apply_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
         sound_speeds = np.full(count, sound_speed)
         ideal = self._solve_ideal(
             ping.EchoInputs(
@@ -758,7 +771,7 @@ FIELD_LIMITS = (
 """Limits of the fields that only a DVL has."""
 
 
-def _list_tracks(spec: Dvl) -> tuple[tuple[str, str, DopplerTrack], ...]:
+def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, DopplerTrack], ...]:
     """Return the name, the mode and the errors of each track."""
     return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
 
@@ -800,22 +813,6 @@ def _describe_losses(spec: Dvl) -> tuple[str, ...]:
         dropouts = f"{spec.dropout_probability:g} of a beam's pings"
         lines.append(f"dropouts: {dropouts}; {spec.reacquisition_time:g} s without lock after a loss")
     return tuple(lines)
-
-
-def _find_unreported_noise(spec: Dvl) -> tuple[tuple[str, str], ...]:
-    """Return a warning for each track in use without noise of single pings: its name and the text.
-
-    There is no warning if neither track has errors.
-    """
-    warnings = []
-    for name, mode, track in _list_tracks(spec):
-        if mode != "never" and not track.is_white and (spec.bottom.has_errors or spec.water.has_errors):
-            reported = "a covariance of 0 is reported"
-            if track.reported_stddev > 0.0:
-                reported = f"{track.reported_stddev:g} m/s is reported"
-            remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
-            warnings.append((f"{name} track", f"the standard deviation of single pings is 0, and {reported}: {remedy}"))
-    return tuple(warnings)
 
 
 def _describe_errors(spec: Dvl) -> tuple[str, ...]:

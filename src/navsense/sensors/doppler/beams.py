@@ -154,6 +154,14 @@ def _check_patterns(cones: Iterable[Cone]) -> None:
             _make_pattern_rays(cone)
 
 
+WEIGHTING_TEXTS = {
+    BeamWeighting.PLANE: "along its axis to the plane through the hits",
+    BeamWeighting.NEAREST: "the nearest",
+    BeamWeighting.PATTERN: "the pattern's mean",
+}
+"""Description of each weighting."""
+
+
 @dataclass(frozen=True)
 class Beams:
     """Transducers of one instrument. Raises `SensorError` for invalid values.
@@ -184,6 +192,24 @@ class Beams:
             axes = ", ".join(f"({x:.4g} {y:.4g} {z:.4g})" for x, y, z in (beam.axis for beam in self.beams))
             allowed = "must not all be parallel or in one plane: no velocity in space can be solved from them"
             raise SensorError("axes of the beams", axes, allowed=allowed, remedy="give beams in three directions")
+
+    def describe(self, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
+        """Return lines on the beams and the limits of their echoes.
+
+        limits: minimum and maximum range, m, and smallest cosine of the angle of incidence.
+        own_hull: True if rays can hit the sensor's own model.
+        """
+        echo = WEIGHTING_TEXTS[self.weighting]
+        angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in self.janus_cosines)
+        hull = ", hit their own hull" if own_hull else ""
+        count = self.rays.shape[1]
+        rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
+        minimum_range, maximum_range, min_incidence_cosine = limits
+        incidence = f", minimum incidence cosine {min_incidence_cosine:g}" if min_incidence_cosine > 0.0 else ""
+        return (
+            f"beams: {len(self.janus_cosines)} at {angles} deg from their mean, {rays}",
+            f"limits: {minimum_range:g} to {maximum_range:g} m along a beam{incidence}",
+        )
 
     @cached_property
     def nearest_ray_beams(self) -> Beams:

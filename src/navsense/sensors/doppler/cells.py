@@ -83,8 +83,8 @@ class DepthCells:
         counts = (("number", self.count, MAX_CELLS), ("samples", self.samples, MAX_SAMPLES))
         validate_counts(*((f"{name} of cells", count, 1, most) for name, count, most in counts))
         validate_reals(("size of a cell (m)", self.size, 0.0, MAX_LENGTH), is_above=True)
-        given = (("blanking", self.blanking), ("transmit length", self.pulse_length), ("lag", self.lag))
-        validate_reals(*((f"{name} of a profile (m)", value, 0.0, MAX_LENGTH) for name, value in given))
+        lengths = (("blanking", self.blanking), ("transmit length", self.pulse_length), ("lag", self.lag))
+        validate_reals(*((f"{name} of a profile (m)", value, 0.0, MAX_LENGTH) for name, value in lengths))
 
     @property
     def pulse_length(self) -> float:

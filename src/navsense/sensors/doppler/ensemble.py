@@ -1,22 +1,22 @@
 """Ensembles of an ADCP: the schedule of their pings, the errors of each ping, and the means over the good pings.
 
-An ensemble has `bottom_pings` pings for the bottom and `pings` for the profile, in alternation. Ping s of n is one for
-the bottom if
+An ensemble has `bottom_pings` bottom-track pings and `pings` profile pings, in alternation. Ping s of n is a
+bottom-track ping if
 
     s bottom_pings mod n < bottom_pings,   n = bottom_pings + pings
 
 A ping lasts for the two-way travel time from `maximum_range` or from the end of the profile, or for the ping interval
 if that is longer. An ensemble takes a whole number of ticks. It is published at each multiple of this number.
 
-The time of validity of a ping for the profile is when the sound is in the middle cell. That of a ping for the bottom is
-when the sound is half way to the maximum range. Beam k of a ping measures in cell m, with d of `ping`, and factor, s
-and P(lock) of `beam_errors`:
+The time of validity of a profile ping is when the sound is in the middle cell. That of a bottom-track ping is when the
+sound is half way to the maximum range. Beam k of a ping measures in cell m, with d of `ping`, and factor, s and P(lock)
+of `beam_errors`:
 
     b = (1 + scale) (u.v + (c0 / c - 1) d) + u.offset + sigma factor w
     S = level - 20 log10 r - 2 absorption r                                  dB above the noise, r in m along the beam
     echo = 10 log10(1 + 10^(S / 10)),   rho = correlation s / (1 + s),   s = 10^(S / 10)
 
-Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell is lost with the probability
+Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell is bad with the probability
 1 - P(lock). With bin mapping, cell m of the result has the velocity of each beam at the cell number
 
     x_mk = ((first + m size) cos_k / up_k - first) / size
@@ -126,7 +126,7 @@ class PingSchedule(NamedTuple):
 
 
 class EnsembleInputs(NamedTuple):
-    """True values of n ensembles that errors depend on: p pings for the profile, b for the bottom, m cells, k beams."""
+    """True values of n ensembles that errors depend on: p profile pings, b bottom-track pings, m cells, k beams."""
 
     true_beam_velocity: FloatArray
     """(n, p, m, k) m/s through the water; NaN for an invalid cell."""
@@ -183,7 +183,7 @@ class ProfilerGeometry(NamedTuple):
 
 
 class ProfileOutputs(NamedTuple):
-    """Means of n ensembles over the pings of the profile, by their names in a reading."""
+    """Means of n ensembles over the profile pings, by their names in a reading."""
 
     velocity: FloatArray
     error_velocity: FloatArray
@@ -194,7 +194,7 @@ class ProfileOutputs(NamedTuple):
 
 
 class BottomOutputs(NamedTuple):
-    """Means of n ensembles over the pings for the bottom, by their names in a reading."""
+    """Means of n ensembles over the bottom-track pings, by their names in a reading."""
 
     bottom_velocity: Vectors
     bottom_solutions: FloatArray
@@ -216,7 +216,7 @@ def schedule_pings(
 ) -> PingSchedule:
     """Return the schedule of an ensemble.
 
-    `durations` (s) are those of a ping for the profile and of one for the bottom, `delays` (s) their times of validity.
+    `durations` (s) are those of a profile ping and of a bottom-track ping, `delays` (s) their times of validity.
     """
     times: tuple[list[float], list[float]] = ([], [])
     ping_count, elapsed = pings + bottom_pings, 0.0
@@ -301,7 +301,7 @@ def add_cell_errors(
     ensemble_draws: Fields,
     out: FloatArray,
 ) -> None:
-    """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a lost cell.
+    """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a bad cell.
 
     `sound_ratio` (n,) is c0 / c, `long_term_errors` (4,) a scale and three offsets. `factor` and `lock_probability` are
     (n, m, k). `ensemble_draws` has the first rows of noise and lock in the draws, the column (n,) of each ensemble, and
@@ -327,7 +327,7 @@ def add_cell_errors(
 
 @kernel
 def _interpolate_cell(profile: FloatArray, k: int, x: float, mapping: float) -> float:
-    """Return the velocity of beam k at cell `x` of a profile (m, k); NaN beyond its ends and in a lost cell."""
+    """Return the velocity of beam k at cell `x` of a profile (m, k); NaN beyond its ends and in a bad cell."""
     low = math.floor(x + 0.5)
     if abs(x - low) <= _CELL_TOLERANCE or mapping == NEAREST:
         return profile[low, k] if 0 <= low < profile.shape[0] else math.nan
@@ -464,7 +464,7 @@ def add_bottom_errors(
     out: FloatArray,
     out_range: FloatArray,
 ) -> None:
-    """Write the measured velocities and ranges (n, b, k) of pings for the bottom.
+    """Write the measured velocities and ranges (n, b, k) of bottom-track pings.
 
     `long_term_errors` (4,) is a scale and three offsets. `stddevs` are those of velocity (m/s) and range (m).
     `ensemble_draws` is as in `add_cell_errors`, with the first rows of velocity and range.

@@ -76,15 +76,6 @@ def make_state() -> FloatArray:
 
 
 @kernel
-def _initialize(state: FloatArray, velocity: FloatArray, covariance: FloatArray) -> None:
-    """Start a filter with its first ping."""
-    for i in range(3):
-        state[1 + i] = velocity[i]
-        for j in range(3):
-            state[4 + 3 * i + j] = covariance[i, j]
-
-
-@kernel
 def _update_state(state: FloatArray, added_variance: float, z: FloatArray, r: FloatArray) -> None:
     """Add the random walk's variance to a filter, and update it with a ping z (3,) of covariance r (3, 3)."""
     for i in range(3):
@@ -114,7 +105,10 @@ def _update_state(state: FloatArray, added_variance: float, z: FloatArray, r: Fl
 def process_ping(state: FloatArray, time: float, velocity: FloatArray, covariance: FloatArray, density: float) -> None:
     """Update one filter (13,) with a ping of `velocity` (3,) m/s and `covariance` (3, 3) at a time (s)."""
     if state[0] != state[0]:
-        _initialize(state, velocity, covariance)
+        for i in range(3):
+            state[1 + i] = velocity[i]
+            for j in range(3):
+                state[4 + 3 * i + j] = covariance[i, j]
     else:
         _update_state(state, density * density * (time - state[0]), velocity, covariance)
     state[0] = time
@@ -149,9 +143,8 @@ def _filter_pings(
             for i in range(3):
                 out[n, i] = filter_state[1 + i]
                 for j in range(3):
-                    out_covariance[n, i, j] = (
-                        filter_state[4 + 3 * i + j] + scale * scale * filter_state[1 + i] * filter_state[1 + j]
-                    )
+                    long_term_variance = scale * scale * filter_state[1 + i] * filter_state[1 + j]
+                    out_covariance[n, i, j] = filter_state[4 + 3 * i + j] + long_term_variance
                 out_covariance[n, i, i] += added
 
 

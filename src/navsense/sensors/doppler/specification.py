@@ -71,13 +71,13 @@ def _raise_error(name: str, value: object, allowed: str, *, is_real: bool) -> No
 
 
 def validate_reals(
-    *given: tuple[str, float, float, float], is_above: bool = False, may_be_infinite: bool = False
+    *entries: tuple[str, float, float, float], is_above: bool = False, may_be_infinite: bool = False
 ) -> None:
     """Raise `SensorError` for a number outside its limits, given as (name, value, lowest, highest).
 
     With `is_above` the lowest value is invalid too.
     """
-    for name, value, lowest, highest in given:
+    for name, value, lowest, highest in entries:
         is_real = is_number(value)
         if is_real and may_be_infinite and value == math.inf:
             continue
@@ -88,9 +88,9 @@ def validate_reals(
         _raise_error(name, value, f"must be {'' if is_real else 'a number '}{where}{end}", is_real=is_real)
 
 
-def validate_counts(*given: tuple[str, float, int, int]) -> None:
+def validate_counts(*entries: tuple[str, float, int, int]) -> None:
     """Raise `SensorError` for a number that is not whole or outside its limits: (name, value, lowest, highest)."""
-    for name, value, lowest, highest in given:
+    for name, value, lowest, highest in entries:
         is_real = is_number(value)
         if not (is_real and lowest <= value <= highest and value == int(value)):
             _raise_error(name, value, f"must be a whole number from {lowest} to {highest}", is_real=is_real)
@@ -116,6 +116,11 @@ def validate_duration(duration: float) -> None:
         allowed = f"must be below {MAX_ENSEMBLE_DURATION:g} s, a day"
         remedy = "give fewer pings, or a shorter ping_interval or maximum_range"
         raise SensorError("duration of an ensemble (s)", duration, allowed=allowed, remedy=remedy)
+
+
+def describe_sound(transducer: str, speed: float | None) -> str:
+    """Describe the transducer and the assumed speed of sound (m/s)."""
+    return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
 
 
 @dataclass(frozen=True)

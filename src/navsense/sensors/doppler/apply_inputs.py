@@ -27,31 +27,18 @@ UNIT_TOLERANCE = 1e-6
 
 
 @kernel
-def _project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray, out: FloatArray) -> None:
+def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -> FloatArray:
+    """Return velocities (n, k) m/s along beams with echoes from ranges (n, k) m; NaN without an echo."""
+    out = np.empty(beam_range.shape)
     for n in range(beam_range.shape[0]):
         x, y, z = velocity[n, 0], velocity[n, 1], velocity[n, 2]
         for k in range(beam_range.shape[1]):
             has_echo = beam_range[n, k] < math.inf
             out[n, k] = axes[k, 0] * x + axes[k, 1] * y + axes[k, 2] * z if has_echo else math.nan
-
-
-def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -> FloatArray:
-    """Return velocities (n, k) m/s along beams with echoes from ranges (n, k) m; NaN without an echo."""
-    out = np.empty(beam_range.shape)
-    _project_velocity(axes, velocity, beam_range, out)
     return out
 
 
 @kernel
-def _compute_ping_durations(beam_range: FloatArray, sound_speed: float, maximum_range: float, out: FloatArray) -> None:
-    for n in range(beam_range.shape[0]):
-        farthest_echo = -math.inf
-        for k in range(beam_range.shape[1]):
-            if farthest_echo < beam_range[n, k] <= maximum_range:
-                farthest_echo = beam_range[n, k]
-        out[n] = 2.0 * (farthest_echo if farthest_echo >= 0.0 else maximum_range) / sound_speed
-
-
 def compute_ping_durations(
     beam_range: FloatArray, sound_speed: float, maximum_range: float, processing_time: float
 ) -> FloatArray:
@@ -59,10 +46,13 @@ def compute_ping_durations(
 
     A ping without an echo lasts as long as one with an echo from `maximum_range` (m).
     """
-    out = np.empty(beam_range.shape[0])
-    _compute_ping_durations(beam_range, sound_speed, maximum_range, out)
-    out += processing_time
-    out[:1] = 0.0
+    out = np.zeros(beam_range.shape[0])
+    for n in range(1, beam_range.shape[0]):
+        farthest_echo = -math.inf
+        for k in range(beam_range.shape[1]):
+            if farthest_echo < beam_range[n, k] <= maximum_range:
+                farthest_echo = beam_range[n, k]
+        out[n] = 2.0 * (farthest_echo if farthest_echo >= 0.0 else maximum_range) / sound_speed + processing_time
     return out
 
 
