@@ -108,9 +108,9 @@ class Oscillator:
         for name, file in get_file_fields(Oscillator).items():
             value = getattr(self, name)
             if name != "temperature" or isinstance(value, int | float):
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
+                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError, field=name)
             elif not isinstance(value, TemperatureSignal):
-                raise ClockError(name, value, allowed="must be a number (K) or a signal")
+                raise ClockError(name, value, allowed="must be a number (K) or a signal", field=name)
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation of power-law noise and constant ageing at averaging time tau (s).

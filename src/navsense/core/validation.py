@@ -123,12 +123,12 @@ def _suggest_remedy(value: object, hint: Any) -> str:
     return f"give {' or '.join(_add_article(_format_class(one)) for one in classes)}"
 
 
-def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:
+def _enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
     """Return the error of a value that is not a member of an enumeration."""
     members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
     allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
     wanted = members.get(str(value), ", ".join(members.values()))
-    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
+    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}", field=field)
 
 
 def validate_types(
@@ -145,12 +145,12 @@ def validate_types(
         if name in skip or _matches_type(value, hint):
             continue
         if _exceeds_double(value) and {float, int} & set(_split_union(hint)):
-            raise error(what, _format_value(value), allowed=f"must be of absolute value below {MAX_MAGNITUDE:g}")
+            allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
+            raise error(what, _format_value(value), allowed=allowed, field=name)
         if isinstance(hint, type) and issubclass(hint, StrEnum):
-            raise _enum_error(what, value, hint)
-        raise error(
-            what, _format_value(value), allowed=f"must be {_format_allowed(hint)}", remedy=_suggest_remedy(value, hint)
-        )
+            raise _enum_error(what, value, hint, name)
+        allowed, remedy = f"must be {_format_allowed(hint)}", _suggest_remedy(value, hint)
+        raise error(what, _format_value(value), allowed=allowed, remedy=remedy, field=name)
 
 
 def check_number(
@@ -162,8 +162,9 @@ def check_number(
     error: type[NavsenseError] = SensorError,
     where: Where | None = None,
     remedy: str = "",
+    field: str = "",
 ) -> float:
-    """Return `value` as a float. Raise `error` unless it is a number from `low` to `high`."""
+    """Return `value` as a float. Raise `error` for the field `field` unless it is a number from `low` to `high`."""
     if is_number(value) and low <= value <= high:
         return float(value)
     if high != MAX_MAGNITUDE:
@@ -174,4 +175,4 @@ def check_number(
         allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
     else:
         allowed = f"must be >= {low:g}"
-    raise error(what, value, allowed=allowed, where=where, remedy=remedy)
+    raise error(what, value, allowed=allowed, where=where, remedy=remedy, field=field)

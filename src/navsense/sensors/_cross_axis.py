@@ -35,19 +35,19 @@ def make_matrix(numbers: Iterable[float]) -> FloatArray:
 
 
 def check_numbers(name: str, given: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
-    """Return `count` numbers as floats.
+    """Return `count` numbers as floats. The first word of `name` is the name of the field.
 
     Raises `SensorError` for another count, and for an absolute value of `below` or more.
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
     allowed = f"must be {many} of absolute value below {below:g}"
-    shown = repr(*given) if count == 1 else repr(given)
+    shown, field = repr(*given) if count == 1 else repr(given), name.partition(" ")[0]
     try:
         raw = tuple(given)
         numbers = tuple(float(number) for number in raw)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SensorError(name, shown, allowed=allowed) from error
+        raise SensorError(name, shown, allowed=allowed, field=field) from error
     small = all(math.isfinite(number) and abs(number) < below for number in numbers)
     if not small or len(numbers) != count or not all(is_number(number) for number in raw):
-        raise SensorError(name, shown, allowed=allowed)
+        raise SensorError(name, shown, allowed=allowed, field=field)
     return numbers

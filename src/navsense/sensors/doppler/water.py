@@ -75,19 +75,21 @@ class WaterMassLayer:
         """Check the fields."""
         validate_types(self, "of the water layer")
         if not 0.0 <= self.near < math.inf:
-            raise SensorError("near boundary of the water layer (m)", self.near, allowed="must be at least 0")
+            allowed = "must be at least 0"
+            raise SensorError("near boundary of the water layer (m)", self.near, allowed=allowed, field="near")
         if not self.near < self.far < math.inf:
             allowed = f"must be beyond the near one, {self.near:g} m"
-            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed)
+            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed, field="far")
         if not 0.0 <= self.minimum_size <= self.far - self.near:
-            allowed = f"must be from 0 to the size of the layer, {self.far - self.near:g} m"
-            raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
+            what, allowed = "minimum size of the water layer (m)", "must be from 0 to the size of the layer"
+            allowed += f", {self.far - self.near:g} m"
+            raise SensorError(what, self.minimum_size, allowed=allowed, field="minimum_size")
         if not (1 <= self.samples <= MAX_SAMPLES and self.samples == int(self.samples)):
             allowed = f"must be a whole number from 1 to {MAX_SAMPLES}"
-            raise SensorError("samples of the water layer", self.samples, allowed=allowed)
+            raise SensorError("samples of the water layer", self.samples, allowed=allowed, field="samples")
         if not 0.0 < self.share <= 1.0:
             allowed = "must be above 0 and at most 1"
-            raise SensorError("share of the way to the bottom", self.share, allowed=allowed)
+            raise SensorError("share of the way to the bottom", self.share, allowed=allowed, field="share")
 
     @cached_property
     def boundaries(self) -> LayerBoundaries:
