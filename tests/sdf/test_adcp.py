@@ -151,12 +151,12 @@ def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
         ('<cells count="2.5"/>', "dive.sdf:6 <cells count>: 2.5; must be a whole number"),
         ('<cells size="-1"/>', "dive.sdf:6 <cells> size of a cell (m): -1.0; must be above 0"),
         ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
-        ("<max>5</max>\n<pings>2.5</pings>", "dive.sdf:7 <pings> pings: 2.5; must be a whole number from 1 to 1000"),
-        ("<min_good_share>2</min_good_share>", "dive.sdf:6 <min_good_share> min_good_share: 2.0; must be from 0 to 1"),
-        ("<min_beams>5</min_beams>", "dive.sdf:6 <min_beams> min_beams: 5; must be at most 4"),
+        ("<max>5</max>\n<pings>2.5</pings>", "dive.sdf:7 <adcp><pings>: 2.5; must be a whole number from 1 to 1000"),
+        ("<min_good_share>2</min_good_share>", "dive.sdf:6 <adcp><min_good_share>: 2; must be from 0 to 1"),
+        ("<min_beams>5</min_beams>", "dive.sdf:6 <adcp><min_beams>: 5; must be at most 4"),
         (
             "<motion_compensated>1</motion_compensated>\n<bottom_pings>0</bottom_pings>",
-            "dive.sdf:7 <bottom_pings> bottom_pings: 0; must be at least 1 for motion compensation; give pings",
+            "dive.sdf:7 <adcp><bottom_pings>: 0; must be at least 1 for motion compensation; give pings",
         ),
         (
             "<coordinates>ground</coordinates>",

@@ -215,7 +215,7 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
         ),
         (
             "<navsense:oscillator><white_frequency>-1</white_frequency></navsense:oscillator>",
-            "<navsense:oscillator><white_frequency>: -1.0; must be >= 0",
+            "<navsense:oscillator><white_frequency>: -1; must be >= 0",
         ),
         (
             '<navsense:oscillator><ageing per="week">1</ageing></navsense:oscillator>',
@@ -235,11 +235,11 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
         ),
         (
             "<navsense:discipline><integral>4</integral></navsense:discipline>",
-            "<navsense:discipline><integral>: 4.0; must be below 4 - 2 proportional = 3",
+            "<navsense:discipline><integral>: 4; must be below 4 - 2 proportional = 3",
         ),
         (
             "<navsense:discipline><interval>1e17</interval></navsense:discipline>",
-            "<navsense:discipline><interval>: 1e+17; must be at most 6e+09 s",
+            "<navsense:discipline><interval>: 1e17; must be at most 6e+09 s",
         ),
         (
             "<navsense:discipline><poll>4</poll></navsense:discipline>",
@@ -272,8 +272,8 @@ def test_latency_of_a_sensor() -> None:
         (b"<stddev>-1</stddev>", "<navsense:latency><stddev>: -1; must be >= 0"),
         (b"<jitter>1</jitter>", "<navsense:latency><jitter>; is not allowed here; remove it"),
         (b"<mean>1</mean>", "<navsense:latency><mean>: given twice; first on line 1"),
-        (b"<stddev>7e9</stddev>", "<navsense:latency><stddev>: 7000000000.0; must be at most 6e+09 s"),
-        (b"<stddev>5e3</stddev>", "<navsense:latency><stddev>: 5000.0; must be at most 1e+06 times the mean, 0.004 s"),
+        (b"<stddev>7e9</stddev>", "<navsense:latency><stddev>: 7e9; must be at most 6e+09 s"),
+        (b"<stddev>5e3</stddev>", "<navsense:latency><stddev>: 5e3; must be at most 1e+06 times the mean, 0.004 s"),
     )
     for body, problem in wrong:
         context = Context("dive.sdf")

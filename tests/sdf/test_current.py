@@ -237,7 +237,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
         '<gauss_markov>\n<speed stddev="1" density="1"/></gauss_markov>',
         "",
         5,
-        "<speed stddev>: beside a density",
+        "<speed stddev>: 1; must not be combined with density",
     ),
     "no time": ('<gauss_markov>\n<speed stddev="1"/></gauss_markov>', "", 5, "<speed correlation_time>: missing"),
     "limits": (

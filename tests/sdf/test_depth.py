@@ -82,7 +82,7 @@ def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
         ),
         (
             ' file="a.csv"><point depth="0" temperature="290" salinity="35"/></navsense:water>',
-            "<navsense:water><point>: beside a file; must not be combined with file=...",
+            "<navsense:water><point>: with a file; must not be combined with file=...",
         ),
         (' file=""/>', "<navsense:water file>: empty; must name a file"),
         (' file="none.csv"/>', "<navsense:water> none.csv profile of the water: does not exist"),
@@ -176,7 +176,7 @@ def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> N
 def test_specification_error_has_its_location(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
     assert line.startswith(
-        "dive.sdf:5 <depth> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
+        "dive.sdf:6 <surface_pressure> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
     )
 
 

@@ -280,7 +280,7 @@ def test_axes_of_velocities(load: Load, in_world: Text, reference: str, expected
         ),
         (
             "<dropout_probability>2</dropout_probability>",
-            "<dropout_probability> dropout_probability: 2.0; must be from 0 to 1",
+            "<dvl><dropout_probability>: 2; must be from 0 to 1",
         ),
         ('<long_term stddev="1"/>', "<long_term acceleration_density>: missing; must be given"),
         ('<long_term acceleration_density="0"/>', "<long_term> acceleration_density of the long term"),

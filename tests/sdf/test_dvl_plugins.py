@@ -656,17 +656,17 @@ def test_invalid_plugin_parameters(
 @pytest.mark.parametrize(
     ("layer", "problem"),
     [
-        ('far="78"', "far boundary of the water layer (m): 78.0; must be at most 77.9423 m"),
-        ('near="5" far="4"', "far boundary of the water layer (m): 4.0; must be beyond the near one, 5 m"),
-        ('near="5" far="9" minimum_size="6"', "minimum size of the water layer (m): 6"),
-        ('samples="1.5"', "samples of the water layer: 1.5; must be a whole number"),
-        ('share="2"', "share of the way to the bottom: 2"),
+        ('far="78"', "> far boundary of the water layer (m): 78.0; must be at most 77.9423 m"),
+        ('near="5" far="4"', "> far boundary of the water layer (m): 4.0; must be beyond the near one, 5 m"),
+        ('near="5" far="9" minimum_size="6"', "> minimum size of the water layer (m): 6"),
+        ('samples="1.5"', " samples>: 1.5; must be a whole number"),
+        ('share="2"', "> share of the way to the bottom: 2"),
     ],
 )
 def test_invalid_layers(refused: Refused, in_link: Text, layer: str, problem: str) -> None:
     text = woods_hole(WATER).replace("</plugin>", f"<navsense:layer {layer}/></plugin>")
     (line,) = refused(in_link(text))
-    assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1} <navsense:layer> {problem}")
+    assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1} <navsense:layer{problem}")
 
 
 @pytest.mark.requirement("DVW-1")

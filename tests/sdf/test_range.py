@@ -308,7 +308,7 @@ def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
         ),
         (
             '<sensor name="e" type="range"><range><max>9</max><sound speed="1"/></range></sensor>',
-            "<range> assumed speed of sound (m/s): 1.0; must be from 100",
+            "<sound> assumed speed of sound (m/s): 1.0; must be from 100",
         ),
     ],
 )

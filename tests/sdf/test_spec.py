@@ -10,9 +10,11 @@ import pytest
 
 from navsense.sdf import schema
 from navsense.sdf.context import ElementSchema
-from navsense.sdf.parse import air_pressure, altimeter, environment, imu, navsat, noise
+from navsense.sdf.parse import basic_sensors, imu, noise, world
 from navsense.sdf.parse import range as range_sensor
+from navsense.sdf.parse.collision import SHAPES
 from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
+from navsense.sensors import SENSORS
 
 Spec = ET.Element
 
@@ -29,7 +31,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *(("joint", axis, schema.JOINT_AXIS) for axis in ("axis", "axis2")),
     *(("joint", f"{axis}/xyz", schema.XYZ) for axis in ("axis", "axis2")),
     *((file, "include", schema.INCLUDE) for file in ("world", "model")),
-    ("atmosphere", "", environment.ATMOSPHERE.schema),
+    ("atmosphere", "", world.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),
     ("pose", "", schema.POSE),
     *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in SENSOR_PARSERS),
@@ -40,22 +42,18 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *(("imu", f"{tag}/{axis}", schema.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
     ("magnetometer", "", schema.AXES),
     *(("magnetometer", axis, schema.AXIS) for axis in "xyz"),
-    ("altimeter", "", altimeter.ALTIMETER.schema),
+    ("altimeter", "", basic_sensors.ALTIMETER.schema),
     *(("altimeter", tag, schema.AXIS) for tag in ("vertical_position", "vertical_velocity")),
-    ("air_pressure", "", air_pressure.AIR_PRESSURE.schema),
+    ("air_pressure", "", basic_sensors.AIR_PRESSURE.schema),
     ("air_pressure", "pressure", schema.AXIS),
-    *((file, "", navsat.NAVSAT) for file in ("navsat", "gps")),
-    *((file, tag, navsat.SENSING[tag].schema) for file in ("navsat", "gps") for tag in navsat.SENSING),
-    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING),
-    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    *((file, "", basic_sensors.NAVSAT) for file in ("navsat", "gps")),
+    *((file, tag, basic_sensors.SENSING[tag].schema) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
+    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
+    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
     ("noise", "", noise.NOISE.schema),
     ("collision", "", schema.COLLISION),
     ("geometry", "", schema.GEOMETRY),
-    ("box_shape", "", schema.BOX),
-    ("sphere_shape", "", schema.SPHERE),
-    ("ellipsoid_shape", "", schema.ELLIPSOID),
-    ("plane_shape", "", schema.PLANE),
-    *((f"{shape}_shape", "", schema.ROUND) for shape in ("cylinder", "capsule")),
+    *((f"{shape}_shape", "", binding.schema) for shape, binding in SHAPES.items()),
     ("mesh_shape", "", schema.MESH),
     ("mesh_shape", "submesh", schema.SUBMESH),
     ("heightmap_shape", "", schema.HEIGHTMAP),
@@ -125,6 +123,7 @@ def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
 
 def test_a_type_that_is_simulated_is_not_listed() -> None:
     assert not schema.UNSIMULATED_TYPES & set(SENSOR_PARSERS)
+    assert list(SENSOR_PARSERS) == [kind.type for kind in SENSORS]
     assert set(SENSOR_PARSERS) <= schema.SENSOR_TYPES
     assert {new for old, new in schema.TYPE_ALIASES.items() if old in schema.UNSIMULATED_TYPES} == set()
 

@@ -79,6 +79,7 @@ class Clock:
                 tau,
                 allowed=f"must be at least {MIN_CORRELATION_TIME} s: the dynamic bias is computed every 1 ms",
                 remedy="give faster noise as stddev (jitter)",
+                field="dynamic_bias_correlation_time",
                 where=self.where,
             )
         for field in fields(Noise):
@@ -89,5 +90,6 @@ class Clock:
                     value,
                     allowed="is a field of sensor channels, not of clocks",
                     remedy="give the clock an oscillator",
+                    field=field.name,
                     where=self.where,
                 )

@@ -74,14 +74,17 @@ class Discipline:
         check_limits(self, error=ClockError)
         nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
-            raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")
+            allowed = f"must be at most {LONGEST_TIME:g} s"
+            raise ClockError("interval", self.interval, allowed=allowed, field="interval")
         if nodes < 1.0 or abs(nodes - round(nodes)) > 1e-9 * nodes:
-            raise ClockError("interval", self.interval, allowed="must be a whole number of milliseconds, at least one")
+            allowed = "must be a whole number of milliseconds, at least one"
+            raise ClockError("interval", self.interval, allowed=allowed, field="interval")
         if not 0.0 < self.proportional < 2.0:
-            raise ClockError("proportional", self.proportional, allowed="must be between 0 and 2: the loop is unstable")
+            allowed = "must be between 0 and 2: the loop is unstable"
+            raise ClockError("proportional", self.proportional, allowed=allowed, field="proportional")
         if self.integral >= 4.0 - 2.0 * self.proportional:
             allowed = f"must be below 4 - 2 proportional = {4.0 - 2.0 * self.proportional:g}: the loop is unstable"
-            raise ClockError("integral", self.integral, allowed=allowed)
+            raise ClockError("integral", self.integral, allowed=allowed, field="integral")
 
 
 @kernel

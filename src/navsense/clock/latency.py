@@ -49,15 +49,13 @@ class Latency:
         check_limits(self, error=ClockError)
         for name, value in vars(self).items():
             if value > LONGEST_TIME:
-                raise ClockError(name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
+                raise ClockError(name, value, allowed=f"must be at most {LONGEST_TIME:g} s", field=name)
         if self.stddev > 0.0 and self.mean == 0.0:
-            raise ClockError(
-                "mean", 0.0, allowed="must be > 0 if stddev is", remedy="give the mean of the random part in seconds"
-            )
+            remedy = "give the mean of the random part in seconds"
+            raise ClockError("mean", 0.0, allowed="must be > 0 if stddev is", remedy=remedy, field="mean")
         if self.stddev > MAX_STDDEV_RATIO * self.mean:
-            raise ClockError(
-                "stddev", self.stddev, allowed=f"must be at most {MAX_STDDEV_RATIO:g} times the mean, {self.mean:g} s"
-            )
+            allowed = f"must be at most {MAX_STDDEV_RATIO:g} times the mean, {self.mean:g} s"
+            raise ClockError("stddev", self.stddev, allowed=allowed, field="stddev")
 
 
 @kernel

@@ -107,7 +107,8 @@ class Oscillator:
         is_constant = isinstance(self.temperature, int | float)
         check_limits(self, skip=() if is_constant else ("temperature",), error=ClockError)
         if not (is_constant or isinstance(self.temperature, TemperatureSignal)):
-            raise ClockError("temperature", self.temperature, allowed="must be a number (K) or a signal")
+            allowed = "must be a number (K) or a signal"
+            raise ClockError("temperature", self.temperature, allowed=allowed, field="temperature")
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation of power-law noise and constant ageing at averaging time tau (s).

@@ -36,7 +36,8 @@ class NavsenseError(Exception):
     """A problem with its value, what is allowed, its place and the remedy.
 
     It is printed as `where what: value; allowed; remedy` without empty parts, for example
-    `dive.sdf:118 <noise><stddev>: -0.2; must be >= 0`.
+    `dive.sdf:118 <noise><stddev>: -0.2; must be >= 0`. `field` is the name of the invalid field of a specification; ""
+    for any other error.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class NavsenseError(Exception):
         allowed: str = "",
         where: Where | None = None,
         remedy: str = "",
+        field: str = "",
     ) -> None:
         """Store the parts. `str()` joins them."""
         self.what = what
@@ -54,6 +56,7 @@ class NavsenseError(Exception):
         self.allowed = allowed
         self.where = where
         self.remedy = remedy
+        self.field = field
         super().__init__(what)
 
     def __str__(self) -> str:
@@ -88,13 +91,14 @@ class FieldError(NavsenseError):
         allowed: str = "",
         where: Where | None = None,
         remedy: str = "",
+        field: str = "",
     ) -> None:
         """Store the parts. The row precedes the unit, as in `position of row 3 (m)`."""
         self.quantity, self.row = what, row
         if row is not None:
             name, bracket, unit = what.partition(" (")
             what = f"{name} of row {row}{bracket}{unit}"
-        super().__init__(what, value, allowed=allowed, where=where, remedy=remedy)
+        super().__init__(what, value, allowed=allowed, where=where, remedy=remedy, field=field)
 
 
 class MotionError(NavsenseError):

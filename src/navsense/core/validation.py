@@ -116,12 +116,12 @@ def _suggest_remedy(value: object, hint: Any) -> str:
     return f"give {' or '.join(map(' '.join, zip(articles, names, strict=True)))}" if names else ""
 
 
-def _enum_error(name: str, value: object, kind: type[StrEnum]) -> SensorError:
+def _enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
     """Return the error of a value that is not a member of an enumeration."""
     members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
     allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
     wanted = members.get(str(value), ", ".join(members.values()))
-    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}")
+    return SensorError(name, value, allowed=allowed, remedy=f"write {wanted}", field=field)
 
 
 def validate_types(
@@ -138,12 +138,12 @@ def validate_types(
         if name in skip or _matches_type(value, hint):
             continue
         if _exceeds_double(value) and {float, int} & set(_split_union(hint)):
-            raise error(what, _format_value(value), allowed=f"must be of absolute value below {MAX_MAGNITUDE:g}")
+            allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
+            raise error(what, _format_value(value), allowed=allowed, field=name)
         if isinstance(hint, type) and issubclass(hint, StrEnum):
-            raise _enum_error(what, value, hint)
-        raise error(
-            what, _format_value(value), allowed=f"must be {_format_allowed(hint)}", remedy=_suggest_remedy(value, hint)
-        )
+            raise _enum_error(what, value, hint, name)
+        allowed, remedy = f"must be {_format_allowed(hint)}", _suggest_remedy(value, hint)
+        raise error(what, _format_value(value), allowed=allowed, remedy=remedy, field=name)
 
 
 def check_number(
@@ -155,8 +155,9 @@ def check_number(
     error: type[NavsenseError] = SensorError,
     where: Where | None = None,
     remedy: str = "",
+    field: str = "",
 ) -> float:
-    """Return `value` as a float. Raise `error` unless it is a number from `low` to `high`."""
+    """Return `value` as a float. Raise `error` for the field `field` unless it is a number from `low` to `high`."""
     if is_number(value) and low <= value <= high:
         return float(value)
     if high != MAX_MAGNITUDE:
@@ -167,7 +168,7 @@ def check_number(
         allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
     else:
         allowed = f"must be >= {low:g}"
-    raise error(what, value, allowed=allowed, where=where, remedy=remedy)
+    raise error(what, value, allowed=allowed, where=where, remedy=remedy, field=field)
 
 
 def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseError] = SensorError) -> None:
@@ -178,25 +179,25 @@ def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseE
     for name, file_field in get_file_fields(type(spec)).items():
         value = getattr(spec, name)
         if name not in skip and not (file_field.may_be_infinite and value == math.inf):
-            check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error)
+            check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error, field=name)
 
 
 def check_numbers(name: str, values: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
-    """Return `count` numbers as floats.
+    """Return `count` numbers as floats. The first word of `name` is the name of the field.
 
     Raises `SensorError` for another count, and for an absolute value of `below` or more.
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
     allowed = f"must be {many} of absolute value below {below:g}"
-    shown = repr(*values) if count == 1 else repr(values)
+    shown, field = repr(*values) if count == 1 else repr(values), name.partition(" ")[0]
     try:
         raw = tuple(values)
         numbers = tuple(float(number) for number in raw)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SensorError(name, shown, allowed=allowed) from error
+        raise SensorError(name, shown, allowed=allowed, field=field) from error
     small = all(math.isfinite(number) and abs(number) < below for number in numbers)
     if not small or len(numbers) != count or not all(is_number(number) for number in raw):
-        raise SensorError(name, shown, allowed=allowed)
+        raise SensorError(name, shown, allowed=allowed, field=field)
     return numbers
 
 

@@ -69,7 +69,7 @@ class Faults:
         validate_types(self, "of faults")
         object.__setattr__(self, "scheduled", tuple(self.scheduled))
         for name in RANDOM_FIELDS:
-            check_number(name, getattr(self, name), 0.0, MAX_VALUE)
+            check_number(name, getattr(self, name), 0.0, MAX_VALUE, field=name)
         for kind in RANDOM_KINDS:
             rate, duration = self.rate_and_duration(kind)
             if (rate > 0.0) != (duration > 0.0):

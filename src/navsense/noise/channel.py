@@ -85,15 +85,17 @@ class Noise:
         """Check the values."""
         validate_types(self)
         check_limits(self, skip=[name for name in ("minimum", "maximum") if math.isinf(getattr(self, name))])
-        check_number("outlier_probability", self.outlier_probability, 0.0, 1.0)
+        check_number("outlier_probability", self.outlier_probability, 0.0, 1.0, field="outlier_probability")
         if not self.minimum < self.maximum:
-            raise SensorError("minimum", self.minimum, allowed=f"must be below the maximum {self.maximum!r}")
+            allowed = f"must be below the maximum {self.maximum!r}"
+            raise SensorError("minimum", self.minimum, allowed=allowed, field="minimum")
         if self.dynamic_bias_stddev > 0.0 and self.dynamic_bias_correlation_time == 0.0:
             raise SensorError(
                 "dynamic_bias_correlation_time",
                 0.0,
                 allowed="must be > 0 if dynamic_bias_stddev is",
                 remedy="give the correlation time in seconds, or omit the dynamic bias",
+                field="dynamic_bias_correlation_time",
             )
 
     @property

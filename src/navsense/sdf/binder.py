@@ -1,9 +1,9 @@
 """Binding of an SDF element to a dataclass.
 
 The fields of the dataclass determine the allowed children and attributes, the parsing and the limits.
-A number, flag, choice or tuple of numbers is read from the child or attribute with the name of the field. The metadata
-of the field (`navsense.core.field_metadata`) set another name, limits and units, and whether it is an attribute. A
-field of another type needs a parser.
+A number, flag, choice or tuple of numbers is read from the child or attribute with the name of the field. The
+metadata of the field (`navsense.core.field_metadata`) set another name, limits and units, and whether it is an
+attribute. A field of another type needs a parser.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from types import MappingProxyType, NoneType
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from navsense.core.errors import SensorError
+from navsense.core.errors import NavsenseError, SdfError
 from navsense.core.field_metadata import FileField, get_file_fields
-from navsense.sdf import values
-from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import map_spec_errors
-from navsense.sdf.schema import LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.context import LEAF, Context, ElementSchema
+from navsense.sdf.values import error_at, invalid_value, parse_choice, parse_flag, parse_number, parse_numbers
 from navsense.sdf.xml_reader import Element
 
 Spec = TypeVar("Spec")
@@ -29,10 +26,15 @@ Spec = TypeVar("Spec")
 ChildParser = Callable[[Context, Element], Any]
 """Parses one child and returns the value of the field. Raises `SdfError`."""
 
-ValueParser = Callable[[Element, str], Any]
-"""Parses a child, from it and the tag of its parent, or an attribute, from its element and its name."""
-
 _NO_PARSERS: Mapping[str, ChildParser] = MappingProxyType({})
+
+
+class ValueParser(Protocol):
+    """Parses an element, or one of its attributes. Raises `SdfError`."""
+
+    def __call__(self, element: Element, *, parent: str = "", attribute: str = "") -> Any:
+        """Return the value; `parent` is the tag of the parent in errors."""
+        ...
 
 
 class ElementBinding(Generic[Spec]):
@@ -45,9 +47,8 @@ class ElementBinding(Generic[Spec]):
     parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts further ones.
     other_children: children that are not fields.
     other_attributes: attributes that are not fields.
-    repeatable: children that may occur more than once.
+    repeatable: children that are not fields and may occur more than once.
     unsupported, forbidden: see `ElementSchema`.
-    causes: first word of an error without a field -> child.
     """
 
     def __init__(
@@ -63,85 +64,106 @@ class ElementBinding(Generic[Spec]):
         repeatable: Iterable[str] = (),
         unsupported: Mapping[str, str] = MappingProxyType({}),
         forbidden: Mapping[str, str] = MappingProxyType({}),
-        causes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Derive the schema and the parsers from the fields."""
-        file_fields = {name: file for name, file in get_file_fields(spec).items() if file.parent == parent}
+        file_fields = {name: entry for name, entry in get_file_fields(spec).items() if entry.parent == parent}
         if attributes:
-            file_fields = {name: replace(file, is_attribute=True) for name, file in file_fields.items()}
+            file_fields = {name: replace(entry, is_attribute=True) for name, entry in file_fields.items()}
         if not check_limits:
-            file_fields = {name: replace(f, minimum=-math.inf, above=-math.inf) for name, f in file_fields.items()}
-        hints, spec_fields = get_type_hints(spec), {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
-        self.spec, self._hints, self._parsers, self._causes = spec, hints, dict(parsers), causes
-        self.tags = {name: file.name or name for name, file in file_fields.items()}
-        self._child_parsers: dict[str, ValueParser] = {}
-        self._attribute_parsers: dict[str, ValueParser] = {}
-        for name, file in file_fields.items():
-            make_parser = _make_attribute_parser if file.is_attribute else _make_child_parser
-            parser = None if name in parsers else make_parser(hints[name], file, spec_fields[name].default)
-            if parser is not None:
-                (self._attribute_parsers if file.is_attribute else self._child_parsers)[name] = parser
-        self._required_attributes = [
-            self.tags[name]
-            for name, file in file_fields.items()
-            if file.is_attribute and spec_fields[name].default is spec_fields[name].default_factory is MISSING
-        ]
-        attribute_names = frozenset(self.tags[name] for name, file in file_fields.items() if file.is_attribute)
+            file_fields = {n: replace(entry, minimum=-math.inf, above=-math.inf) for n, entry in file_fields.items()}
+        spec_fields = {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
+        self.spec, self._hints, self._parsers = spec, get_type_hints(spec), dict(parsers)
+        self.tags = {name: entry.name or name for name, entry in file_fields.items()}
+        self._attributes = {self.tags[name]: name for name, entry in file_fields.items() if entry.is_attribute}
+        self._value_parsers: dict[str, ValueParser] = {}
+        for name, entry in file_fields.items():
+            parser = _make_parser(self._hints[name], entry, spec_fields[name].default)
+            if parser is not None and name not in parsers:
+                self._value_parsers[name] = parser
+        self._required = {
+            name for name, field in spec_fields.items() if field.default is field.default_factory is MISSING
+        }
         self.schema = ElementSchema(
-            children=frozenset(other_children) | (frozenset(self.tags.values()) - attribute_names),
-            attributes=frozenset(other_attributes) | attribute_names,
+            children=frozenset(other_children) | (frozenset(self.tags.values()) - self._attributes.keys()),
             repeatable=frozenset(repeatable),
+            attributes=frozenset(other_attributes) | self._attributes.keys(),
             unsupported=unsupported,
             forbidden=forbidden,
         )
 
-    def read_values(
+    def read_fields(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS
     ) -> dict[str, Any]:
         """Return the values of an element by field. Adds invalid children to the problems of `context`.
 
         Raises `SdfError` for an invalid attribute, and the errors of the parsers.
         """
-        field_values: dict[str, Any] = {}
-        for name, parse in self._attribute_parsers.items():
-            if self.tags[name] in element.attributes:
-                field_values[name] = parse(element, self.tags[name])
-        for tag in self._required_attributes:
-            if tag not in element.attributes:
+        values: dict[str, Any] = {}
+        for tag, name in self._attributes.items():
+            if tag in element.attributes and name in self._value_parsers:
+                values[name] = self._value_parsers[name](element, attribute=tag)
+        for tag, name in self._attributes.items():
+            if name in self._required and tag not in element.attributes:
                 raise invalid_value(element, "missing", "must be given", attribute=tag)
         children: dict[str, Element] = {}
         for child in element.children:
             children.setdefault(child.tag, child)
-        for name, parse in self._child_parsers.items():
+        child_parsers = {**self._parsers, **parsers}
+        for name, parse in self._value_parsers.items():
             tag = self.tags[name]
-            if tag in children and name not in parsers:
+            if tag in children and tag not in self._attributes and name not in child_parsers:
                 context.check(children[tag], LEAF)
                 with context.collect_errors():
-                    field_values[name] = parse(children[tag], element.tag)
-        for name, parse_child in {**self._parsers, **parsers}.items():
+                    values[name] = parse(children[tag], parent=element.tag)
+        for name, parse_child in child_parsers.items():
             if self.tags[name] in children:
-                field_values[name] = parse_child(context, children[self.tags[name]])
-        return field_values
+                values[name] = parse_child(context, children[self.tags[name]])
+        return values
 
     def read(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **other_fields: Any
     ) -> Spec:
-        """Return the specification of an element; `other_fields` are further fields of it. Raises `SdfError`."""
+        """Return the specification of an element; `other_fields` are further fields of it.
+
+        Raises `SdfError`: the first problem of the element, or the error of the specification.
+        """
         context.check(element, self.schema)
-        field_values = self.read_values(context, element, parsers)
-        with map_spec_errors(element):
-            return self.spec(**other_fields, **field_values)
+        problems_before = context.problem_count
+        values = self.read_fields(context, element, parsers)
+        return self.make_spec(context, element, problems_before, **other_fields, **values)
+
+    def make_spec(self, context: Context, element: Element, problems_before: int, **values: Any) -> Spec:
+        """Return a specification. Raises its error as an `SdfError` at the child or attribute of the field.
+
+        If the context has more problems than before, a value may be missing. An error is then their consequence, and
+        the last problem is raised instead.
+        """
+        known = context.last_problem if context.problem_count > problems_before else None
+        if known is not None and not self._required <= values.keys():
+            raise known
+        try:
+            return self.spec(**values)
+        except NavsenseError as error:
+            raise known or self.locate_error(element, error) from error
+
+    def locate_error(self, element: Element, error: NavsenseError) -> SdfError:
+        """Return the error of a specification at the child or attribute of its field; else at the element."""
+        entry = get_file_fields(self.spec).get(error.field)
+        if entry is None:
+            return error_at(element, error)
+        parent = element.find(entry.parent) or element
+        tag = entry.name or error.field
+        child = parent.find(tag)
+        if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
+            return error_at(child or parent, error)
+        if child is None:
+            value, attribute = parent.attributes[tag], tag
+            return invalid_value(parent, value, error.allowed, attribute=attribute, remedy=error.remedy)
+        return invalid_value(child, child.text, error.allowed, parent=parent.tag, remedy=error.remedy)
 
     def list_fields(self, kind: type[Any]) -> list[str]:
         """Return the names of the fields of a type."""
         return [name for name in self.tags if self._hints[name] is kind]
-
-    def find_cause(self, element: Element, error: SensorError) -> Element:
-        """Return the child of the field at the start of an error text; the element if no child has it."""
-        name = error.what.partition(" ")[0]
-        file = get_file_fields(self.spec).get(name)
-        tag = self._causes.get(name, "") if file is None else file.parent or file.name or name
-        return element.find(tag) or element
 
 
 def _get_type(hint: Any) -> Any:
@@ -152,46 +174,34 @@ def _get_type(hint: Any) -> Any:
     return types[0] if len(types) == 1 else None
 
 
-def _make_child_parser(hint: Any, file: FileField, default: Any) -> ValueParser | None:
-    """Return the parser of a child with a value of a type. The parser takes the tag of the parent element."""
+def _make_parser(hint: Any, entry: FileField, default: Any) -> ValueParser | None:
+    """Return the parser of a value of a type; None for a type without a parser."""
     kind = _get_type(hint)
 
-    def parse_number(child: Element, parent: str) -> float:
-        if file.may_be_infinite and child.text == "inf":
+    def parse_real(element: Element, *, parent: str = "", attribute: str = "") -> float:
+        if entry.may_be_infinite and (element.attributes[attribute] if attribute else element.text) == "inf":
             return math.inf
-        number = values.parse_number(child, parent=parent, minimum=file.minimum, above=file.above)
+        limits = {"minimum": entry.minimum, "above": entry.above, "below": entry.below}
+        number = parse_number(element, parent=parent, attribute=attribute, **limits)
         if kind is int and number == int(number):
             return int(number)
-        return math.radians(number) if file.degrees else number
+        if kind is int and attribute:
+            raise invalid_value(element, element.attributes[attribute], "must be a whole number", attribute=attribute)
+        return math.radians(number) if entry.degrees else number
 
-    def parse_numbers(child: Element, parent: str) -> tuple[float, ...]:
+    def parse_tuple(element: Element, *, parent: str = "", attribute: str = "") -> tuple[float, ...]:
         count = len(default) if Ellipsis in get_args(kind) else len(get_args(kind))
-        numbers = values.parse_numbers_below(child, count, file.below, parent=parent)
-        return tuple(math.radians(number) for number in numbers) if file.degrees else numbers
+        numbers = parse_numbers(element, count, parent=parent, attribute=attribute, below=entry.below)
+        return tuple(math.radians(number) for number in numbers) if entry.degrees else numbers
+
+    def parse_member(element: Element, *, parent: str = "", attribute: str = "") -> StrEnum:
+        member: StrEnum = kind(parse_choice(element, tuple(kind), parent=parent, attribute=attribute))
+        return member
 
     if kind is bool:
-        return lambda child, parent: values.parse_flag(child, parent=parent)
+        return parse_flag
     if kind in (float, int):
-        return parse_number
+        return parse_real
     if get_origin(kind) is tuple and set(get_args(kind)) <= {float, Ellipsis}:
-        return parse_numbers
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return lambda child, parent: kind(values.parse_choice(child, tuple(kind), parent=parent))
-    return None
-
-
-def _make_attribute_parser(hint: Any, file: FileField, _default: Any) -> ValueParser | None:
-    """Return the parser of an attribute with a value of a type. The parser takes the name of the attribute."""
-    kind = _get_type(hint)
-
-    def parse_number(element: Element, name: str) -> float | None:
-        number = values.parse_attribute_number(element, name, above=file.above)
-        return math.radians(number) if file.degrees and number is not None else number
-
-    if kind is bool:
-        return values.parse_attribute_flag
-    if kind is int:
-        return values.parse_attribute_integer
-    if kind is float:
-        return parse_number
-    return None
+        return parse_tuple
+    return parse_member if isinstance(kind, type) and issubclass(kind, StrEnum) else None

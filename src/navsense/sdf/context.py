@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.search_path import MissingFileError
+from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
 from navsense.world import Note
 
@@ -43,7 +44,8 @@ _GUI_TAG = "gui"
 class ElementSchema:
     """The allowed children and attributes of an element.
 
-    children: tags of children that are read. Only those in `repeatable` may occur more than once.
+    children: tags of children that are read.
+    repeatable: tags of children that are read and may occur more than once.
     unsupported: child -> reason; listed as a note.
     forbidden: child -> remedy; an error.
     attributes: attributes that are read.
@@ -59,6 +61,19 @@ class ElementSchema:
     ignored_attributes: Mapping[str, str] = field(default_factory=dict)
     plugins: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        """Add the repeatable children to the children."""
+        object.__setattr__(self, "children", self.children | self.repeatable)
+
+
+def split_tags(text: str) -> frozenset[str]:
+    """Return the tags or attributes of a text."""
+    return frozenset(text.split())
+
+
+LEAF = ElementSchema()
+"""Schema of an element with a text only."""
+
 
 @dataclass
 class Context:
@@ -68,6 +83,7 @@ class Context:
     skip_missing: True if the caller wants the world without missing files.
     versions: y of SDF version 1.y by file, in the order of reading.
     problem_count: the number of problems.
+    last_problem: the latest of them.
     incomplete: True if a file is missing that may declare names.
 
     A problem or note is kept once, also if its file is included twice.
@@ -78,6 +94,7 @@ class Context:
     skip_missing: bool = False
     versions: dict[str, int] = field(default_factory=dict)
     problem_count: int = 0
+    last_problem: NavsenseError | None = None
     incomplete: bool = False
     _problems: dict[str, NavsenseError] = field(default_factory=dict)
     _notes: dict[Note, None] = field(default_factory=dict)
@@ -91,6 +108,7 @@ class Context:
     def add_problem(self, error: NavsenseError) -> None:
         """Add a problem. Raises `TooManyProblemsError` after `MAX_PROBLEMS`."""
         self.problem_count += 1
+        self.last_problem = error
         if len(self._problems) == MAX_PROBLEMS and str(error) not in self._problems:
             raise TooManyProblemsError
         self._problems.setdefault(str(error), error)
@@ -131,7 +149,7 @@ class Context:
         self.add_note("warning", f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}", error.where)
 
     def _make_sort_key(self) -> Callable[[Where | None], tuple[int, int]]:
-        """Return the sort key of a place: file in the order of reading, then line. Places without a file come last."""
+        """Return the sort key of a place: file in the order of reading, then line. Places without a file come first."""
         ranks = {path: rank for rank, path in enumerate(self.versions)}
 
         def order(where: Where | None) -> tuple[int, int]:
@@ -145,41 +163,50 @@ class Context:
         for child in element.children:
             tag = child.tag
             if tag in schema.children:
-                before = seen.setdefault(tag, child)
-                if before is not child and tag not in schema.repeatable:
-                    self._add_error(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {before.line}")
-            elif tag == "plugin" and child.attributes.get("filename") in schema.plugins:
+                first = seen.setdefault(tag, child)
+                if first is not child and tag not in schema.repeatable:
+                    self._add_error(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {first.line}")
                 continue
-            elif tag in schema.unsupported:
-                reason, near = _find_reason(child, schema.unsupported[tag]), _suggest_plugin(child, schema)
-                kind = "warning" if near else "unsupported"
-                self.add_note(kind, f"<{element.tag}><{_format_tag(child)}>", near or reason, child.where)
+            if tag == "plugin" and child.attributes.get("filename") in schema.plugins:
+                continue
+            what = f"<{element.tag}><{_format_tag(child)}>"
+            if tag in schema.unsupported:
+                suggestion = _suggest_plugin(child, schema)
+                reason = suggestion or _find_reason(child, schema.unsupported[tag])
+                self.add_note("warning" if suggestion else "unsupported", what, reason, child.where)
                 if tag not in ("plugin", _GUI_TAG):
                     self.note_plugins(child)
             elif tag in schema.forbidden:
                 self._add_error(child, f"<{_format_tag(child)}> in <{element.tag}>", None, schema.forbidden[tag])
             elif ":" in tag and not tag.startswith(PREFIX):
-                self.add_note(
-                    "foreign", f"<{element.tag}><{_format_tag(child)}>", "belongs to another program", child.where
-                )
+                self.add_note("foreign", what, "belongs to another program", child.where)
             else:
                 known = [name for name in (*schema.children, *schema.unsupported) if " " not in name]
                 self._add_unknown(child, f"<{element.tag}><{_shorten(tag)}>", tag, known)
         self._check_attributes(element, schema)
 
+    def find_child(self, element: Element, tag: str, schema: ElementSchema = LEAF) -> Element | None:
+        """Return the first child with a tag, checked against its schema; None without one."""
+        child = element.find(tag)
+        if child is not None:
+            self.check(child, schema)
+        return child
+
+    def require_child(self, element: Element, tag: str, schema: ElementSchema = LEAF) -> Element:
+        """Return the first child with a tag, checked against its schema. Raises `SdfError` if it is absent."""
+        child = require_child(element, tag)
+        self.check(child, schema)
+        return child
+
     def note_plugins(self, element: Element) -> None:
         """Add a note for each plug-in inside an element that is not read."""
         queue = [element]
         while queue:
-            at = queue.pop()
-            for child in at.children:
+            parent = queue.pop()
+            for child in parent.children:
                 if child.tag == "plugin":
-                    self.add_note(
-                        "unsupported",
-                        f"<{at.tag}><{_format_tag(child)}>",
-                        _find_reason(child, PLUGIN_NOT_RUN),
-                        child.where,
-                    )
+                    what = f"<{parent.tag}><{_format_tag(child)}>"
+                    self.add_note("unsupported", what, _find_reason(child, PLUGIN_NOT_RUN), child.where)
                 else:
                     queue.append(child)
 
@@ -202,8 +229,8 @@ class Context:
         # A match takes 20 us, so results are cached, for at most as many names as problems.
         if what not in self._suggestions and len(name) <= 64 and len(self._suggestions) < MAX_PROBLEMS:
             self._suggestions[what] = next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), "")
-        near = self._suggestions.get(what)
-        remedy = f"did you mean {near}?" if near else "remove it"
+        suggestion = self._suggestions.get(what)
+        remedy = f"did you mean {suggestion}?" if suggestion else "remove it"
         self.add_problem(SdfError(what, where=element.where, allowed="is not allowed here", remedy=remedy))
 
     def _add_error(self, element: Element, what: str, value: str | None, allowed: str) -> None:
@@ -220,8 +247,8 @@ def _suggest_plugin(element: Element, schema: ElementSchema) -> str:
     name = element.attributes.get("filename", "")
     if element.tag != "plugin" or name in PLUGIN_REASONS or len(name) > MAX_COMPARED_LENGTH:
         return ""
-    near = get_close_matches(name, sorted(schema.plugins), n=1, cutoff=MIN_SIMILARITY)
-    return f"is not supported; did you mean {near[0]}?" if near else ""
+    similar = get_close_matches(name, sorted(schema.plugins), n=1, cutoff=MIN_SIMILARITY)
+    return f"is not supported; did you mean {similar[0]}?" if similar else ""
 
 
 def _shorten(name: str) -> str:

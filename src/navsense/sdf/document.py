@@ -20,10 +20,9 @@ from navsense.sdf.frames import FramePoses, Scope
 from navsense.sdf.include import IncludeExpander
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.clock import ClockRegistry
-from navsense.sdf.parse.environment import parse_environment
 from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import SENSOR_PARSERS, BlockParser, SensorParser, SupportsSdf
-from navsense.sdf.parse.world import parse_classic, parse_max_step_size
+from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
@@ -71,9 +70,8 @@ def load(
     if missing not in MISSING_MODES:
         raise SdfError("missing", missing, allowed=f"must be one of {', '.join(MISSING_MODES)}")
     if not isinstance(file, str | os.PathLike):
-        raise SdfError(
-            "path of a world", repr(file), allowed="must be a file name or a path", remedy='write "dive.sdf"'
-        )
+        allowed, remedy = "must be a file name or a path", 'write "dive.sdf"'
+        raise SdfError("path of a world", repr(file), allowed=allowed, remedy=remedy)
     with inputs.collect_inputs() as sources, pause_garbage_collection():
         world = _load_world(os.fsdecode(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
@@ -100,10 +98,10 @@ def _load_world(
     except TooManyProblemsError:
         context.raise_problems()
         raise
-    own = [kind for kind in (*_load_installed_sensors(), *sensors) if kind not in SENSORS]
-    fills = {**SENSOR_PARSERS, **{kind.type: kind.parse for kind in own}}
+    user_sensors = [sensor for sensor in (*_load_installed_sensors(), *sensors) if sensor not in SENSORS]
+    parsers = {**SENSOR_PARSERS, **{sensor.type: sensor.parse for sensor in user_sensors}}
     try:
-        world = _parse_world(context, root, search, fills)
+        world = _parse_world(context, root, search, parsers)
     except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # If the file has problems, an error of the world adds no information.
         raise
@@ -137,18 +135,18 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
 def _parse_world(
     context: Context, root: Element, search: SearchPath, parsers: Mapping[str, BlockParser]
 ) -> World | None:
+    """Return the one world or model of a file; None and a problem without it."""
     context.check(root, SDF)
-    roots = [child for child in root.children if child.tag in ("world", "model")]
-    if len(roots) != 1:
-        at = roots[1] if roots else root
-        shown = f"{len(roots)} worlds and models" if roots else "empty"
-        context.add_problem(invalid_value(at, shown, "a file must hold one <world>, or one <model>"))
+    children = list(root.find_all("world", "model"))
+    if len(children) != 1:
+        element = children[1] if children else root
+        value = f"{len(children)} worlds and models" if children else "empty"
+        context.add_problem(invalid_value(element, value, "a file must hold one <world>, or one <model>"))
         return None
     with context.collect_errors():
-        name = parse_name(roots[0])
-        if roots[0].tag == "world":
-            return _build_world(context, name, build_world_scope(context, roots[0]), search, parsers)
-        return _build_world(context, name, build_model_scope(context, roots[0]), search, parsers)
+        name = parse_name(children[0])
+        build_scope = build_world_scope if children[0].tag == "world" else build_model_scope
+        return _build_world(context, name, build_scope(context, children[0]), search, parsers)
     return None
 
 
@@ -160,10 +158,9 @@ def _build_world(
     classic = parse_classic(context, element, default=False)
     environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
-    in_world = FramePoses(scope.frame)
-    models = [
-        filled for nested in scope.nested.values() if (filled := parse_model(context, nested, in_world)) is not None
-    ]
+    world_poses = FramePoses(scope.frame)
+    candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
+    models = [parsed for parsed in candidates if parsed is not None]
     clocks = ClockRegistry()
     for parsed in models:
         for link_scope, link in parsed.list_links():
@@ -198,17 +195,12 @@ def _parse_solids(
     context: Context, search: SearchPath, sensors: Sequence[MountedSensor], models: Sequence[ParsedModel]
 ) -> tuple[Solid, ...]:
     """Return the surfaces that rays may hit. The parser is imported only if the file has a surface."""
-    if not any(link.element.find("collision") for filled in models for _, link in filled.list_links()):
+    if not any(link.element.find("collision") for parsed in models for _, link in parsed.list_links()):
         return ()
     from navsense.sdf.parse.collision import SolidParser
 
-    reader = SolidParser(context, search, sensors)
-    return tuple(solid for filled in models for solid in reader.parse_solids(filled))
-
-
-def _contains(element: Element, tags: tuple[str, ...]) -> bool:
-    """Return True if an element contains one of these elements at any depth."""
-    return any(child.tag in tags or _contains(child, tags) for child in element.children)
+    parser = SolidParser(context, search, sensors)
+    return tuple(solid for parsed in models for solid in parser.parse_solids(parsed))
 
 
 def _add_current(
@@ -218,19 +210,18 @@ def _add_current(
 
     The parsers are imported only if the file may have a current, because most worlds have none.
     """
-    if element.tag != "world" or not _contains(element, ("navsense:current", "plugin", "water_velocity")):
+    tags = ("navsense:current", "plugin", "water_velocity")
+    if element.tag != "world" or not any(child.tag in tags for child in element.walk()):
         return environment, CurrentTopic()
     from navsense.sdf.parse.current import CurrentContext, parse_current
     from navsense.sdf.parse.current_gazebo import parse_gazebo_currents
     from navsense.sdf.parse.current_plugins import parse_plugin_currents
 
     site = CurrentContext.from_environment(environment, search)
-    own, plugged = (
-        parse_current(context, element, site),
-        parse_plugin_currents(context, element, site, step, classic=classic),
-    )
-    currents = (*own.fields, *plugged.fields, *parse_gazebo_currents(context, element, site))
+    world_current = parse_current(context, element, site)
+    plugin_currents = parse_plugin_currents(context, element, site, step, classic=classic)
+    currents = (*world_current.fields, *plugin_currents.fields, *parse_gazebo_currents(context, element, site))
     if currents:
         environment = replace(environment, current=FieldSum(currents) if len(currents) > 1 else currents[0])
-    topic = own.topic or plugged.topic or CurrentTopic()
-    return environment, replace(topic, layers=plugged.topic.layers if plugged.topic else None)
+    topic = world_current.topic or plugin_currents.topic or CurrentTopic()
+    return environment, replace(topic, layers=plugin_currents.topic.layers if plugin_currents.topic else None)

@@ -21,7 +21,7 @@ from pathlib import Path
 from navsense.core.errors import SdfError, Where
 from navsense.sdf.context import Context
 from navsense.sdf.names import NEWEST_VERSION, check_name, parse_version
-from navsense.sdf.schema import INCLUDE, LEAF, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
+from navsense.sdf.schema import INCLUDE, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
 from navsense.sdf.search_path import MissingFileError, SearchPath
 from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_text
 from navsense.sdf.versions import upgrade
@@ -152,11 +152,8 @@ class IncludeExpander:
         """Return a world or model with its includes; `depth` is the nesting level of the element."""
         if depth > MAX_DEPTH:
             self.limit_reached = True
-            value, allowed = (
-                f"{MAX_DEPTH + 1} deep",
-                f"elements may be nested {MAX_DEPTH} deep, with those of includes",
-            )
-            self.context.add_problem(invalid_value(element, value, allowed))
+            allowed = f"elements may be nested {MAX_DEPTH} deep, with those of includes"
+            self.context.add_problem(invalid_value(element, f"{MAX_DEPTH + 1} deep", allowed))
             return replace(element, children=[])
         children: list[Element] = []
         for child in element.children:
@@ -177,13 +174,11 @@ class IncludeExpander:
 
     def _resolve_include(self, include: Element, parent: Element, depth: int) -> Iterator[Element]:
         """Yield the elements that replace an include in `parent`."""
-        uri = include.find("uri")
-        lost = self.context.skip_missing and uri is not None and self._is_missing(uri)
-        self.context.check(include, SKIPPED_INCLUDE if lost else INCLUDE)
-        if uri is None:
-            raise SdfError("<include><uri>", "missing", where=include.where, allowed="must be given")
-        self.context.check(uri, LEAF)
-        if lost:
+        first = include.find("uri")
+        skip = self.context.skip_missing and first is not None and self._is_missing(first)
+        self.context.check(include, SKIPPED_INCLUDE if skip else INCLUDE)
+        uri = self.context.require_child(include, "uri")
+        if skip:
             yield _make_skipped_include(include)
             return
         model = self._read_model(uri, depth)
@@ -196,9 +191,8 @@ class IncludeExpander:
             yield from self._merge_model(include, element, parent) if merge else (element,)
         elif merge or parent.tag != "world":
             where = "merged" if merge else "included in a model"
-            raise invalid_value(
-                uri, uri.text, f"holds <{element.tag}>; only a <model> can be {where}", parent="include"
-            )
+            allowed = f"holds <{element.tag}>; only a <model> can be {where}"
+            raise invalid_value(uri, uri.text, allowed, parent="include")
         else:
             yield element
 
@@ -214,9 +208,8 @@ class IncludeExpander:
             raise invalid_value(uri, uri.text, f"must not include itself: {ring}", parent="include")
         if len(self.open_files) > MAX_INCLUDE_DEPTH:
             self.limit_reached = True
-            raise invalid_value(
-                uri, uri.text, f"files may include each other {MAX_INCLUDE_DEPTH} deep", parent="include"
-            )
+            allowed = f"files may include each other {MAX_INCLUDE_DEPTH} deep"
+            raise invalid_value(uri, uri.text, allowed, parent="include")
         if real not in self._models:
             self._models[real] = None
             before = (self._element_count, self._include_count)
@@ -224,9 +217,8 @@ class IncludeExpander:
             self.open_files.append(real)
             try:
                 element = self._expand_includes(self._read_top_element(uri, os.fspath(path)), depth)
-                self._models[real] = _IncludedModel(
-                    element, self._element_count + _count_elements(element), self._include_count
-                )
+                count = self._element_count + _count_elements(element)
+                self._models[real] = _IncludedModel(element, count, self._include_count)
             finally:
                 self.open_files.pop()
                 self._element_count, self._include_count = before
@@ -246,6 +238,7 @@ class IncludeExpander:
         return False
 
     def _find_path(self, uri: Element) -> Path:
+        """Return the file of a URI. Raises `SdfError` if it is not found."""
         key = (Path(uri.path).parent, uri.text)
         if key not in self._paths:
             self._paths[key] = self.search.find_model_file(uri)
@@ -260,11 +253,10 @@ class IncludeExpander:
                 raise
             raise invalid_value(uri, uri.text, str(error), parent="include") from error
         self.context.check(root, SDF)
-        tops = [child for child in root.children if child.tag in _TOP_TAGS]
+        tops = list(root.find_all(*_TOP_TAGS))
         if len(tops) != 1:
-            at, value = (tops[1], f"{len(tops)} models, actors or lights") if tops else (root, "none")
-            allowed = "an included file must hold one <model>, <actor> or <light>"
-            raise invalid_value(at, value, allowed)
+            element, value = (tops[1], f"{len(tops)} models, actors or lights") if tops else (root, "none")
+            raise invalid_value(element, value, "an included file must hold one <model>, <actor> or <light>")
         return tops[0]
 
     def _add_counts(self, uri: Element, model: _IncludedModel) -> None:
@@ -288,15 +280,10 @@ class IncludeExpander:
             reason = f"has no effect: the model is merged, and that of <{parent.tag}> applies"
             self.context.add_note("unsupported", "<model><static>", reason, static.where)
         if parent.tag == "world" and _has_links(model):
-            raise invalid_value(
-                include, model.attributes.get("name"), "a model with links cannot be merged into a world"
-            )
-        inner = [
-            child
-            for child in model.children
-            if child.tag in (*_SCOPED_TAGS, "pose", MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG)
-        ]
-        yield replace(model, tag=MERGED_MODEL_TAG, children=inner)
+            allowed = "a model with links cannot be merged into a world"
+            raise invalid_value(include, model.attributes.get("name"), allowed)
+        tags = (*_SCOPED_TAGS, "pose", MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG)
+        yield replace(model, tag=MERGED_MODEL_TAG, children=list(model.find_all(*tags)))
         yield from (child for child in model.children if child.tag in _ADDED_TAGS or ":" in child.tag)
 
 
@@ -336,9 +323,9 @@ def _count_elements(element: Element) -> int:
     """Return the number of elements in an element of the same file, itself included."""
     queue, count = [element], 0
     while queue:
-        at = queue.pop()
+        parent = queue.pop()
         count += 1
-        queue.extend(child for child in at.children if child.path == element.path)
+        queue.extend(child for child in parent.children if child.path == element.path)
     return count
 
 
@@ -348,24 +335,20 @@ def _find_xacro(root: Element) -> Element | None:
     A file that declares the namespace of xacro may use xacro only in expressions: `${...}` or `$(...)`.
     """
     is_declared = "xmlns:xacro" in root.attributes
-    queue = [root]
-    while queue:
-        at = queue.pop()
-        if at.tag.startswith(XACRO_PREFIX):
-            return at
-        if is_declared and any("${" in text or "$(" in text for text in (at.text, *at.attributes.values())):
-            return at
-        queue.extend(reversed(at.children))
+    for element in root.walk():
+        texts = (element.text, *element.attributes.values()) if is_declared else ()
+        if element.tag.startswith(XACRO_PREFIX) or any("${" in text or "$(" in text for text in texts):
+            return element
     return None
 
 
 def _check_root(root: Element) -> None:
+    """Raise `SdfError` for another root than `<sdf>`, and for a model that refers to a frame outside it."""
     if root.tag != "sdf":
         raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf> or <robot>")
-    for model in root.find_all("model"):
-        for pose in model.find_all("pose"):
-            other = pose.get_attribute("relative_to")
-            if other:
-                allowed = "a model outside a world has no parent frame"
-                remedy = "give the frame where the model is included"
-                raise invalid_value(pose, other, allowed, attribute="relative_to", remedy=remedy)
+    for pose in (pose for model in root.find_all("model") for pose in model.find_all("pose")):
+        frame = pose.get_attribute("relative_to")
+        if frame:
+            allowed = "a model outside a world has no parent frame"
+            remedy = "give the frame where the model is included"
+            raise invalid_value(pose, frame, allowed, attribute="relative_to", remedy=remedy)

@@ -116,10 +116,9 @@ def _check_type(context: Context, element: Element, named: str) -> None:
 
 def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
     context.check(axis, schema.JOINT_AXIS)
-    xyz = axis.find("xyz")
+    xyz = context.find_child(axis, "xyz", schema.XYZ)
     if xyz is None:
         return
-    context.check(xyz, schema.XYZ)
     frame = xyz.get_attribute("expressed_in")
     if frame is not None:
         resolve_frame(context, scope, frame, xyz, "expressed_in")
@@ -129,10 +128,7 @@ def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
 
 def _parse_end(context: Context, scope: Scope, joint: Element, tag: str) -> FrameNode | None:
     """Return the frame at one end of a joint; an unknown name gives None and a problem."""
-    element = joint.find(tag)
-    if element is None:
-        raise SdfError(f"<joint><{tag}>", "missing", where=joint.where, allowed="must be given")
-    context.check(element, schema.LEAF)
+    element = context.require_child(joint, tag)
     name = parse_text(element, parent="joint")
     if name == WORLD_FRAME and tag == "child":
         raise invalid_value(element, name, "the world cannot be a joint's child", parent="joint")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 
@@ -66,8 +68,8 @@ def normalize_topic(text: str) -> str | None:
     return topic if topic.startswith("/") else "/" + topic
 
 
-def make_default_topic(world: str, models: tuple[str, ...], link: str, sensor: str, ending: str) -> str:
-    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/<kind>`, one `model/` per nesting level."""
+def make_default_topic(world: str, models: Sequence[str], link: str, sensor: str, ending: str) -> str:
+    """Return Gazebo's topic of a sensor: `/world/W/model/M/link/L/sensor/S/ENDING`, one `model/` per nesting level."""
     parts = ("world", world, *(part for model in models for part in ("model", model)))
     return "/" + "/".join((*parts, "link", link, "sensor", sensor, ending))
 

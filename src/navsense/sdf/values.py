@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from navsense.core.errors import SdfError
+from navsense.core.errors import NavsenseError, SdfError
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import Pose, from_rpy, normalize
-from navsense.core.typing import Quaternion, Vector
+from navsense.core.typing import Vector
 from navsense.sdf.xml_reader import Element
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -22,36 +24,72 @@ def invalid_value(
     return SdfError(what, value, where=element.where, allowed=allowed, remedy=remedy)
 
 
-def parse_number(element: Element, *, parent: str = "", minimum: float = -math.inf, above: float = -math.inf) -> float:
-    """Return the finite number of an element, which must be >= `minimum` and > `above`."""
-    value = parse_decimal(element.text)
-    if value is None:
-        raise invalid_value(element, element.text, "must be a finite number", parent=parent)
-    if value < minimum:
-        raise invalid_value(element, element.text, f"must be >= {minimum:g}", parent=parent)
-    if value <= above:
-        raise invalid_value(element, element.text, f"must be > {above:g}", parent=parent)
-    return value
+def error_at(element: Element, error: NavsenseError) -> SdfError:
+    """Return the error of a specification as an error of the SDF file at the line of an element."""
+    inside = f" {error.where}" if error.where else ""
+    what = f"<{element.tag}>{inside} {error.what}"
+    return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
 
 
-def parse_attribute_number(element: Element, name: str, *, above: float = -math.inf) -> float | None:
-    """Return the finite number of an attribute, which must be > `above`; None if it is absent."""
-    text = element.attributes.get(name)
-    if text is None:
-        return None
+@contextmanager
+def map_spec_errors(element: Element) -> Iterator[None]:
+    """Raise an error of a specification, field or motion as an `SdfError` at the line of an element."""
+    try:
+        yield
+    except SdfError:
+        raise
+    except NavsenseError as error:
+        raise error_at(element, error) from error
+
+
+def require_child(element: Element, tag: str, allowed: str = "must be given") -> Element:
+    """Return the first child with a tag. Raises `SdfError` if it is absent."""
+    child = element.find(tag)
+    if child is None:
+        raise SdfError(f"<{element.tag}><{tag}>", "missing", where=element.where, allowed=allowed)
+    return child
+
+
+def parse_number(
+    element: Element,
+    *,
+    parent: str = "",
+    attribute: str = "",
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return the finite number of an element or attribute.
+
+    It must be >= `minimum` and > `above`, and its absolute value < `below`.
+    """
+    text = element.attributes[attribute] if attribute else element.text
     value = parse_decimal(text)
-    if value is None or value <= above:
-        allowed = "must be a finite number" + (f" > {above:g}" if above > -math.inf else "")
-        raise invalid_value(element, text, allowed, attribute=name)
-    return value
+    if value is not None and value >= minimum and value > above and abs(value) < below:
+        return value
+    if value is not None and abs(value) >= below:
+        allowed = f"must be a finite number of absolute value below {below:g}"
+    else:
+        limit = f" > {above:g}" if above > -math.inf else f" >= {minimum:g}" if minimum > -math.inf else ""
+        allowed = f"must be{limit}" if value is not None and not attribute else "must be a finite number"
+        allowed += limit if attribute else ""
+    raise invalid_value(element, text or "empty", allowed, parent=parent, attribute=attribute)
+
+
+def parse_attribute_number(
+    element: Element, name: str, *, minimum: float = -math.inf, above: float = -math.inf
+) -> float | None:
+    """Return the finite number of an attribute, which must be >= `minimum` and > `above`; None if it is absent."""
+    if name not in element.attributes:
+        return None
+    return parse_number(element, attribute=name, minimum=minimum, above=above)
 
 
 def require_attribute_number(element: Element, name: str) -> float:
     """Return the finite number of a required attribute."""
-    value = parse_attribute_number(element, name)
-    if value is None:
+    if name not in element.attributes:
         raise invalid_value(element, "missing", "must be given", attribute=name)
-    return value
+    return parse_number(element, attribute=name)
 
 
 def require_attribute_text(element: Element, name: str) -> str:
@@ -72,29 +110,21 @@ def parse_attribute_integer(element: Element, name: str) -> int | None:
 
 def parse_attribute_choice(element: Element, name: str, default: str, allowed: tuple[str, ...]) -> str:
     """Return the text of an attribute, which must be one of `allowed`; `default` if it is absent."""
-    word = element.get_attribute(name) or default
-    if word not in allowed:
-        raise invalid_value(element, word, f"must be one of {', '.join(allowed)}", attribute=name)
-    return word
+    return parse_choice(element, allowed, attribute=name) if element.get_attribute(name) else default
 
 
-def parse_flag(element: Element, *, parent: str = "") -> bool:
-    """Return the truth value of an element."""
-    value = _FLAGS.get(element.text.lower())
+def parse_flag(element: Element, *, parent: str = "", attribute: str = "") -> bool:
+    """Return the truth value of an element or attribute."""
+    text = element.attributes[attribute] if attribute else element.text
+    value = _FLAGS.get(text.strip().lower())
     if value is None:
-        raise invalid_value(element, element.text, "must be true, false, 1 or 0", parent=parent)
+        raise invalid_value(element, text, "must be true, false, 1 or 0", parent=parent, attribute=attribute)
     return value
 
 
 def parse_attribute_flag(element: Element, name: str, *, default: bool = False) -> bool:
     """Return the truth value of an attribute; `default` if it is absent."""
-    text = element.attributes.get(name)
-    if text is None:
-        return default
-    value = _FLAGS.get(text.strip().lower())
-    if value is None:
-        raise invalid_value(element, text, "must be true, false, 1 or 0", attribute=name)
-    return value
+    return parse_flag(element, attribute=name) if name in element.attributes else default
 
 
 def parse_text(element: Element, *, parent: str = "") -> str:
@@ -104,36 +134,44 @@ def parse_text(element: Element, *, parent: str = "") -> str:
     return element.text
 
 
-def parse_numbers(element: Element, count: int, allowed: str, *, parent: str = "") -> tuple[float, ...]:
-    """Return `count` finite numbers separated by blanks."""
-    parts = element.text.split(maxsplit=count)
-    values = [parse_decimal(part) for part in parts]
-    found = tuple(value for value in values if value is not None)
-    if len(parts) != count or len(found) != count:
-        raise invalid_value(element, element.text, allowed, parent=parent)
-    return found
+def split_numbers(text: str, count: int) -> tuple[float, ...] | None:
+    """Return the `count` finite numbers of a text, separated by blanks; None for another text."""
+    values = [parse_decimal(part) for part in text.split(maxsplit=count)]
+    numbers = tuple(value for value in values if value is not None)
+    return numbers if len(values) == len(numbers) == count else None
 
 
-def parse_numbers_below(element: Element, count: int, below: float, *, parent: str = "") -> tuple[float, ...]:
-    """Return `count` finite numbers with absolute values below `below`."""
-    size = f" of absolute value below {below:g}" if below < math.inf else ""
-    allowed = f"must be {count} finite numbers{size}"
-    found = parse_numbers(element, count, allowed, parent=parent)
-    if not all(abs(number) < below for number in found):
-        raise invalid_value(element, element.text, allowed, parent=parent)
-    return found
+def parse_numbers(
+    element: Element,
+    count: int,
+    allowed: str = "",
+    *,
+    parent: str = "",
+    attribute: str = "",
+    below: float = math.inf,
+) -> tuple[float, ...]:
+    """Return `count` finite numbers of an element or attribute, with absolute values below `below`."""
+    text = element.attributes[attribute] if attribute else element.text
+    numbers = split_numbers(text, count)
+    if numbers is None or not all(abs(number) < below for number in numbers):
+        limit = f" of absolute value below {below:g}" if below < math.inf else ""
+        allowed = allowed or f"must be {count} finite numbers{limit}"
+        raise invalid_value(element, text or "empty", allowed, parent=parent, attribute=attribute)
+    return numbers
 
 
-def parse_choice(element: Element, allowed: tuple[str, ...], *, parent: str = "") -> str:
-    """Return the text of an element, which must be one of `allowed`."""
-    if element.text not in allowed:
-        raise invalid_value(element, element.text or "empty", f"must be one of {', '.join(allowed)}", parent=parent)
-    return element.text
+def parse_choice(element: Element, allowed: tuple[str, ...], *, parent: str = "", attribute: str = "") -> str:
+    """Return the text of an element or attribute, which must be one of `allowed`."""
+    text = element.attributes[attribute].strip() if attribute else element.text
+    if text not in allowed:
+        choices = f"must be one of {', '.join(allowed)}"
+        raise invalid_value(element, text or "empty", choices, parent=parent, attribute=attribute)
+    return text
 
 
 def parse_vector(element: Element, *, parent: str = "") -> Vector:
     """Return three finite numbers of an element."""
-    x, y, z = parse_numbers(element, 3, "must be 3 finite numbers", parent=parent)
+    x, y, z = parse_numbers(element, 3, parent=parent)
     return (x, y, z)
 
 
@@ -151,23 +189,16 @@ def parse_pose(element: Element, *, parent: str = "", degrees: bool = False) -> 
         raise invalid_value(element, "true", "is not allowed with a quaternion", parent=parent, attribute="degrees")
     if not element.text:
         return Pose()
-    if form == "quat_xyzw":
-        return _parse_quaternion_pose(element, parent)
-    x, y, z, *angles = parse_numbers(element, 6, "must be 6 finite numbers: x y z roll pitch yaw", parent=parent)
-    roll, pitch, yaw = (math.radians(angle) for angle in angles) if degrees else angles
-    return Pose((x, y, z), from_rpy(roll, pitch, yaw))
-
-
-def _parse_quaternion_pose(element: Element, parent: str) -> Pose:
+    if form == "euler_rpy":
+        x, y, z, *angles = parse_numbers(element, 6, "must be 6 finite numbers: x y z roll pitch yaw", parent=parent)
+        roll, pitch, yaw = (math.radians(angle) for angle in angles) if degrees else angles
+        return Pose((x, y, z), from_rpy(roll, pitch, yaw))
     x, y, z, qx, qy, qz, qw = parse_numbers(element, 7, "must be 7 finite numbers: x y z qx qy qz qw", parent=parent)
     try:
-        rotation: Quaternion = normalize((qw, qx, qy, qz))
+        return Pose((x, y, z), normalize((qw, qx, qy, qz)))
     except ValueError as error:
-        allowed = "a quaternion must not have length 0"
-        raise invalid_value(
-            element, element.text, allowed, parent=parent, remedy="for no rotation write 0 0 0 1"
-        ) from error
-    return Pose((x, y, z), rotation)
+        allowed, remedy = "a quaternion must not have length 0", "for no rotation write 0 0 0 1"
+        raise invalid_value(element, element.text, allowed, parent=parent, remedy=remedy) from error
 
 
 def is_effort(text: str | None) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
@@ -64,9 +64,28 @@ class Element:
         """Return the first child with one of the tags; None without one."""
         return next(self.find_all(*tags), None)
 
+    def walk(self) -> Iterator[Element]:
+        """Yield the element and all elements in it, in the order of the file."""
+        queue = [self]
+        while queue:
+            element = queue.pop()
+            yield element
+            queue.extend(reversed(element.children))
+
     def get_attribute(self, name: str) -> str | None:
         """Return an attribute without surrounding blanks; None if it is absent or empty."""
         return self.attributes.get(name, "").strip() or None
+
+    def get_text(self, tag: str, default: str = "") -> str:
+        """Return the text of the first child with a tag; the default if the child is absent or empty."""
+        child = self.find(tag)
+        return child.text if child is not None and child.text else default
+
+    def make_element(
+        self, tag: str, text: str = "", children: Iterable[Element] = (), attributes: Mapping[str, str] | None = None
+    ) -> Element:
+        """Return a new element with the file and the line of this one."""
+        return Element(tag, attributes or {}, self.line, self.path, text, list(children))
 
 
 def read_xml(path: str | os.PathLike[str]) -> Element:

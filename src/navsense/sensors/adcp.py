@@ -145,11 +145,11 @@ class Adcp:
         validate_instrument(self, FIELD_LIMITS)
         if self.min_beams > len(self.beams.beams):
             allowed = f"must be at most {len(self.beams.beams)}, the number of beams"
-            raise SensorError("min_beams", self.min_beams, allowed=allowed)
+            raise SensorError("min_beams", self.min_beams, allowed=allowed, field="min_beams")
         if self.motion_compensated and self.bottom_pings == 0:
             remedy = "give pings for the bottom, or set motion_compensated to false"
             allowed = "must be at least 1 for motion compensation"
-            raise SensorError("bottom_pings", 0, allowed=allowed, remedy=remedy)
+            raise SensorError("bottom_pings", 0, allowed=allowed, remedy=remedy, field="bottom_pings")
         self.beams.check_forward()
         validate_duration(self.duration)
 

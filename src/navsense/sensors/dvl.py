@@ -203,23 +203,24 @@ class Dvl:
         validate_instrument(self, FIELD_LIMITS)
         if not math.hypot(*self.misalignment) < MAX_MISALIGNMENT:
             allowed = f"must be a rotation vector of less than {MAX_MISALIGNMENT:g} rad"
-            raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed)
+            raise SensorError("misalignment (rad)", self.misalignment, allowed=allowed, field="misalignment")
         self._check_tracks()
 
     def _check_tracks(self) -> None:
         """Check that a track supplies a velocity, and that the layer is within the maximum range of the beams."""
         if self.bottom_mode is TrackMode.FALLBACK:
             allowed = "must be never, always or best; only water_mode may be fallback"
-            raise SensorError("bottom_mode", "fallback", allowed=allowed)
+            raise SensorError("bottom_mode", "fallback", allowed=allowed, field="bottom_mode")
         if self.bottom_mode is TrackMode.NEVER and self.water_mode is TrackMode.NEVER:
-            raise SensorError("bottom_mode and water_mode", "never", allowed="must not both be never")
+            what, allowed = "bottom_mode and water_mode", "must not both be never"
+            raise SensorError(what, "never", allowed=allowed, field="bottom_mode")
         if self.layer is None and self.water_mode is not TrackMode.NEVER:
-            raise SensorError("layer", None, allowed="must be given for a water track")
+            raise SensorError("layer", None, allowed="must be given for a water track", field="layer")
         if self.layer is not None:
             axis_range = self.maximum_range * min(self.beams.forward_cosines.tolist())
             if self.layer.far > axis_range:
                 allowed = f"must be at most {axis_range:.6g} m, the maximum range projected on the instrument's axis"
-                raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed)
+                raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed, field="layer")
 
     @property
     def uses_current(self) -> bool:

@@ -182,7 +182,7 @@ class Imu:
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
-    bandwidth: float = field(default=0.0, metadata=in_file("navsense:bandwidth"))
+    bandwidth: float = field(default=0.0, metadata=in_file("navsense:bandwidth", minimum=0.0, below=MAX_MAGNITUDE))
     vibration: tuple[Vibration, ...] = field(default=(), metadata=in_file("navsense:vibration"))
     angular_velocity_misalignment: tuple[float, ...] = field(
         default=NO_MISALIGNMENT, metadata=in_file("navsense:angular_velocity_misalignment", below=MAX_MISALIGNMENT)

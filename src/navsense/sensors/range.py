@@ -65,10 +65,10 @@ _BATCH_SIZE = 1 << 16
 """Rays that are cast together: their arrays fit into the cache."""
 
 
-def _check_between(what: str, value: float, minimum: float, maximum: float) -> None:
+def _check_between(what: str, value: float, minimum: float, maximum: float, field: str) -> None:
     """Raise `SensorError` for a number outside `minimum` to `maximum`."""
     if not minimum <= value <= maximum:
-        raise SensorError(what, value, allowed=f"must be from {minimum:g} to {maximum:g}")
+        raise SensorError(what, value, allowed=f"must be from {minimum:g} to {maximum:g}", field=field)
 
 
 def _make_angles(samples: int, minimum: float, maximum: float) -> list[float]:
@@ -96,8 +96,8 @@ class Fan:
             samples, minimum, maximum = (getattr(self, f"{name}_{part}") for part in ("samples", "minimum", "maximum"))
             if not (samples >= 1 and samples == int(samples)):
                 raise SensorError(f"{name}_samples of a beam", samples, allowed="must be a whole number >= 1")
-            _check_between(f"{name}_minimum of a beam (rad)", minimum, -largest, largest)
-            _check_between(f"{name}_maximum of a beam (rad)", maximum, minimum, largest)
+            _check_between(f"{name}_minimum of a beam (rad)", minimum, -largest, largest, f"{name}_minimum")
+            _check_between(f"{name}_maximum of a beam (rad)", maximum, minimum, largest, f"{name}_maximum")
         count = self.horizontal_samples * self.vertical_samples
         if count > MAX_RAYS:
             raise SensorError("rays of a beam", count, allowed=f"must be at most {MAX_RAYS}")
@@ -131,7 +131,7 @@ class Cone:
         """Check the fields."""
         validate_types(self, "of a beam")
         object.__setattr__(self, "axis", tuple(self.axis))
-        _check_between("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi)
+        _check_between("width of a beam (rad)", self.width, 0.0, 2.0 * math.pi, "width")
         if not (self.rings >= 0 and self.rings == int(self.rings) and 3 * self.rings * (self.rings + 1) < MAX_RAYS):
             allowed = f"must be a whole number >= 0, for at most {MAX_RAYS} rays in all"
             raise SensorError("rings of a beam", self.rings, allowed=allowed)
@@ -174,7 +174,7 @@ class Sound:
         """Check the speed."""
         validate_types(self, "of sound (m/s)")
         if self.speed is not None:
-            _check_between("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0)
+            _check_between("assumed speed of sound (m/s)", self.speed, 100.0, 10_000.0, "speed")
 
 
 @kernel

@@ -36,13 +36,14 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
 
 import numpy as np
 
 from navsense.core.errors import FieldError
+from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
@@ -386,11 +387,11 @@ class UuvGaussMarkovProcess:
     """
 
     mean: float = 0.0
-    minimum: float = -1.0
-    maximum: float = 1.0
+    minimum: float = field(default=-1.0, metadata=in_file("min"))
+    maximum: float = field(default=1.0, metadata=in_file("max"))
     mu: float = 0.0
-    noise_amplitude: float = 0.0
-    step: float = 1e-3
+    noise_amplitude: float = field(default=0.0, metadata=in_file("noiseAmp"))
+    step: float = field(default=1e-3, metadata=NOT_IN_FILE)
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -29,7 +29,7 @@ DRIVE_WORDS = re.compile(
 def find_actuators(model: Element) -> tuple[str, ...]:
     """Return descriptions of the actuators of a model and its nested models; plug-ins come before joints."""
     parts = list(_walk_candidates(model))
-    driven = {text for part in parts if part.tag == "plugin" for text in _walk_texts(part)}
+    driven = {text for part in parts if part.tag == "plugin" for text in (element.text for element in part.walk())}
     found: dict[str, None] = {}
     for part in parts:
         name = part.get_attribute("name") or ""
@@ -51,12 +51,6 @@ def _walk_candidates(element: Element) -> Iterator[Element]:
             yield child
         if child.tag not in ("sensor", "plugin"):
             yield from _walk_candidates(child)
-
-
-def _walk_texts(element: Element) -> Iterator[str]:
-    for child in element.children:
-        yield child.text
-        yield from _walk_texts(child)
 
 
 def _has_effort(joint: Element) -> bool:

@@ -15,7 +15,7 @@
       <sound speed="1500"/> <transducer>piston</transducer>                or phased_array
       <coordinates>earth</coordinates>                                     beam, instrument, ship, earth
       <bin_mapping>linear</bin_mapping>                                    none, nearest, linear
-      <motion_compensated>false</motion_compensated>                               by the bottom's track
+      <motion_compensated>false</motion_compensated>                       by the bottom track
       <min_beams>3</min_beams> <error_velocity_limit>1</error_velocity_limit> <min_good_share>0.25</min_good_share>
       <side_lobes>true</side_lobes> <own_hull>false</own_hull>
       <reference link="base_link" degrees="true">180 0 0</reference>       axes of `instrument`, as in `<dvl>`
@@ -28,16 +28,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from navsense.core.errors import SensorError
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import error_at
 from navsense.sdf.parse.dvl import ECHO_STRENGTH, parse_beams, parse_reference
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.range import SOUND
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import BEAM_ANGLE, Adcp
-from navsense.sensors.doppler import Accuracy, Beams, DepthCells
+from navsense.sensors.doppler import Accuracy, DepthCells
 
 CELLS = ElementBinding(DepthCells, attributes=True)
 ACCURACY = ElementBinding(Accuracy, attributes=True)
@@ -50,7 +48,6 @@ ADCP = ElementBinding(
         "backscatter": ECHO_STRENGTH.read,
         "sound": SOUND.read,
     },
-    causes={"angle": "beams"},
 )
 
 
@@ -58,14 +55,8 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Adcp:
     """Return the specification that a block gives, the default without a block. Raises `SdfError`."""
     if block is None:
         return Adcp(classic=mount.classic)
-    context.check(block, ADCP.schema)
-    parsers: dict[str, ChildParser] = {"beams": _parse_beams, "reference": partial(parse_reference, mount=mount)}
-    found = ADCP.read_values(context, block, parsers)
-    try:
-        return Adcp(classic=mount.classic, **found)
-    except SensorError as error:
-        raise error_at(ADCP.find_cause(block, error), error) from error
-
-
-def _parse_beams(context: Context, element: Element) -> Beams:
-    return parse_beams(context, element, BEAM_ANGLE)[0]
+    parsers: dict[str, ChildParser] = {
+        "beams": lambda context, element: parse_beams(context, element, BEAM_ANGLE)[0],
+        "reference": partial(parse_reference, mount=mount),
+    }
+    return ADCP.read(context, block, parsers, classic=mount.classic)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
-from navsense.core.errors import NavsenseError, SdfError, SensorError
 from navsense.core.typing import Vector
-from navsense.sdf import values
 from navsense.sdf.context import Context
-from navsense.sdf.schema import LEAF
+from navsense.sdf.values import invalid_value, parse_choice, parse_flag, parse_number, parse_text, parse_vector
 from navsense.sdf.xml_reader import Element
 
 Value = TypeVar("Value")
@@ -21,9 +19,8 @@ def parse_child(
     context: Context, element: Element, tag: str, default: Value, parse: Callable[[Element], Value]
 ) -> Value:
     """Return the value of the child `tag` by the function `parse`; the default if the child is absent or invalid."""
-    child = element.find(tag)
+    child = context.find_child(element, tag)
     if child is not None:
-        context.check(child, LEAF)
         with context.collect_errors():
             return parse(child)
     return default
@@ -37,59 +34,40 @@ def parse_child_number(
     *,
     minimum: float = -math.inf,
     above: float = -math.inf,
+    below: float = math.inf,
 ) -> float:
-    """Return the finite number of the child `tag`, which must be >= `minimum` and > `above`."""
-    return parse_child(
-        context,
-        element,
-        tag,
-        default,
-        lambda child: values.parse_number(child, parent=element.tag, minimum=minimum, above=above),
-    )
+    """Return the finite number of the child `tag`, which has the limits of `parse_number`."""
+    parse = partial(parse_number, parent=element.tag, minimum=minimum, above=above, below=below)
+    return parse_child(context, element, tag, default, parse)
+
+
+def parse_child_count(context: Context, element: Element, tag: str, default: int) -> int:
+    """Return the whole number >= 1 of the child `tag`."""
+
+    def parse_count(child: Element) -> int:
+        number = parse_number(child, parent=element.tag, minimum=1.0)
+        if number != int(number):
+            raise invalid_value(child, child.text, "must be a whole number", parent=element.tag)
+        return int(number)
+
+    return parse_child(context, element, tag, default, parse_count)
 
 
 def parse_child_flag(context: Context, element: Element, tag: str, *, default: bool) -> bool:
     """Return the truth value of the child `tag`."""
-    return parse_child(context, element, tag, default, lambda child: values.parse_flag(child, parent=element.tag))
+    return parse_child(context, element, tag, default, partial(parse_flag, parent=element.tag))
+
+
+def parse_child_text(context: Context, element: Element, tag: str, default: str) -> str:
+    """Return the text of the child `tag`."""
+    return parse_child(context, element, tag, default, partial(parse_text, parent=element.tag))
 
 
 def parse_child_vector(context: Context, element: Element, tag: str, default: Vector) -> Vector:
     """Return the vector of the child `tag`."""
-    return parse_child(context, element, tag, default, lambda child: values.parse_vector(child, parent=element.tag))
-
-
-def parse_child_numbers(
-    context: Context, element: Element, tag: str, default: tuple[float, ...], *, below: float = math.inf
-) -> tuple[float, ...]:
-    """Return the numbers of the child `tag`, as many as the default has, each with an absolute value below `below`."""
-    count = len(default)
-    return parse_child(
-        context,
-        element,
-        tag,
-        default,
-        lambda child: values.parse_numbers_below(child, count, below, parent=element.tag),
-    )
+    return parse_child(context, element, tag, default, partial(parse_vector, parent=element.tag))
 
 
 def parse_child_choice(context: Context, element: Element, tag: str, default: str, allowed: tuple[str, ...]) -> str:
     """Return the text of the child `tag`, which must be one of `allowed`."""
-    return parse_child(
-        context, element, tag, default, lambda child: values.parse_choice(child, allowed, parent=element.tag)
-    )
-
-
-def error_at(element: Element, error: NavsenseError) -> SdfError:
-    """Return the error of a specification as an error of the SDF file at the line of an element."""
-    inside = f" {error.where}" if error.where else ""
-    what = f"<{element.tag}>{inside} {error.what}"
-    return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
-
-
-@contextmanager
-def map_spec_errors(element: Element, kind: type[NavsenseError] = SensorError) -> Iterator[None]:
-    """Raise an error of a specification as an `SdfError` at the element's line."""
-    try:
-        yield
-    except kind as error:
-        raise error_at(element, error) from error
+    return parse_child(context, element, tag, default, partial(parse_choice, allowed=allowed, parent=element.tag))

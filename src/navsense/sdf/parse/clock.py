@@ -40,13 +40,13 @@ from navsense.clock import (
 )
 from navsense.core.errors import ClockError, SdfError
 from navsense.sdf.binder import ChildParser, ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, parse_name
-from navsense.sdf.parse.children import error_at, parse_child_flag
+from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.faults import parse_clock_steps
 from navsense.sdf.parse.noise import parse_child_noise
-from navsense.sdf.schema import CLOCK, LEAF
+from navsense.sdf.schema import CLOCK
 from navsense.sdf.values import invalid_value, parse_number
 from navsense.sdf.xml_reader import Element
 
@@ -60,8 +60,7 @@ CLOCK_TAGS = ("clock", "navsense:clock")
 NO_SIGNALS: Mapping[str, TemperatureSignal] = MappingProxyType({})
 """Signals of a world without signals."""
 
-
-LATENCY_TAG = "navsense:latency"
+DISCIPLINE_TAG, LATENCY_TAG = "navsense:discipline", "navsense:latency"
 
 OSCILLATOR = ElementBinding(Oscillator, check_limits=False, other_attributes=("grade",))
 DISCIPLINE = ElementBinding(Discipline, check_limits=False)
@@ -112,14 +111,13 @@ class ClockRegistry:
         """Return the full name of a clock. Raises `SdfError` if another clock has it."""
         name = parse_name(element)
         if name == GLOBAL_TIME:
-            raise invalid_value(
-                element, name, "is reserved for global time", attribute="name", remedy="choose another name"
-            )
+            allowed, remedy = "is reserved for global time", "choose another name"
+            raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         full = join_names(element, link.name, name)
-        before = self.by_name.get(full)
-        if before is not None:
+        first = self.by_name.get(full)
+        if first is not None:
             allowed = "must be unique among the clocks of its link"
-            remedy = f"first on line {before.where.line if before.where else 0}; rename one"
+            remedy = f"first on line {first.where.line if first.where else 0}; rename one"
             raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         return full
 
@@ -176,19 +174,17 @@ class ClockRegistry:
 def _parse_clock(
     context: Context, element: Element, full: str, signals: Mapping[str, TemperatureSignal], *, classic: bool
 ) -> Clock:
-    """Return the clock of an element."""
-    noise, oscillator = (
-        parse_child_noise(context, element, classic=classic),
-        parse_oscillator(context, element, signals),
-    )
+    """Return the clock of an element. Raises `SdfError`."""
+    noise = parse_child_noise(context, element, classic=classic)
+    oscillator = parse_oscillator(context, element, signals)
     if element.find("noise") is None and oscillator is None:
         context.add_note("warning", f"<clock>: {full}", "has no <noise>: it equals global time", element.where)
     monotonic = parse_child_flag(context, element, "navsense:monotonic", default=False)
-    steps = parse_clock_steps(context, element)
+    discipline, steps = _read_child(context, element, DISCIPLINE_TAG, DISCIPLINE), parse_clock_steps(context, element)
     try:
-        return Clock(full, noise, oscillator, parse_discipline(context, element), monotonic, element.where, steps)
+        return Clock(full, noise, oscillator, discipline, monotonic, element.where, steps)
     except ClockError as error:
-        what = f"<clock><noise><{error.what.partition(' ')[0]}>"
+        what = f"<clock><noise><{error.field}>"
         raise SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy) from error
 
 
@@ -203,56 +199,37 @@ def _clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> Sd
 
 def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, TemperatureSignal]) -> Oscillator | None:
     """Return the oscillator of a clock, without its invalid values; None if the clock has no oscillator."""
-    element = clock.find("navsense:oscillator")
+    element = context.find_child(clock, "navsense:oscillator", OSCILLATOR.schema)
     if element is None:
         return None
-    context.check(element, OSCILLATOR.schema)
-    spec = Oscillator()
+    oscillator = Oscillator()
     with context.collect_errors():
-        spec = _parse_grade(element)
+        oscillator = _parse_grade(element)
         parsers: dict[str, ChildParser] = {
             "ageing": _parse_ageing,
             "ageing_stddev": _parse_ageing,
             "temperature": partial(_parse_temperature, signals=signals),
         }
-        given = OSCILLATOR.read_values(context, element, parsers)
+        values = OSCILLATOR.read_fields(context, element, parsers)
         try:
-            return replace(spec, **{name: value for name, value in given.items() if value is not None})
+            return replace(oscillator, **{name: value for name, value in values.items() if value is not None})
         except ClockError as error:
-            raise _error_at_field(element, error) from error
-    return spec
-
-
-def parse_discipline(context: Context, clock: Element) -> Discipline | None:
-    """Return the discipline of a clock; None without one."""
-    return _parse_clock_part(context, clock.find("navsense:discipline"), DISCIPLINE)
+            raise OSCILLATOR.locate_error(element, error) from error
+    return oscillator
 
 
 def parse_latency(context: Context, sensor: Element) -> Latency | None:
     """Return the latency of a sensor; None if it has none."""
-    return _parse_clock_part(context, sensor.find(LATENCY_TAG), LATENCY)
+    return _read_child(context, sensor, LATENCY_TAG, LATENCY)
 
 
-def _parse_clock_part(context: Context, element: Element | None, binding: ElementBinding[Spec]) -> Spec | None:
-    if element is None:
-        return None
-    context.check(element, binding.schema)
-    before = context.problem_count
-    given = binding.read_values(context, element)
-    with context.collect_errors():
-        try:
-            return binding.spec(**given) if context.problem_count == before else None
-        except ClockError as error:
-            raise _error_at_field(element, error) from error
+def _read_child(context: Context, parent: Element, tag: str, binding: ElementBinding[Spec]) -> Spec | None:
+    """Return the specification of a child; None if it is absent or, with a problem, invalid."""
+    element = parent.find(tag)
+    if element is not None:
+        with context.collect_errors():
+            return binding.read(context, element)
     return None
-
-
-def _error_at_field(element: Element, error: ClockError) -> SdfError:
-    """Return an error of a clock at the line of the field that it names."""
-    child = element.find(error.what)
-    if child is None:
-        return error_at(element, error)
-    return invalid_value(child, error.value, error.allowed, parent=element.tag, remedy=error.remedy)
 
 
 def _parse_grade(element: Element) -> Oscillator:
@@ -268,7 +245,8 @@ def _parse_ageing(context: Context, child: Element) -> float | None:
     """Return an ageing (1/s); None if it is invalid."""
     context.check(child, _AGEING)
     with context.collect_errors():
-        value, per = parse_number(child, parent="navsense:oscillator"), child.attributes.get("per", "second").strip()
+        value = parse_number(child, parent="navsense:oscillator")
+        per = child.attributes.get("per", "second").strip()
         if per not in RATE_CONVERSIONS:
             allowed = f"must be one of {', '.join(RATE_CONVERSIONS)}"
             raise invalid_value(child, per, allowed, parent="navsense:oscillator", attribute="per")

@@ -27,14 +27,12 @@ current at `position` is recorded on `topic`, `rate` times a second, 0 for not a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from navsense.core.errors import FieldError, SimulationError
 from navsense.core.geodesy import Origin
-from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy, rotate
 from navsense.core.typing import Vector
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
@@ -53,25 +51,21 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
 )
-from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import LEAF, Context, ElementSchema, split_tags
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse.children import error_at
-from navsense.sdf.schema import (
-    CONSTITUENT,
-    CURRENT_LAYER,
-    ELLIPSE,
-    GAUSS_MARKOV,
-    GRID,
-    LEAF,
-    REPLAY,
-    STRATIFIED,
-    TIDAL,
-    TIDAL_ELLIPSES,
-)
 from navsense.sdf.search_path import SearchPath
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import (
+    invalid_value,
+    map_spec_errors,
+    parse_attribute_flag,
+    parse_attribute_number,
+    parse_number,
+    parse_numbers,
+    parse_vector,
+    require_attribute_number,
+    require_attribute_text,
+)
 from navsense.sdf.xml_reader import Element
 from navsense.world import CurrentTopic
 
@@ -81,7 +75,7 @@ GAUSS_MARKOV_ANGLE = ElementBinding(GaussMarkovProcess, attributes=True, other_a
 
 @dataclass
 class CurrentContext:
-    """The context of a current; `named` are the random currents so far, by name."""
+    """The context of a current; `elements_by_name` are the random currents so far."""
 
     origin: Origin | None
     heading: float
@@ -106,7 +100,7 @@ class CurrentContext:
         return name
 
     def enu_to_world(self, east: float, north: float, up: float) -> Vector:
-        """Return a vector along the world's axes."""
+        """Return a vector (m/s) along the world's axes."""
         return rotate(from_rpy(0.0, 0.0, -self.heading), (east, north, up))
 
 
@@ -119,37 +113,34 @@ class ParsedCurrents(NamedTuple):
 
 def parse_current(context: Context, world: Element, site: CurrentContext) -> ParsedCurrents:
     """Return the currents of a world's own element; none without the element."""
-    element = world.find("navsense:current")
+    element = context.find_child(world, "navsense:current", CURRENT)
     if element is None:
         return ParsedCurrents([], None)
-    context.check(element, CURRENT)
     topic: CurrentTopic | None = None
-    with context.collect_errors():
+    with context.collect_errors(), map_spec_errors(element):
         site.start = _parse_start(element)
         topic = _parse_topic(element)
     return ParsedCurrents(_parse_fields(context, element, site), topic)
 
 
 def _parse_topic(element: Element) -> CurrentTopic:
-    given: dict[str, Any] = {}
-    text = element.get_attribute("topic")
+    """Return where the current is recorded. Raises `SimulationError`."""
+    options: dict[str, Any] = {}
     if "topic" in element.attributes:
-        given["topic"] = normalize_topic(text or "")
-        if not given["topic"]:
+        text = element.attributes["topic"].strip()
+        options["topic"] = normalize_topic(text)
+        if not options["topic"]:
             raise invalid_value(element, text or "empty", "must be a topic", attribute="topic")
-    rate = values.parse_attribute_number(element, "rate")
+    rate = parse_attribute_number(element, "rate")
     if rate is not None:
-        given["rate"] = rate
-    place = _parse_attribute_numbers(element, "position", 3)
-    if place is not None:
-        given["position"] = place
-    try:
-        return CurrentTopic(**given)
-    except SimulationError as error:
-        raise error_at(element, error) from error
+        options["rate"] = rate
+    if element.get_attribute("position"):
+        options["position"] = parse_numbers(element, 3, attribute="position")
+    return CurrentTopic(**options)
 
 
 def _parse_start(element: Element) -> datetime | None:
+    """Return the instant of the start of the run; None without one. Raises `SdfError`."""
     text = element.get_attribute("start")
     if text is None:
         return None
@@ -161,43 +152,29 @@ def _parse_start(element: Element) -> datetime | None:
         raise invalid_value(element, text, allowed, attribute="start") from error
 
 
-def _parse_attribute_numbers(element: Element, name: str, count: int) -> tuple[float, ...] | None:
-    """Return the numbers of an attribute; None if it is absent."""
-    text = element.get_attribute(name)
-    if text is None:
-        return None
-    parts = [parse_decimal(part) for part in text.split(maxsplit=count)]
-    found = tuple(part for part in parts if part is not None)
-    if len(found) != count or len(parts) != count:
-        raise invalid_value(element, text, f"must be {count} finite numbers", attribute=name)
-    return found
-
-
 def _parse_fields(context: Context, element: Element, site: CurrentContext) -> list[VectorField]:
     """Return the currents of an element, in the order of the file."""
-    found: list[VectorField] = []
-    inside = [child for child in element.children if child.tag in CURRENT_PARSERS]
-    for child in inside:
-        with context.collect_errors():
-            try:
-                found.append(CURRENT_PARSERS[child.tag](context, child, site))
-            except FieldError as error:
-                raise error_at(child, error) from error
-    if not inside:
+    currents: list[VectorField] = []
+    children = [child for child in element.children if child.tag in CURRENT_PARSERS]
+    for child in children:
+        schema, parse = CURRENT_PARSERS[child.tag]
+        context.check(child, schema)
+        with context.collect_errors(), map_spec_errors(child):
+            currents.append(parse(context, child, site))
+    if not children:
         allowed = f"requires at least one current: {', '.join(CURRENT_PARSERS)}"
         context.add_problem(invalid_value(element, "empty", allowed))
-    return found
+    return currents
 
 
 def _parse_sum(context: Context, element: Element, site: CurrentContext) -> VectorField:
     """Return the sum of the currents of an element; 0 if all are invalid."""
-    found = _parse_fields(context, element, site)
-    return found[0] if len(found) == 1 else FieldSum(tuple(found))
+    currents = _parse_fields(context, element, site)
+    return currents[0] if len(currents) == 1 else FieldSum(tuple(currents))
 
 
-def _parse_uniform(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, LEAF)
-    east, north, up = values.parse_vector(element)
+def _parse_uniform(_context: Context, element: Element, site: CurrentContext) -> VectorField:
+    east, north, up = parse_vector(element)
     StratifiedCurrent((0.0,), ((east, north, up),))  # raises for a speed that no sea has
     return UniformField(site.enu_to_world(east, north, up))
 
@@ -209,60 +186,57 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
         return GaussMarkovProcess()
     binding = GAUSS_MARKOV_PROCESS if tag == "speed" else GAUSS_MARKOV_ANGLE
     context.check(child, binding.schema)
-    unit = math.radians(1.0) if values.parse_attribute_flag(child, "degrees") else 1.0
-    sheet = binding.read_values(context, child)
-    time, stddev = sheet.pop("correlation_time", None), values.parse_attribute_number(child, "stddev")
-    sheet = {name: unit * number for name, number in sheet.items()}
-    try:
+    unit = math.radians(1.0) if parse_attribute_flag(child, "degrees") else 1.0
+    values = binding.read_fields(context, child)
+    times = {"correlation_time": values.pop("correlation_time")} if "correlation_time" in values else {}
+    stddev = parse_attribute_number(child, "stddev")
+    values = {name: unit * number for name, number in values.items()}
+    with map_spec_errors(child):
         if stddev is None:
-            return GaussMarkovProcess(**sheet) if time is None else GaussMarkovProcess(**sheet, correlation_time=time)
-        if "density" in sheet:
-            raise invalid_value(child, "beside a density", "must not be combined with density", attribute="stddev")
-        if time is None:
+            return GaussMarkovProcess(**values, **times)
+        if "density" in values:
+            allowed = "must not be combined with density"
+            raise invalid_value(child, f"{stddev:g}", allowed, attribute="stddev")
+        if not times:
             raise invalid_value(child, "missing", "must be given (s) with stddev", attribute="correlation_time")
-        return GaussMarkovProcess.from_stddev(sheet.pop("mean", 0.0), unit * stddev, time, **sheet)
-    except FieldError as error:
-        raise error_at(child, error) from error
+        return GaussMarkovProcess.from_stddev(values.pop("mean", 0.0), unit * stddev, **times, **values)
 
 
 def _parse_gauss_markov(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, GAUSS_MARKOV)
     if element.find("speed") is None:
         raise invalid_value(element, "without <speed>", "must hold it")
-    speed, horizontal, vertical = (
-        _parse_process(context, element, tag) for tag in ("speed", "horizontal_angle", "vertical_angle")
-    )
+    tags = ("speed", "horizontal_angle", "vertical_angle")
+    speed, horizontal, vertical = (_parse_process(context, element, tag) for tag in tags)
     name = site.register_name(element, element.get_attribute("name") or "current")
     return GaussMarkovCurrent(speed, horizontal, vertical, name, site.heading)
 
 
 def _parse_stratified(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, STRATIFIED)
     rows = list(element.find_all("layer"))
-    given: dict[str, Any] = {"surface": site.surface, "heading": site.heading, **_select_attributes(element, "outside")}
+    options: dict[str, Any] = {"surface": site.surface, "heading": site.heading, **_get_attributes(element, "outside")}
     if ("file" in element.attributes) == bool(rows):
         raise invalid_value(element, "both" if rows else "empty", "requires layers or file=..., not both")
     if rows:
-        depths, velocities = zip(*(_parse_depth_row(context, row, values.parse_vector) for row in rows), strict=True)
-        table = StratifiedCurrent(depths, velocities, **given)
+        table = StratifiedCurrent(_parse_depths(context, rows), tuple(parse_vector(row) for row in rows), **options)
     else:
-        table = StratifiedCurrent.from_file(site.search.find_data_file(element, "file"), **given)
-    parts = [tag for tag in ("speed", "direction") if element.find(tag) is not None]
-    if not parts:
+        table = StratifiedCurrent.from_file(site.search.find_data_file(element, "file"), **options)
+    tags = [tag for tag in ("speed", "direction") if element.find(tag) is not None]
+    if not tags:
         return table
-    if len(parts) == 1:
-        raise invalid_value(element, f"<{parts[0]}> alone", "requires both <speed> and <direction>, or neither")
+    if len(tags) == 1:
+        raise invalid_value(element, f"<{tags[0]}> alone", "requires both <speed> and <direction>, or neither")
     name = site.register_name(element, element.get_attribute("name") or "layers")
-    speed, direction = (_parse_process(context, element, tag) for tag in parts)
-    wandering = StratifiedGaussMarkovCurrent(table, speed, direction, name)
-    wandering.realise(0, 0)  # raises for means outside the limits
-    return wandering
+    speed, direction = (_parse_process(context, element, tag) for tag in tags)
+    current = StratifiedGaussMarkovCurrent(table, speed, direction, name)
+    current.realise(0, 0)  # raises for means outside the limits
+    return current
 
 
-def _parse_depth_row(context: Context, element: Element, read: Callable[[Element], Any]) -> tuple[float, Any]:
-    """Return the depth (m) of a row, and its text."""
-    context.check(element, CURRENT_LAYER)
-    return values.require_attribute_number(element, "depth"), read(element)
+def _parse_depths(context: Context, rows: Sequence[Element]) -> tuple[float, ...]:
+    """Return the depths (m) of rows."""
+    for row in rows:
+        context.check(row, DEPTH_ROW)
+    return tuple(require_attribute_number(row, "depth") for row in rows)
 
 
 def _require_start(element: Element, site: CurrentContext) -> datetime:
@@ -274,18 +248,20 @@ def _require_start(element: Element, site: CurrentContext) -> datetime:
 
 
 def _parse_tidal(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, TIDAL)
-    start = _require_start(element, site)
-    constituents = list(element.find_all("constituent"))
-    if ("file" in element.attributes) == bool(constituents):
+    start, children = _require_start(element, site), list(element.find_all("constituent"))
+    if ("file" in element.attributes) == bool(children):
         allowed = "requires constituents or a tide table, not both"
-        raise invalid_value(element, "both" if constituents else "empty", allowed)
-    flood = values.require_attribute_number(element, "flood_direction_deg")
-    ebb = values.parse_attribute_number(element, "ebb_direction_deg")
-    mean = values.parse_attribute_number(element, "mean")
+        raise invalid_value(element, "both" if children else "empty", allowed)
+    flood = require_attribute_number(element, "flood_direction_deg")
+    ebb, mean = parse_attribute_number(element, "ebb_direction_deg"), parse_attribute_number(element, "mean")
     flow: HarmonicFlow | TideTable
-    if constituents:
-        flow = HarmonicFlow(tuple(_parse_constituent(context, one) for one in constituents), start, mean or 0.0)
+    if children:
+        constituents = []
+        for child in children:
+            context.check(child, CONSTITUENT)
+            with map_spec_errors(child):
+                constituents.append(_make_constituent(child, "amplitude"))
+        flow = HarmonicFlow(tuple(constituents), start, mean or 0.0)
     elif mean is not None:
         raise invalid_value(element, f"{mean:g}", "must not be combined with a tide table", attribute="mean")
     else:
@@ -293,120 +269,123 @@ def _parse_tidal(context: Context, element: Element, site: CurrentContext) -> Ve
     return TidalCurrent(flow, math.radians(flood), None if ebb is None else math.radians(ebb), site.heading)
 
 
-def _parse_constituent(context: Context, element: Element) -> TidalConstituent:
-    context.check(element, CONSTITUENT)
-    try:
-        return _make_constituent(element, "amplitude")
-    except FieldError as error:
-        raise error_at(element, error) from error
-
-
 def _make_constituent(element: Element, amplitude_attribute: str) -> TidalConstituent:
-    """Return the constituent of an element with the amplitude in the attribute `size`. Raises `FieldError`."""
-    name, rate = (
-        values.require_attribute_text(element, "name"),
-        values.parse_attribute_number(element, "speed_deg_per_hour"),
-    )
-    greenwich = values.parse_attribute_flag(element, "greenwich", default=True)
-    amplitude, phase = (
-        values.require_attribute_number(element, amplitude_attribute),
-        values.require_attribute_number(element, "phase_deg"),
-    )
-    return TidalConstituent.from_degrees(name, amplitude, phase, rate, greenwich=greenwich)
+    """Return the constituent of an element with the amplitude in an attribute. Raises `FieldError`."""
+    name, speed = require_attribute_text(element, "name"), parse_attribute_number(element, "speed_deg_per_hour")
+    greenwich = parse_attribute_flag(element, "greenwich", default=True)
+    amplitude = require_attribute_number(element, amplitude_attribute)
+    phase = require_attribute_number(element, "phase_deg")
+    return TidalConstituent.from_degrees(name, amplitude, phase, speed, greenwich=greenwich)
 
 
 def _parse_tidal_ellipses(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, TIDAL_ELLIPSES)
-    start, mean = _require_start(element, site), _parse_attribute_numbers(element, "mean", 3) or (0.0, 0.0, 0.0)
-    ellipses = tuple(_parse_ellipse(context, one) for one in element.find_all("ellipse"))
-    return TidalEllipses(ellipses, start, (mean[0], mean[1], mean[2]), site.heading)
+    start, mean = _require_start(element, site), (0.0, 0.0, 0.0)
+    if element.get_attribute("mean"):
+        x, y, z = parse_numbers(element, 3, attribute="mean")
+        mean = (x, y, z)
+    ellipses = []
+    for child in element.find_all("ellipse"):
+        context.check(child, ELLIPSE)
+        minor = require_attribute_number(child, "minor")
+        direction = math.radians(require_attribute_number(child, "direction_deg"))
+        with map_spec_errors(child):
+            ellipses.append(TidalEllipse(_make_constituent(child, "major"), minor, direction))
+    return TidalEllipses(tuple(ellipses), start, mean, site.heading)
 
 
-def _parse_ellipse(context: Context, element: Element) -> TidalEllipse:
-    context.check(element, ELLIPSE)
-    minor = values.require_attribute_number(element, "minor")
-    direction = math.radians(values.require_attribute_number(element, "direction_deg"))
-    try:
-        return TidalEllipse(_make_constituent(element, "major"), minor, direction)
-    except FieldError as error:
-        raise error_at(element, error) from error
-
-
-def _parse_grid(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, GRID)
-    x, y, z = (values.require_attribute_text(element, name) for name in "xyz")
-    up = (element.get_attribute("east"), element.get_attribute("north"), element.get_attribute("up"))
-    start = values.parse_attribute_number(element, "start")
-    options: dict[str, Any] = _select_attributes(element, "units", "outside", "outside_vertical", "outside_time")
+def _parse_grid(_context: Context, element: Element, site: CurrentContext) -> VectorField:
+    x, y, z = (require_attribute_text(element, name) for name in "xyz")
+    options: dict[str, Any] = _get_attributes(element, "units", "outside", "outside_vertical", "outside_time")
     return GriddedCurrent.from_file(
         site.search.find_data_file(element, "file"),
-        space=values.require_attribute_text(element, "space"),  # type: ignore[arg-type]  # checked by the grid
+        space=require_attribute_text(element, "space"),  # type: ignore[arg-type]  # checked by the grid
         position=(x, y, z),
-        velocity=up,
+        velocity=(element.get_attribute("east"), element.get_attribute("north"), element.get_attribute("up")),
         time=element.get_attribute("time"),
-        ignore_time=values.parse_attribute_flag(element, "ignore_time"),
-        start=start or 0.0,
+        ignore_time=parse_attribute_flag(element, "ignore_time"),
+        start=parse_attribute_number(element, "start") or 0.0,
         origin=site.origin,
         **options,
     )
 
 
-def _parse_replay(context: Context, element: Element, site: CurrentContext) -> VectorField:
+def _parse_replay(_context: Context, element: Element, site: CurrentContext) -> VectorField:
     from navsense.recordings.currents import read_current  # heavy, and only needed here
 
-    context.check(element, REPLAY)
-    options: dict[str, Any] = _select_attributes(element, "topic", "frame", "outside")
-    start = values.parse_attribute_number(element, "start")
-    return read_current(site.search.find_data_file(element, "file"), heading=site.heading, start=start, **options)
+    options: dict[str, Any] = _get_attributes(element, "topic", "frame", "outside")
+    file, start = site.search.find_data_file(element, "file"), parse_attribute_number(element, "start")
+    return read_current(file, heading=site.heading, start=start, **options)
 
 
 def _parse_boundary_layer(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, BOUNDARY_LAYER)
-    exponent = values.parse_attribute_number(element, "exponent")
-    power = {} if exponent is None else {"exponent": exponent}
-    bed, thickness = (
-        values.require_attribute_number(element, "bed"),
-        values.require_attribute_number(element, "thickness"),
-    )
-    return BoundaryLayer(_parse_sum(context, element, site), bed, thickness, **power)
+    exponent = parse_attribute_number(element, "exponent")
+    options = {} if exponent is None else {"exponent": exponent}
+    bed, thickness = require_attribute_number(element, "bed"), require_attribute_number(element, "thickness")
+    return BoundaryLayer(_parse_sum(context, element, site), bed, thickness, **options)
 
 
 def _parse_profile(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    context.check(element, PROFILE)
-    rows = [_parse_depth_row(context, row, values.parse_number) for row in element.find_all("factor")]
-    options: dict[str, Any] = _select_attributes(element, "outside")
-    depths, factors = tuple(depth for depth, _ in rows), tuple(factor for _, factor in rows)
+    rows = list(element.find_all("factor"))
+    depths, factors = _parse_depths(context, rows), tuple(parse_number(row) for row in rows)
+    options: dict[str, Any] = _get_attributes(element, "outside")
     return DepthScaledCurrent(_parse_sum(context, element, site), depths, factors, site.surface, **options)
 
 
-CURRENT_PARSERS: Mapping[str, Callable[[Context, Element, CurrentContext], VectorField]] = {
-    "uniform": _parse_uniform,
-    "gauss_markov": _parse_gauss_markov,
-    "stratified": _parse_stratified,
-    "tidal": _parse_tidal,
-    "tidal_ellipses": _parse_tidal_ellipses,
-    "grid": _parse_grid,
-    "replay": _parse_replay,
-    "boundary_layer": _parse_boundary_layer,
-    "profile": _parse_profile,
-}
-"""Element -> parser of its current."""
-
-_CURRENT_TAGS = frozenset(CURRENT_PARSERS)
-
-CURRENT = ElementSchema(
-    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("topic", "rate", "position", "start"))
-)
-
-BOUNDARY_LAYER = ElementSchema(
-    children=_CURRENT_TAGS, repeatable=_CURRENT_TAGS, attributes=frozenset(("bed", "thickness", "exponent"))
-)
-
-PROFILE = ElementSchema(
-    children=_CURRENT_TAGS | {"factor"}, repeatable=_CURRENT_TAGS | {"factor"}, attributes=frozenset(("outside",))
-)
-
-
-def _select_attributes(element: Element, *names: str) -> dict[str, str]:
+def _get_attributes(element: Element, *names: str) -> dict[str, str]:
     """Return the attributes that are present."""
     return {name: text for name in names if (text := element.get_attribute(name)) is not None}
+
+
+CurrentParser = Callable[[Context, Element, CurrentContext], VectorField]
+
+_CURRENT_TAGS = split_tags("uniform gauss_markov stratified tidal tidal_ellipses grid replay boundary_layer profile")
+_TIDE_ATTRIBUTES = split_tags("name phase_deg speed_deg_per_hour greenwich")
+
+CURRENT = ElementSchema(repeatable=_CURRENT_TAGS, attributes=split_tags("topic rate position start"))
+DEPTH_ROW = ElementSchema(attributes=split_tags("depth"))
+CONSTITUENT = ElementSchema(attributes=_TIDE_ATTRIBUTES | {"amplitude"})
+ELLIPSE = ElementSchema(attributes=_TIDE_ATTRIBUTES | {"major", "minor", "direction_deg"})
+
+CURRENT_PARSERS: Mapping[str, tuple[ElementSchema, CurrentParser]] = {
+    "uniform": (LEAF, _parse_uniform),
+    "gauss_markov": (
+        ElementSchema(split_tags("speed horizontal_angle vertical_angle"), attributes=split_tags("name")),
+        _parse_gauss_markov,
+    ),
+    "stratified": (
+        ElementSchema(
+            split_tags("speed direction"), repeatable=split_tags("layer"), attributes=split_tags("file outside name")
+        ),
+        _parse_stratified,
+    ),
+    "tidal": (
+        ElementSchema(
+            repeatable=split_tags("constituent"),
+            attributes=split_tags("file mean flood_direction_deg ebb_direction_deg"),
+        ),
+        _parse_tidal,
+    ),
+    "tidal_ellipses": (
+        ElementSchema(repeatable=split_tags("ellipse"), attributes=split_tags("mean")),
+        _parse_tidal_ellipses,
+    ),
+    "grid": (
+        ElementSchema(
+            attributes=split_tags(
+                """file space units x y z east north up time ignore_time start outside outside_vertical
+                outside_time"""
+            )
+        ),
+        _parse_grid,
+    ),
+    "replay": (ElementSchema(attributes=split_tags("file topic frame start outside")), _parse_replay),
+    "boundary_layer": (
+        ElementSchema(repeatable=_CURRENT_TAGS, attributes=split_tags("bed thickness exponent")),
+        _parse_boundary_layer,
+    ),
+    "profile": (
+        ElementSchema(repeatable=_CURRENT_TAGS | {"factor"}, attributes=split_tags("outside")),
+        _parse_profile,
+    ),
+}
+"""Element -> its schema and the parser of its current."""

@@ -28,31 +28,37 @@
       <own_hull>false</own_hull>
     </dvl>
 
-All in it may be left out: defaults are those of the classes in `navsense.sensors.dvl`. A water track that is given
-without `when` is a fallback. A reference without a link is turned against the sensor's own axes.
+All elements are optional. The defaults are those of the classes in `navsense.sensors.dvl`. A water track without
+`when` is a fallback. A reference without a link rotates from the sensor's axes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from navsense.core.errors import SensorError
-from navsense.core.pose import Pose, conjugate, from_rpy, multiply, normalize
+from navsense.core.pose import conjugate, from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
-from navsense.sdf import values
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import error_at, map_spec_errors
+from navsense.sdf.parse.children import parse_child_vector
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_channel_noise, parse_noise
 from navsense.sdf.parse.range import SOUND
-from navsense.sdf.schema import LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import (
+    invalid_value,
+    map_spec_errors,
+    parse_attribute_choice,
+    parse_attribute_flag,
+    parse_attribute_integer,
+    parse_attribute_number,
+    parse_numbers,
+    parse_pose,
+)
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
@@ -71,19 +77,19 @@ from navsense.sensors.doppler import (
 from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone
 
-BEAM_ANGLES = ("rotation", "tilt")
-"""Attributes of a beam with Gazebo's angles, without their unit."""
+BEAM_ANGLES = ("rotation_deg", "tilt_deg")
+"""Attributes of a beam with Gazebo's angles."""
 
 MIN_ANGLE_DEG = 5.0
 """Angle (degrees) from the axis below which the angle of beams is probably in radians; a warning reports it."""
 
 _WIDTH_ATTRIBUTES = frozenset(("width_deg", "rings"))
 BEAMS = ElementSchema(
-    children=frozenset(("azimuths_deg", "down", "beam")),
+    children=frozenset(("azimuths_deg", "down")),
     repeatable=frozenset(("beam",)),
     attributes=_WIDTH_ATTRIBUTES | {"angle_deg", "weighting", "absorption"},
 )
-BEAM = ElementSchema(children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES | {"rotation_deg", "tilt_deg", "id"})
+BEAM = ElementSchema(children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES.union(BEAM_ANGLES, ("id",)))
 BEAM_POSE = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
 TRACK = ElementBinding(DopplerTrack, other_attributes=("when",))
 WATER_TRACK = ElementBinding(DopplerTrack, other_children=("layer",), other_attributes=("when",))
@@ -93,7 +99,6 @@ LONG_TERM = ElementBinding(LongTermFilter, attributes=True)
 DVL = ElementBinding(
     Dvl,
     parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read},
-    causes={"far": "water_track", "angle": "beams"},
 )
 REFERENCE = ElementSchema(attributes=frozenset(("link", "degrees")))
 
@@ -107,52 +112,46 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Dvl:
 
 def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     """Return the specification of a `<dvl>`. Raises `SdfError`."""
-    context.check(block, DVL.schema)
-    bottom, water = block.find("bottom_track"), block.find("water_track")
-    found: dict[str, Any] = {}
-    if (element := block.find("beams")) is not None:
-        found["beams"], found["message_options"] = parse_beams(context, element)
+    bottom, water, beams = block.find("bottom_track"), block.find("water_track"), block.find("beams")
+    fields: dict[str, Any] = {"classic": mount.classic}
+    if beams is not None:
+        fields["beams"], fields["message_options"] = parse_beams(context, beams)
+    bottom_modes = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
+    fields["bottom_mode"] = _parse_mode(bottom, TrackMode.ALWAYS, bottom_modes)
+    fields["water_mode"] = (
+        TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode))
+    )
+    if water is not None and (layer := water.find("layer")) is not None:
+        fields["layer"] = LAYER.read(context, layer)
     parsers: dict[str, ChildParser] = {
         "bottom": partial(_parse_track, binding=TRACK, classic=mount.classic),
         "water": partial(_parse_track, binding=WATER_TRACK, classic=mount.classic),
         "range": partial(parse_channel_noise, classic=mount.classic),
         "reference": partial(parse_reference, mount=mount),
     }
-    found |= DVL.read_values(context, block, parsers)
-    found |= {
-        "bottom_mode": _parse_mode(bottom, TrackMode.ALWAYS, (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)),
-        "water_mode": TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode)),
-    }
-    if water is not None and (element := water.find("layer")) is not None:
-        found["layer"] = LAYER.read(context, element)
-    try:
-        return Dvl(classic=mount.classic, **found)
-    except SensorError as error:
-        child = DVL.find_cause(block, error)
-        raise error_at(child.find("layer") or child, error) from error
+    return DVL.read(context, block, parsers, **fields)
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:
     """Return when a track supplies the velocity."""
-    return default if element is None else TrackMode(values.parse_attribute_choice(element, "when", default, allowed))
+    return default if element is None else TrackMode(parse_attribute_choice(element, "when", default, allowed))
 
 
 def parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
     """Return the beams, by default at `angle` (rad) from the axis, and their numbers."""
     context.check(element, BEAMS)
-    weighting = BeamWeighting(
-        values.parse_attribute_choice(element, "weighting", BeamWeighting.PLANE, tuple(BeamWeighting))
-    )
-    absorption = values.parse_attribute_number(element, "absorption") or 0.0
-    each = list(element.find_all("beam"))
+    plane, choices = BeamWeighting.PLANE, tuple(BeamWeighting)
+    weighting = BeamWeighting(parse_attribute_choice(element, "weighting", plane, choices))
+    absorption = parse_attribute_number(element, "absorption") or 0.0
+    beam_elements = list(element.find_all("beam"))
     with map_spec_errors(element):
-        if not each:
-            return replace(
-                _parse_janus(context, element, angle), weighting=weighting, absorption=absorption
-            ), DvlMessageOptions()
+        if not beam_elements:
+            beams = _parse_janus_beams(context, element, angle)
+            return replace(beams, weighting=weighting, absorption=absorption), DvlMessageOptions()
         _check_beam_layout(element)
-        names = DvlMessageOptions(beam_ids=parse_beam_ids(each))
-        return Beams(tuple(_parse_beam(context, beam, element) for beam in each), weighting, absorption), names
+        options = DvlMessageOptions(beam_ids=parse_beam_ids(beam_elements))
+        beams = Beams(tuple(_parse_beam(context, beam, element) for beam in beam_elements), weighting, absorption)
+        return beams, options
 
 
 def _check_beam_layout(element: Element) -> None:
@@ -165,55 +164,48 @@ def _check_beam_layout(element: Element) -> None:
         raise invalid_value(element, element.get_attribute("angle_deg"), allowed, attribute="angle_deg")
 
 
-def _parse_janus(context: Context, element: Element, default: float) -> Beams:
+def _parse_janus_beams(context: Context, element: Element, default_angle: float) -> Beams:
     """Return beams at one angle (rad) from `down`."""
-    angle = values.parse_attribute_number(element, "angle_deg")
-    if angle is not None and 0.0 < angle < MIN_ANGLE_DEG:
-        reason = f"is read as degrees; if it is in radians, write {math.degrees(angle):.4g}"
-        context.add_note("warning", f"<beams angle_deg>: {angle:g}", reason, element.where)
-    cone = _parse_cone(element, element)
-    azimuths = [math.radians(azimuth) for azimuth in _parse_azimuths(context, element.find("azimuths_deg"))]
-    tilt = default if angle is None else math.radians(angle)
-    child, made = element.find("down"), partial(make_janus_beams, tilt, azimuths, width=cone.width, rings=cone.rings)
-    if child is None:
-        return made()
-    context.check(child, LEAF)
-    return made(down=values.parse_vector(child, parent=element.tag))
-
-
-def _parse_azimuths(context: Context, element: Element | None) -> Sequence[float]:
-    """Return the azimuths (degrees), any number of them."""
-    if element is None:
-        return X_AZIMUTHS_DEG
-    context.check(element, LEAF)
-    return values.parse_numbers(element, max(1, len(element.text.split())), "must be finite numbers", parent="beams")
+    angle_deg = parse_attribute_number(element, "angle_deg")
+    if angle_deg is not None and 0.0 < angle_deg < MIN_ANGLE_DEG:
+        reason = f"is read as degrees; if it is in radians, write {math.degrees(angle_deg):.4g}"
+        context.add_note("warning", f"<beams angle_deg>: {angle_deg:g}", reason, element.where)
+    angle = default_angle if angle_deg is None else math.radians(angle_deg)
+    cone, child = _parse_cone(element, element), context.find_child(element, "azimuths_deg")
+    azimuths_deg: tuple[float, ...] = X_AZIMUTHS_DEG
+    if child is not None:
+        azimuths_deg = parse_numbers(child, max(1, len(child.text.split())), "must be finite numbers", parent="beams")
+    azimuths = [math.radians(azimuth) for azimuth in azimuths_deg]
+    down = parse_child_vector(context, element, "down", (0.0, 0.0, -1.0))
+    return make_janus_beams(angle, azimuths, width=cone.width, rings=cone.rings, down=down)
 
 
 def _parse_cone(element: Element, parent: Element) -> Cone:
     """Return the shape of a beam: its own attributes, else those of the parent element."""
-    widths = (values.parse_attribute_number(one, "width_deg") for one in (element, parent))
-    rings = (values.parse_attribute_integer(one, "rings") for one in (element, parent))
-    width = next((one for one in widths if one is not None), 0.0)
-    return Cone(math.radians(width), next((one for one in rings if one is not None), 1) if width else 0)
+    widths = (parse_attribute_number(candidate, "width_deg") for candidate in (element, parent))
+    rings = (parse_attribute_integer(candidate, "rings") for candidate in (element, parent))
+    width = next((width for width in widths if width is not None), 0.0)
+    return Cone(math.radians(width), next((count for count in rings if count is not None), 1) if width else 0)
 
 
 def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
     """Return one beam, by its pose in the sensor or by rotation and tilt. Raises `SdfError`."""
     context.check(element, BEAM)
-    pose, turns = element.find("pose"), [values.parse_attribute_number(element, f"{name}_deg") for name in BEAM_ANGLES]
+    angles = {name: parse_attribute_number(element, name) for name in BEAM_ANGLES}
+    child = element.find("pose")
     with map_spec_errors(element):
         shape = _parse_cone(element, parent)
-        if pose is None:
-            rotation, tilt = (math.radians(turn or 0.0) for turn in turns)
-            if turns[1] is None:
+        if child is None:
+            if angles["tilt_deg"] is None:
                 raise invalid_value(element, "missing", "must be given, or a <pose>", attribute="tilt_deg")
+            rotation, tilt = (math.radians(angle or 0.0) for angle in angles.values())
             return Beam(shape, make_gazebo_rotation(rotation, tilt))
-        for name, turn in zip(BEAM_ANGLES, turns, strict=True):
-            if turn is not None:
-                raise invalid_value(element, turn, "must not be combined with <pose>", attribute=f"{name}_deg")
-        context.check(pose, BEAM_POSE)
-        place: Pose = values.parse_pose(pose, parent=element.tag)
-        return Beam(shape, place.rotation, place.position)
+        for name, angle in angles.items():
+            if angle is not None:
+                raise invalid_value(element, angle, "must not be combined with <pose>", attribute=name)
+        context.check(child, BEAM_POSE)
+        pose = parse_pose(child, parent=element.tag)
+        return Beam(shape, pose.rotation, pose.position)
 
 
 def _parse_track(
@@ -225,17 +217,17 @@ def _parse_track(
 def parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion:
     """Return the rotation from the sensor's frame to the frame of the velocities. Raises `SdfError`."""
     context.check(element, REFERENCE)
-    name, rotation_ws = element.get_attribute("link"), mount.rotation_ws
-    within = rotation_ws if name is None else mount.find_rotation(name)
-    if within is None:
+    name = element.get_attribute("link")
+    link_rotation = mount.rotation_ws if name is None else mount.find_rotation(name)
+    if link_rotation is None:
         raise invalid_value(element, name, "must name a link of the model", attribute="link")
-    turned = IDENTITY_ROTATION
+    rotation = IDENTITY_ROTATION
     if element.text:
-        angles = values.parse_numbers(element, 3, "must be 3 finite numbers: roll pitch yaw", parent="dvl")
-        if values.parse_attribute_flag(element, "degrees"):
+        angles = parse_numbers(element, 3, "must be 3 finite numbers: roll pitch yaw", parent="dvl")
+        if parse_attribute_flag(element, "degrees"):
             angles = tuple(math.radians(angle) for angle in angles)
-        turned = from_rpy(*angles)
-    return normalize(multiply(conjugate(multiply(within, turned)), rotation_ws))
+        rotation = from_rpy(*angles)
+    return normalize(multiply(conjugate(multiply(link_rotation, rotation)), mount.rotation_ws))
 
 
 BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {

@@ -17,11 +17,13 @@
       <reference_frame>0 0 0 0 0 -1.570796</reference_frame>                    its axes are those of the velocity
     </gz:dvl>
 
-An absent mode is off. A mode without `<when>` is always on. The table of the world is a current like any other
-(`current_gazebo`). A water layer is all or nothing, as there: none where the bottom is nearer than its far boundary;
-its bins weigh as a pulse as long as the layer hears them. Noise acts in both modes. Bodies are met by their
-`<collision>`, in Gazebo by their `<visual>`, and sound takes its time; `<navsense:propagation>` and
-`<navsense:own_hull>` beside are as in `<dvl>`. Source: gz-sensors, `DopplerVelocityLog.cc`.
+An absent mode is off. A mode without `<when>` is always on. The noise acts in both modes. The table of the world is a
+current like any other (`current_gazebo`). As in Gazebo, the water layer is tracked only if the bottom is beyond its far
+boundary. Its bins have the weights of a pulse as long as the listening time.
+
+The beams hit `<collision>` elements, in Gazebo `<visual>` elements. Sound has a travel time.
+`<navsense:propagation>` and `<navsense:own_hull>` in the sensor are as in `<dvl>`.
+Source: gz-sensors, `DopplerVelocityLog.cc`.
 """
 
 from __future__ import annotations
@@ -31,15 +33,18 @@ from dataclasses import dataclass
 
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
-from navsense.core.typing import Quaternion
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sdf import values
-from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import map_spec_errors, parse_child_choice, parse_child_flag, parse_child_number
+from navsense.sdf.context import LEAF, Context, ElementSchema
+from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_child_noise
-from navsense.sdf.schema import LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import (
+    invalid_value,
+    map_spec_errors,
+    parse_attribute_flag,
+    parse_attribute_integer,
+    parse_pose,
+)
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
@@ -75,9 +80,7 @@ DVL = ElementSchema(
     ),
     unsupported={"visualize": _VISUAL_ONLY},
 )
-ARRANGEMENT = ElementSchema(
-    children=frozenset(("beam",)), repeatable=frozenset(("beam",)), attributes=frozenset(("degrees",))
-)
+ARRANGEMENT = ElementSchema(repeatable=frozenset(("beam",)), attributes=frozenset(("degrees",)))
 BEAM = ElementSchema(children=frozenset(("aperture", "rotation", "tilt")), attributes=frozenset(("id",)))
 TRACKING = ElementSchema(children=frozenset(("bottom_mode", "water_mass_mode")))
 BOTTOM_MODE = ElementSchema(children=frozenset(("when", "noise")), unsupported={"visualize": _VISUAL_ONLY})
@@ -106,58 +109,55 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
         parse_child_number(context, block, "maximum_range", 100.0, above=0.0),
         parse_child_number(context, block, "resolution", 0.01, above=0.0),
     )
-    kind = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
-    beams, names = _parse_beams(context, _require_child(block, "arrangement"), limits.resolution)
-    tracking = _require_child(block, "tracking")
-    context.check(tracking, TRACKING)
-    bottom, water = tracking.find("bottom_mode"), tracking.find("water_mass_mode")
-    over, through = _parse_mode(context, bottom, BOTTOM_MODE), _parse_mode(context, water, WATER_MASS_MODE)
-    if over is TrackMode.NEVER and through is TrackMode.NEVER:
+    transducer = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
+    beams, options = _parse_beams(context, context.require_child(block, "arrangement", ARRANGEMENT), limits.resolution)
+    tracking = context.require_child(block, "tracking", TRACKING)
+    bottom_mode, bottom_noise = _parse_mode(context, tracking, "bottom_mode", BOTTOM_MODE, mount)
+    water_mode, water_noise = _parse_mode(context, tracking, "water_mass_mode", WATER_MASS_MODE, mount)
+    if bottom_mode is TrackMode.NEVER and water_mode is TrackMode.NEVER:
         allowed = "requires a <bottom_mode> or a <water_mass_mode> that is not never"
         raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
-    layer = None if water is None or through is TrackMode.NEVER else _parse_layer(context, water, beams, limits)
+    water = tracking.find("water_mass_mode")
+    layer = None if water is None or water_mode is TrackMode.NEVER else _parse_layer(context, water, beams, limits)
+    frame = context.find_child(block, "reference_frame", FRAME)
+    reference = IDENTITY_ROTATION if frame is None else conjugate(parse_pose(frame, parent="gz:dvl").rotation)
     with map_spec_errors(block.find("maximum_range") or block):
         return Dvl(
             beams=beams,
             minimum_range=limits.minimum,
             maximum_range=limits.maximum,
-            bottom=DopplerTrack(_parse_mode_noise(context, bottom, over, mount)),
-            water=DopplerTrack(_parse_mode_noise(context, water, through, mount)),
-            bottom_mode=over,
-            water_mode=through,
+            bottom=DopplerTrack(bottom_noise),
+            water=DopplerTrack(water_noise),
+            bottom_mode=bottom_mode,
+            water_mode=water_mode,
             layer=layer,
-            transducer=kind,
+            transducer=transducer,
             propagation=parse_child_flag(context, block, "navsense:propagation", default=True),
             own_hull=parse_child_flag(context, block, "navsense:own_hull", default=False),
-            reference=_parse_reference(context, block.find("reference_frame")),
+            reference=reference,
             classic=mount.classic,
             dialect=MessageDialect.GZ,
-            message_options=names,
+            message_options=options,
         )
-
-
-def _require_child(parent: Element, tag: str) -> Element:
-    """Return a required child. Raises `SdfError` if it is absent."""
-    child = parent.find(tag)
-    if child is None:
-        raise SdfError(f"<{parent.tag}><{tag}>", "missing", where=parent.where, allowed="must be given")
-    return child
 
 
 def _parse_beams(context: Context, element: Element, resolution: float) -> tuple[Beams, DvlMessageOptions]:
     """Return the beams and their numbers; `resolution` is the angle (rad) between rays."""
-    context.check(element, ARRANGEMENT)
-    unit = math.radians(1.0) if values.parse_attribute_flag(element, "degrees") else 1.0
-    each = list(element.find_all("beam"))
-    for beam in each:
+    unit = math.radians(1.0) if parse_attribute_flag(element, "degrees") else 1.0
+    beam_elements = list(element.find_all("beam"))
+    for beam in beam_elements:
         context.check(beam, BEAM)
         if beam.find("aperture") is None:
             reason = "has no <aperture>: the default is 90 degrees, as Gazebo documents it"
             context.add_note("warning", "<arrangement><beam>", reason, beam.where)
-    angles = {tag: [_parse_angle(context, beam, tag, unit) for beam in each] for tag in ("rotation", "tilt")}
-    apertures = [
-        parse_child_number(context, beam, "aperture", DEFAULT_APERTURE / unit, minimum=0.0) * unit for beam in each
-    ]
+
+    def parse_angle(beam: Element, tag: str) -> float:
+        """Return an angle (rad) from -pi to pi."""
+        return math.remainder(parse_child_number(context, beam, tag, 0.0) * unit, 2.0 * math.pi)
+
+    rotations, tilts = ([parse_angle(beam, tag) for beam in beam_elements] for tag in ("rotation", "tilt"))
+    default = DEFAULT_APERTURE / unit
+    apertures = [parse_child_number(context, b, "aperture", default, minimum=0.0) * unit for b in beam_elements]
     finest = 0.5 * max(apertures, default=0.0) / MAX_RINGS
     if _count_rings(MAX_RINGS * finest, resolution) == (MAX_RINGS, 1.0):
         reason = f"is finer than supported: {MAX_RINGS} rings of rays in a beam, {finest:.3g} rad apart"
@@ -165,8 +165,8 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
     cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
     widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
     with map_spec_errors(element):
-        beams = make_gazebo_beams(angles["rotation"], angles["tilt"], widths, rings=[rings for rings, _ in cones])
-    return beams, DvlMessageOptions(beam_ids=parse_beam_ids(each))
+        beams = make_gazebo_beams(rotations, tilts, widths, rings=[rings for rings, _ in cones])
+    return beams, DvlMessageOptions(beam_ids=parse_beam_ids(beam_elements))
 
 
 def _count_rings(half: float, resolution: float) -> tuple[int, float]:
@@ -182,82 +182,55 @@ def _count_rings(half: float, resolution: float) -> tuple[int, float]:
 
 def parse_beam_ids(beams: list[Element]) -> tuple[int, ...]:
     """Return the numbers of beams: the attribute, else one more than the previous number, 0 for the first."""
-    found: list[int] = []
+    ids: list[int] = []
     for beam in beams:
-        given = values.parse_attribute_integer(beam, "id")
-        number = given if given is not None else (found[-1] + 1 if found else 0)
-        if number in found or not 0 <= number < 1 << 31:
+        number = parse_attribute_integer(beam, "id")
+        if number is None:
+            number = ids[-1] + 1 if ids else 0
+        if number in ids or not 0 <= number < 1 << 31:
             raise invalid_value(beam, number, "must be unique among the beams, from 0 to 2147483647", attribute="id")
-        found.append(number)
-    return tuple(found)
+        ids.append(number)
+    return tuple(ids)
 
 
-def _parse_angle(context: Context, beam: Element, tag: str, unit: float) -> float:
-    """Return an angle (rad) of a beam, from -pi to pi."""
-    return math.remainder(parse_child_number(context, beam, tag, 0.0) * unit, 2.0 * math.pi)
-
-
-def _parse_mode(context: Context, element: Element | None, schema: ElementSchema) -> TrackMode:
-    """Return when a mode supplies the velocity; never without the mode."""
+def _parse_mode(
+    context: Context, tracking: Element, tag: str, schema: ElementSchema, mount: Mount
+) -> tuple[TrackMode, Noise]:
+    """Return when a mode supplies the velocity, and its noise; never and no noise without the mode."""
+    element = context.find_child(tracking, tag, schema)
     if element is None:
-        return TrackMode.NEVER
-    context.check(element, schema)
-    return TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
-
-
-def _parse_mode_noise(context: Context, element: Element | None, mode: TrackMode, mount: Mount) -> Noise:
-    """Return the noise of a mode."""
-    found = NEUTRAL if element is None else parse_child_noise(context, element, classic=mount.classic)
-    return NEUTRAL if mode is TrackMode.NEVER else found
+        return TrackMode.NEVER, NEUTRAL
+    mode = TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
+    noise = parse_child_noise(context, element, classic=mount.classic)
+    return mode, NEUTRAL if mode is TrackMode.NEVER else noise
 
 
 def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeLimits) -> WaterMassLayer:
-    """Return the tracked water layer. Raises `SdfError`."""
-    _check_water_velocity(context, _require_child(water, "water_velocity"))
+    """Return the tracked water layer. Raises `SdfError`. `current_gazebo` reads its current."""
+    velocity = context.require_child(water, "water_velocity", WATER_VELOCITY)
+    for child in velocity.children:
+        context.check(child, LEAF)
+    if not any(child.text for child in velocity.find_all(*"xyz")):
+        allowed = "must name a column of the world's table in <x>, <y> or <z>"
+        raise invalid_value(velocity, "empty", allowed, parent="water_mass_mode")
     near, far = NEAR_SHARE * limits.maximum, FAR_SHARE * limits.maximum
-    at = water
-    boundaries = water.find("boundaries")
+    element = water
+    boundaries = context.find_child(water, "boundaries", BOUNDARIES)
     if boundaries is not None:
-        context.check(boundaries, BOUNDARIES)
         near = parse_child_number(context, boundaries, "near", near, minimum=0.0)
         far = parse_child_number(context, boundaries, "far", far, above=0.0)
-        at = boundaries.find("far") or boundaries
+        element = boundaries.find("far") or boundaries
     if far > limits.maximum:
-        remedy = "Gazebo does not load such a sensor"
-        raise invalid_value(
-            at, far, f"must be at most the maximum range, {limits.maximum:g} m", parent=water.tag, remedy=remedy
+        allowed, remedy = (
+            f"must be at most the maximum range, {limits.maximum:g} m",
+            "Gazebo does not load such a sensor",
         )
-    bins = parse_child_number(context, water, "bins", DEFAULT_BINS, minimum=1.0)
-    with map_spec_errors(at):
+        raise invalid_value(element, far, allowed, parent=water.tag, remedy=remedy)
+    bins = parse_child_count(context, water, "bins", DEFAULT_BINS)
+    with map_spec_errors(element):
         reach = limits.maximum * min(beams.forward_cosines.tolist())
         if far > reach:
             reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is used"
-            context.add_note("warning", "<water_mass_mode><boundaries>", reason, at.where)
+            context.add_note("warning", "<water_mass_mode><boundaries>", reason, element.where)
         end = min(far, reach)
-        return WaterMassLayer(near, end, minimum_size=max(end - near, 0.0), samples=_check_bins(water, bins), share=1.0)
-
-
-def _check_bins(water: Element, bins: float) -> int:
-    """Return the number of bins. Raises `SdfError` for an invalid number."""
-    child = water.find("bins")
-    if bins != int(bins) and child is not None:
-        raise invalid_value(child, child.text, "must be a whole number", parent=water.tag)
-    return int(bins)
-
-
-def _check_water_velocity(context: Context, element: Element) -> None:
-    """Raise `SdfError` for a current without a named component; `current_gazebo` reads the current."""
-    context.check(element, WATER_VELOCITY)
-    for child in element.children:
-        context.check(child, LEAF)
-    if not any(child.text for child in element.find_all(*"xyz")):
-        allowed = "must name a column of the world's table in <x>, <y> or <z>"
-        raise invalid_value(element, "empty", allowed, parent="water_mass_mode")
-
-
-def _parse_reference(context: Context, element: Element | None) -> Quaternion:
-    """Return the rotation from the sensor's frame to the one of the reported velocities."""
-    if element is None:
-        return IDENTITY_ROTATION
-    context.check(element, FRAME)
-    return conjugate(values.parse_pose(element, parent="gz:dvl").rotation)
+        return WaterMassLayer(near, end, minimum_size=max(end - near, 0.0), samples=bins, share=1.0)

@@ -17,103 +17,90 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from navsense.clock.base import ClockStep
-from navsense.core.errors import NavsenseError, SensorError
-from navsense.core.inputs import parse_decimal
-from navsense.core.typing import Vector
+from navsense.core.errors import NavsenseError, SdfError, SensorError
 from navsense.environment.magnetic import Anomaly
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import MAX_VALUE, ScheduledFault, check_fault
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.values import invalid_value, parse_attribute_number
+from navsense.sdf.values import invalid_value, parse_attribute_number, split_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 
 FAULTS_TAG = "navsense:faults"
 
-FAULTS = ElementBinding(Faults, other_children=("fault",), repeatable=("fault",))
+FAULTS = ElementBinding(Faults, repeatable=("fault",))
 FAULT = ElementBinding(ScheduledFault, attributes=True)
-SCHEDULED_FAULTS = ElementSchema(children=frozenset(("fault",)), repeatable=frozenset(("fault",)))
+SCHEDULED_FAULTS = ElementSchema(repeatable=frozenset(("fault",)))
 
 NO_FAULTS = Faults()
 
 
 def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
     """Return the faults of a sensor; none without the element."""
-    element = sensor.find(FAULTS_TAG)
+    element = context.find_child(sensor, FAULTS_TAG, FAULTS.schema)
     if element is None:
         return NO_FAULTS
-    context.check(element, FAULTS.schema)
-    before = context.problem_count
-    values = FAULTS.read_values(context, element)
-    outputs = {output.name: output.shape for output in spec.outputs}
-    planned: list[ScheduledFault] = []
+    problems_before = context.problem_count
+    values = FAULTS.read_fields(context, element)
+    shapes = {output.name: output.shape for output in spec.outputs}
+    scheduled: list[ScheduledFault] = []
     for child in element.find_all("fault"):
         with context.collect_errors():
-            planned.append(_parse_scheduled_fault(context, child, spec, outputs))
-    with context.collect_errors():
-        try:
-            return Faults(**values, scheduled=tuple(planned)) if context.problem_count == before else NO_FAULTS
-        except SensorError as error:
-            allowed = f"{error.what}: {error.allowed}" if error.allowed else f"must be at most {MAX_VALUE:g}"
-            raise invalid_value(element, str(error.value), allowed, remedy=error.remedy) from error
+            scheduled.append(_parse_scheduled_fault(context, child, spec, shapes))
+    if context.problem_count > problems_before:
+        return NO_FAULTS
+    try:
+        return Faults(**values, scheduled=tuple(scheduled))
+    except SensorError as error:
+        allowed = f"{error.what}: {error.allowed}" if error.allowed else f"must be at most {MAX_VALUE:g}"
+        context.add_problem(invalid_value(element, str(error.value), allowed, remedy=error.remedy))
     return NO_FAULTS
 
 
 def _parse_scheduled_fault(
-    context: Context, element: Element, spec: Sensor, outputs: dict[str, tuple[int, ...]]
+    context: Context, element: Element, spec: Sensor, shapes: dict[str, tuple[int, ...]]
 ) -> ScheduledFault:
-    """Return one scheduled fault of a sensor."""
+    """Return one scheduled fault of a sensor. Raises `SdfError`."""
     context.check(element, FAULT.schema)
     kind, start, end, value = _parse_fault(element)
     array, period = element.get_attribute("array") or "", parse_attribute_number(element, "period")
-    try:
-        made = ScheduledFault(kind, start, end, array, value, period or 0.0)
-        check_fault(spec, outputs, made)
-    except SensorError as error:
-        raise _fault_error(element, error) from error
-    return made
+    with _map_fault_errors(element):
+        fault = ScheduledFault(kind, start, end, array, value, period or 0.0)
+        check_fault(spec, shapes, fault)
+    return fault
 
 
 def parse_clock_steps(context: Context, clock: Element) -> tuple[ClockStep, ...]:
     """Return the scheduled steps of a clock."""
-    found: list[ClockStep] = []
+    steps: list[ClockStep] = []
     for element in _list_faults(context, clock):
-        with context.collect_errors():
-            given = _parse_fault_of_kind(element, "step", 1)
-            try:
-                found.append(ClockStep(*given))
-            except NavsenseError as error:
-                raise _fault_error(element, error) from error
-    return tuple(found)
+        with context.collect_errors(), _map_fault_errors(element):
+            steps.append(ClockStep(*_parse_fault_of_kind(element, "step", 1)))
+    return tuple(steps)
 
 
 def parse_anomalies(context: Context, world: Element) -> tuple[Anomaly, ...]:
     """Return the anomalies of a world's magnetic field."""
-    found: list[Anomaly] = []
+    anomalies: list[Anomaly] = []
     for element in _list_faults(context, world):
-        with context.collect_errors():
-            start, end, *field = _parse_fault_of_kind(element, "magnetic_anomaly", 3)
-            towards: Vector = (field[0], field[1], field[2])
-            try:
-                found.append(Anomaly(towards, start, end))
-            except NavsenseError as error:
-                raise _fault_error(element, error) from error
-    return tuple(found)
+        with context.collect_errors(), _map_fault_errors(element):
+            start, end, x, y, z = _parse_fault_of_kind(element, "magnetic_anomaly", 3)
+            anomalies.append(Anomaly((x, y, z), start, end))
+    return tuple(anomalies)
 
 
 def _list_faults(context: Context, owner: Element) -> list[Element]:
     """Return the scheduled faults of a clock or a world."""
-    element = owner.find(FAULTS_TAG)
-    if element is None:
-        return []
-    context.check(element, SCHEDULED_FAULTS)
-    found = list(element.find_all("fault"))
-    for one in found:
-        context.check(one, FAULT.schema)
-    return found
+    element = context.find_child(owner, FAULTS_TAG, SCHEDULED_FAULTS)
+    faults = [] if element is None else list(element.find_all("fault"))
+    for fault in faults:
+        context.check(fault, FAULT.schema)
+    return faults
 
 
 def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float, ...]:
@@ -123,9 +110,8 @@ def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float
         raise invalid_value(element, given or "missing", f"must be {kind} here", attribute="kind")
     for name in ("array", "period"):
         if name in element.attributes:
-            raise invalid_value(
-                element, element.attributes[name], "is allowed in a sensor's fault only", attribute=name
-            )
+            allowed = "is allowed in a sensor's fault only"
+            raise invalid_value(element, element.attributes[name], allowed, attribute=name)
     if not end > start:
         raise invalid_value(element, f"{start:g} to {end:g}", "must end after its start", attribute="end")
     if len(value) != count:
@@ -139,12 +125,19 @@ def _parse_fault(element: Element) -> tuple[str, float, float, tuple[float, ...]
     start, end = parse_attribute_number(element, "start"), parse_attribute_number(element, "end")
     if start is None:
         raise invalid_value(element, "missing", "must be given: s, true time", attribute="start")
-    value = [parse_decimal(word) for word in element.text.split()]
-    if None in value:
+    value = split_numbers(element.text, len(element.text.split()))
+    if value is None:
         raise invalid_value(element, element.text, "must be finite numbers")
-    return element.get_attribute("kind") or "", start, math.inf if end is None else end, tuple(v or 0.0 for v in value)
+    return element.get_attribute("kind") or "", start, math.inf if end is None else end, value
 
 
-def _fault_error(element: Element, error: NavsenseError) -> NavsenseError:
-    """Return the error of a fault with its line."""
-    return invalid_value(element, str(error.value), f"{error.what}: {error.allowed}", remedy=error.remedy)
+@contextmanager
+def _map_fault_errors(element: Element) -> Iterator[None]:
+    """Raise an error of a fault as an `SdfError` at the line of its element."""
+    try:
+        yield
+    except SdfError:
+        raise
+    except NavsenseError as error:
+        allowed = f"{error.what}: {error.allowed}"
+        raise invalid_value(element, str(error.value), allowed, remedy=error.remedy) from error

@@ -34,15 +34,11 @@ from typing import Any
 from navsense.core.errors import SdfError
 from navsense.core.pose import from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
-from navsense.core.validation import MAX_MAGNITUDE
-from navsense.sdf import values
-from navsense.sdf.binder import ChildParser, ElementBinding
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import map_spec_errors, parse_child_numbers
 from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.noise import read_sensor_values
-from navsense.sdf.schema import LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.parse.noise import make_channel_parsers
+from navsense.sdf.values import invalid_value, parse_vector
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
 from navsense.sensors.imu import NO_ORIGIN
@@ -78,54 +74,31 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
     if block is None:
         return Imu()
     context.check(block, IMU.schema)
-    values: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for tag, binding in AXES.items():
-        axes = block.find(tag)
+        axes = context.find_child(block, tag, binding.schema)
         if axes is not None:
-            context.check(axes, binding.schema)
-            values |= read_sensor_values(context, axes, binding, classic=mount.classic)
-    parsers: dict[str, ChildParser] = {
-        "bandwidth": partial(_parse_bandwidth, block=block),
-        "reference": partial(_parse_reference, mount=mount),
-    }
-    values |= IMU.read_values(context, block, parsers)
-    lines = [_parse_vibration(context, child) for child in block.find_all("navsense:vibration")]
-    _check_earth_rotation(context, block, mount, values)
-    return Imu(**values, vibration=tuple(line for line in lines if line is not None))
+            fields |= binding.read_fields(context, axes, make_channel_parsers(binding, classic=mount.classic))
+    fields |= IMU.read_fields(context, block, {"reference": partial(_parse_reference, mount=mount)})
+    vibration: list[Vibration] = []
+    for child in block.find_all("navsense:vibration"):
+        with context.collect_errors():
+            if child.find("frequency") is None:
+                raise invalid_value(child, "missing", "requires a <frequency> in Hz")
+            vibration.append(VIBRATION.read(context, child))
+    _check_earth_rotation(context, block, mount, fields)
+    return Imu(**fields, vibration=tuple(vibration))
 
 
-def _parse_bandwidth(context: Context, child: Element, block: Element) -> float:
-    """Return the bandwidth (Hz); 0 for no limit."""
-    (bandwidth,) = parse_child_numbers(context, block, child.tag, (0.0,), below=MAX_MAGNITUDE)
-    if bandwidth < 0.0:
-        context.add_problem(invalid_value(child, child.text, "must be >= 0; 0 for no limit", parent=block.tag))
-        return 0.0
-    return bandwidth
-
-
-def _parse_vibration(context: Context, element: Element) -> Vibration | None:
-    """Return one line of vibration; an invalid line gives None and a problem."""
-    context.check(element, VIBRATION.schema)
-    before = context.problem_count
-    if element.find("frequency") is None:
-        context.add_problem(invalid_value(element, "missing", "requires a <frequency> in Hz"))
-    values = VIBRATION.read_values(context, element)
-    if context.problem_count > before:
-        return None
-    with context.collect_errors(), map_spec_errors(element):
-        return Vibration(**values)
-    return None
-
-
-def _check_earth_rotation(context: Context, block: Element, mount: Mount, values: dict[str, Any]) -> None:
+def _check_earth_rotation(context: Context, block: Element, mount: Mount, fields: dict[str, Any]) -> None:
     """Add a problem if the earth rotates in a world without a place on earth."""
     child = block.find("navsense:earth_rotation")
-    if not values.get("earth_rotation") or child is None or mount.origin is not None:
+    if not fields.get("earth_rotation") or child is None or mount.origin is not None:
         return
     remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
     what = f"<{block.tag}><{child.tag}>"
     context.add_problem(SdfError(what, child.text, where=child.where, allowed=NO_ORIGIN, remedy=remedy))
-    values["earth_rotation"] = False
+    fields["earth_rotation"] = False
 
 
 def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
@@ -137,9 +110,8 @@ def _parse_reference(context: Context, element: Element, mount: Mount) -> Quater
 
 
 def _compute_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
-    child = element.find("localization")
-    if child is not None:
-        context.check(child, LEAF)
+    """Return q_ref. Raises `SdfError`."""
+    child = context.find_child(element, "localization")
     localization = child.text if child is not None else "CUSTOM"
     yaw = from_rpy(0.0, 0.0, -mount.heading)
     custom = element.find("custom_rpy")
@@ -158,8 +130,8 @@ def _compute_reference(context: Context, element: Element, mount: Mount) -> Quat
 
 def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quaternion | None:
     context.check(element, CUSTOM_RPY)
-    roll, pitch, turn = values.parse_vector(element, parent="orientation_reference_frame")
-    custom = from_rpy(roll, pitch, turn)
+    roll, pitch, yaw = parse_vector(element, parent="orientation_reference_frame")
+    custom = from_rpy(roll, pitch, yaw)
     parent = element.get_attribute("parent_frame")
     if parent == "world":
         return custom
@@ -167,7 +139,7 @@ def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quate
     if rotation is None:
         allowed = 'must be "world", a link of the model, or absent for the initial orientation of the sensor'
         raise invalid_value(element, parent, allowed, attribute="parent_frame")
-    if parent is None and (roll, pitch, turn) == (0.0, 0.0, 0.0):
+    if parent is None and (roll, pitch, yaw) == (0.0, 0.0, 0.0):
         return None
     if mount.is_moving:
         allowed = "requires the initial orientation, which a navsense:motion may change"

@@ -46,7 +46,7 @@ def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> Pars
     if context.skip_missing and not static:
         _check_canonical_link(context, scope)
     links = tuple(Link(link.name, poses.find_pose(link)) for inner in scopes for link in inner.list_frames("link"))
-    made = Model(
+    model = Model(
         name=scope.frame.name,
         links=links,
         canonical_link=scope.canonical.name,
@@ -56,7 +56,7 @@ def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> Pars
         actuators=find_actuators(scope.element),
         where=scope.element.where,
     )
-    return ParsedModel(made, scopes, poses)
+    return ParsedModel(model, scopes, poses)
 
 
 def _check_canonical_link(context: Context, scope: Scope) -> None:
@@ -99,16 +99,16 @@ def _walk_merged(model: Element) -> Iterator[Element]:
 
 
 def _report_no_link(context: Context, scopes: tuple[Scope, ...], *, static: bool) -> None:
+    """Add a problem, or a note, about a model without a link."""
     scope = scopes[0]
     if context.incomplete:
         return
+    element, name = scope.element, scope.frame.name
     if any(inner.skipped_includes for inner in scopes):
         reason = "skipped too: all its links are in skipped includes"
-        context.add_note("warning", f"<model>: {scope.frame.name}", reason, scope.element.where)
-        return
-    if static:
+        context.add_note("warning", f"<model>: {name}", reason, element.where)
+    elif static:
         reason = "has no link, so it can have no sensor"
-        context.add_note("unsupported", f"<model>: {scope.frame.name}", reason, scope.element.where)
-        return
-    with context.collect_errors():
-        raise invalid_value(scope.element, scope.frame.name, "a model must have at least one link", attribute="name")
+        context.add_note("unsupported", f"<model>: {name}", reason, element.where)
+    else:
+        context.add_problem(invalid_value(element, name, "a model must have at least one link", attribute="name"))

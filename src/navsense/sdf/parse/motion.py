@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from navsense.core.errors import MotionError
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import Pose
 from navsense.motion.base import Motion
 from navsense.sdf.context import Context
 from navsense.sdf.frames import Scope
-from navsense.sdf.parse.children import error_at
 from navsense.sdf.schema import MOTION, WAYPOINT
-from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_attribute_number, parse_pose
+from navsense.sdf.values import (
+    invalid_value,
+    map_spec_errors,
+    parse_attribute_flag,
+    parse_attribute_number,
+    parse_pose,
+)
 from navsense.sdf.xml_reader import Element
 
 MOTION_TAG = "navsense:motion"
@@ -28,19 +32,14 @@ MOTION_TAG = "navsense:motion"
 
 def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
     """Return the motion of a top-level model; None if it is stationary."""
-    element = scope.element.find(MOTION_TAG)
+    element = context.find_child(scope.element, MOTION_TAG, MOTION)
     if element is None:
         return None
-    context.check(element, MOTION)
     if static:
-        context.add_problem(
-            invalid_value(element, scope.frame.name, "a static model cannot move", remedy="remove <static>")
-        )
-    with context.collect_errors():
-        try:
-            return _read_motion(element) if "file" in element.attributes else _parse_waypoints(context, element)
-        except MotionError as error:
-            raise error_at(element, error) from error
+        allowed, remedy = "a static model cannot move", "remove <static>"
+        context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy=remedy))
+    with context.collect_errors(), map_spec_errors(element):
+        return _read_motion(element) if "file" in element.attributes else _parse_waypoints(context, element)
     return None
 
 
@@ -53,9 +52,8 @@ def check_nested_motion(context: Context, scope: Scope) -> None:
 
 
 def _read_motion(element: Element) -> Motion:
-    from navsense.recordings.recorded_motion import (
-        load_motion,
-    )  # imports SciPy, which a world without motion does not need
+    # This imports SciPy, which a world without motion does not need.
+    from navsense.recordings.recorded_motion import load_motion
 
     for name in ("loop", "degrees"):
         if name in element.attributes:
@@ -76,19 +74,20 @@ def _parse_waypoints(context: Context, element: Element) -> Motion:
     from navsense.motion import trajectory  # imports SciPy
 
     if "bandwidth" in element.attributes:
-        raise invalid_value(
-            element, element.attributes["bandwidth"], "is allowed with a file only", attribute="bandwidth"
-        )
+        bandwidth = element.attributes["bandwidth"]
+        raise invalid_value(element, bandwidth, "is allowed with a file only", attribute="bandwidth")
     loop, degrees = parse_attribute_flag(element, "loop"), parse_attribute_flag(element, "degrees")
-    found = context.problem_count
+    problems_before = context.problem_count
     times: list[float] = []
     poses: list[Pose] = []
     for point in element.find_all("navsense:waypoint"):
         context.check(point, WAYPOINT)
         with context.collect_errors():
             times.append(_parse_time(point, times))
-            poses.append(_parse_pose(point, degrees=degrees))
-    if context.problem_count > found:
+            if not point.text:
+                raise invalid_value(point, "empty", "must be 6 finite numbers: x y z roll pitch yaw")
+            poses.append(parse_pose(point, degrees=degrees))
+    if context.problem_count > problems_before:
         raise invalid_value(element, None, "is invalid because of its waypoints")
     if len(times) < 2:
         raise invalid_value(element, f"{len(times)} waypoints", "requires at least 2 waypoints, or file=...")
@@ -96,6 +95,7 @@ def _parse_waypoints(context: Context, element: Element) -> Motion:
 
 
 def _parse_time(point: Element, times: list[float]) -> float:
+    """Return the time (s) of a waypoint after those at `times`. Raises `SdfError`."""
     text = point.attributes.get("time")
     time = None if text is None else parse_decimal(text)
     if time is None:
@@ -106,9 +106,3 @@ def _parse_time(point: Element, times: list[float]) -> float:
     if times and time <= times[-1]:
         raise invalid_value(point, text, f"must be after that of the waypoint before, {times[-1]!r}", attribute="time")
     return time
-
-
-def _parse_pose(point: Element, *, degrees: bool) -> Pose:
-    if not point.text:
-        raise invalid_value(point, "empty", "must be 6 finite numbers: x y z roll pitch yaw")
-    return parse_pose(point, degrees=degrees)

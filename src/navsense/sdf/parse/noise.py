@@ -1,26 +1,31 @@
-"""`<noise>`: the errors of one channel of a sensor or of a clock."""
+"""`<noise>`: the errors of one channel of a sensor or of a clock, and sensors that have channels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from navsense.core.errors import SdfError, SensorError
 from navsense.core.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
+from navsense.sdf.parse.mount import Mount
 from navsense.sdf.schema import AXES, AXIS
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
+
+Spec = TypeVar("Spec")
 
 NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
 
 DATASHEET_TAG = "navsense:noise"
 DATASHEET = ElementBinding(Noise, parent=DATASHEET_TAG)
+"""The fields of `Noise` that stand in `<navsense:noise>`."""
+
 NOISE = ElementBinding(Noise, other_children=(DATASHEET_TAG,), other_attributes=("type",))
+"""The other fields of `Noise`."""
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
@@ -37,17 +42,24 @@ def parse_channel_noise(context: Context, element: Element | None, *, classic: b
     return parse_child_noise(context, element, classic=classic)
 
 
-def read_sensor_values(
+def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict[str, ChildParser]:
+    """Return the parsers of the channels of a sensor, by field; each channel has a `<noise>`."""
+    return dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
+
+
+def read_sensor(
     context: Context,
-    element: Element,
-    binding: ElementBinding[Any],
-    *,
-    classic: bool,
+    block: Element | None,
+    binding: ElementBinding[Spec],
+    mount: Mount,
     parsers: Mapping[str, ChildParser] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return the values of the fields of a sensor, see `ElementBinding.read_values`; its channels have a `<noise>`."""
-    channels = dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
-    return binding.read_values(context, element, {**channels, **parsers})
+    **other_fields: Any,
+) -> Spec:
+    """Return the specification of a sensor with channels, see `ElementBinding.read`; without a block the default."""
+    if block is None:
+        return binding.spec(**other_fields)
+    all_parsers = {**make_channel_parsers(binding, classic=mount.classic), **parsers}
+    return binding.read(context, block, all_parsers, **other_fields)
 
 
 def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
@@ -62,62 +74,51 @@ def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool)
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     """Return the noise of a `<noise>` element; an invalid element gives no noise and a problem in `context`."""
     context.check(element, NOISE.schema)
-    kind = _parse_type(context, element)
-    before = context.problem_count
-    values = NOISE.read_values(context, element)
-    datasheet = element.find(DATASHEET_TAG)
+    problems_before, noise_type = context.problem_count, "none"
+    with context.collect_errors():
+        noise_type = _parse_type(element)
+    values = NOISE.read_fields(context, element)
+    datasheet = context.find_child(element, DATASHEET_TAG, DATASHEET.schema)
     if datasheet is not None:
-        context.check(datasheet, DATASHEET.schema)
-        values |= DATASHEET.read_values(context, datasheet)
+        values |= DATASHEET.read_fields(context, datasheet)
     if values.get("dynamic_bias_stddev", 0.0) > 0.0 and not values.get("dynamic_bias_correlation_time", 0.0):
         child = element.find("dynamic_bias_stddev") or element
         allowed = "requires a dynamic_bias_correlation_time > 0"
         remedy = "add the correlation time in seconds, or remove the dynamic bias"
         context.add_problem(invalid_value(child, child.text, allowed, parent="noise", remedy=remedy))
-    if kind == "none":
+    if noise_type == "none":
         _warn_about_unused(context, element)
-    if kind == "gaussian" and values.get("precision", 0.0) > 0.0:
+    if noise_type == "gaussian" and values.get("precision", 0.0) > 0.0:
         reason = (
             "has an effect with gaussian_quantized only, as in the specification (Gazebo also rounds with gaussian)"
         )
         child = element.find("precision") or element
         context.add_note("warning", f"<noise><precision>: {child.text}", reason, child.where)
         values["precision"] = 0.0
-    if kind is None or context.problem_count > before:
+    if context.problem_count > problems_before:  # an invalid value is missing in `values`
         return NEUTRAL
-    try:
-        noise = Noise(**values, classic=classic)
-    except SensorError as error:
-        context.add_problem(_noise_error(element, error))
-        return NEUTRAL
-    return NEUTRAL if kind == "none" else noise
+    with context.collect_errors():
+        noise = NOISE.make_spec(context, element, problems_before, **values, classic=classic)
+        return NEUTRAL if noise_type == "none" else noise
+    return NEUTRAL
 
 
-def _noise_error(element: Element, error: SensorError) -> SdfError:
-    """Return the error of a field at the line of the field."""
-    for parent, binding in ((element, NOISE), (element.find(DATASHEET_TAG), DATASHEET)):
-        child = parent and parent.find(binding.tags.get(error.what, ""))
-        if parent and child:
-            return invalid_value(child, child.text, error.allowed, parent=parent.tag, remedy=error.remedy)
-    return invalid_value(element, element.text, error.allowed, remedy=error.remedy)
-
-
-def _parse_type(context: Context, element: Element) -> str | None:
+def _parse_type(element: Element) -> str:
+    """Return the type of a `<noise>`. Raises `SdfError`."""
     allowed = f"must be one of {', '.join(NOISE_TYPES)}"
-    given = element.get_attribute("type")
-    if given is None:
+    text = element.get_attribute("type")
+    if text is None:
         value = "empty" if "type" in element.attributes else "missing"
-        context.add_problem(invalid_value(element, value, allowed, attribute="type", remedy='write <noise type="...">'))
-        return None
-    if given.lower() not in NOISE_TYPES:
-        context.add_problem(invalid_value(element, given, allowed, attribute="type"))
-        return None
-    return given.lower()
+        raise invalid_value(element, value, allowed, attribute="type", remedy='write <noise type="...">')
+    if text.lower() not in NOISE_TYPES:
+        raise invalid_value(element, text, allowed, attribute="type")
+    return text.lower()
 
 
 def _warn_about_unused(context: Context, element: Element) -> None:
+    """Add a warning for each child of a noise of type "none" that would have an effect with another type."""
     for child in element.children:
-        is_limit = child.tag in NOISE.schema.children and ":" in child.tag
-        if is_limit or (child.tag in NOISE.schema.children and parse_decimal(child.text) not in (0.0, None)):
+        is_extension = child.tag in NOISE.schema.children and ":" in child.tag
+        if is_extension or (child.tag in NOISE.schema.children and parse_decimal(child.text) not in (0.0, None)):
             reason = 'has no effect: the type of the noise is "none"'
             context.add_note("warning", f"<noise><{child.tag}>: {child.text}", reason, child.where)

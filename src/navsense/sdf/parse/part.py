@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from navsense.core.errors import MissingDeviationError, SdfError, SensorError, UnknownNameError
+from navsense.core.errors import MissingDeviationError, SensorError, UnknownNameError
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.schema import PART
@@ -26,40 +26,39 @@ PART_TAG = "navsense:part"
 
 def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool) -> Sensor:
     """Return the specification of a `<sensor>` with the values of its part, if it names one."""
-    element = sensor.find(PART_TAG)
-    if element is None:
-        return spec
-    context.check(element, PART)
-    with context.collect_errors():
-        return _fill_from_part(element, spec, classic=classic)
+    element = context.find_child(sensor, PART_TAG, PART)
+    if element is not None:
+        with context.collect_errors():
+            return _fill_from_part(element, spec, classic=classic)
     return spec
 
 
 def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
     """Return the specification with the values of a part. Raises `SdfError` for an unknown part."""
-    kind = type(spec)
-    if not isinstance(kind, HasCatalogueParts):
+    sensor_class = type(spec)
+    if not isinstance(sensor_class, HasCatalogueParts):
         raise invalid_value(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
-        sheet: Any = kind.from_part(
-            element.text, temperature=parse_attribute_flag(element, "temperature"), **_make_stddev_argument(spec)
-        )
+        temperature = parse_attribute_flag(element, "temperature")
+        part_spec: Any = sensor_class.from_part(element.text, temperature=temperature, **_make_stddev_argument(spec))
     except MissingDeviationError as error:
-        raise _missing_stddev_error(element) from error
+        allowed = "requires the standard deviation of a single ping, for which the part has no source"
+        remedy = "give <bottom_track><noise><stddev> in <dvl>"
+        raise invalid_value(element, element.text, allowed, parent="sensor", remedy=remedy) from error
     except (UnknownNameError, SensorError) as error:
-        other = "" if isinstance(error, UnknownNameError) else f"is not a part of type {spec.type}: "
-        raise invalid_value(
-            element, element.text, other + error.allowed, parent="sensor", remedy=error.remedy
-        ) from error
-    taken = _select_part_fields(spec, sheet, classic=classic)
+        allowed = error.allowed
+        if not isinstance(error, UnknownNameError):
+            allowed = f"is not a part of type {spec.type}: {allowed}"
+        raise invalid_value(element, element.text, allowed, parent="sensor", remedy=error.remedy) from error
+    part_fields = _select_part_fields(spec, part_spec, classic=classic)
     if isinstance(spec, Depth) and spec.gauge:
-        taken = {name: _to_gauge(spec, value) for name, value in taken.items()}
+        part_fields = {name: _to_gauge(spec, value) for name, value in part_fields.items()}
     try:
-        filled: Sensor = replace(spec, **taken)
+        result: Sensor = replace(spec, **part_fields)
     except SensorError as error:
         allowed = f"does not fit the other values of the sensor: {error.what} {error.allowed}"
         raise invalid_value(element, element.text, allowed, parent="sensor", remedy=error.remedy) from error
-    return filled
+    return result
 
 
 def _make_stddev_argument(spec: Any) -> dict[str, float]:
@@ -67,13 +66,6 @@ def _make_stddev_argument(spec: Any) -> dict[str, float]:
     if isinstance(spec, Dvl) and (spec.bottom.noise.has_white_noise or spec.bottom_mode is TrackMode.NEVER):
         return {"stddev": spec.bottom.noise.stddev}
     return {}
-
-
-def _missing_stddev_error(element: Element) -> SdfError:
-    """Return the error of a DVL if neither the part nor the file has the standard deviation of a single ping."""
-    allowed = "requires the standard deviation of a single ping, for which the part has no source"
-    remedy = "give <bottom_track><noise><stddev> in <dvl>"
-    return invalid_value(element, element.text, allowed, parent="sensor", remedy=remedy)
 
 
 def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any]:

@@ -23,28 +23,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from navsense.core.errors import SdfError, SensorError
+from navsense.core.errors import SdfError
 from navsense.core.inputs import parse_decimal
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sdf import values
-from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.binder import ChildParser, ElementBinding
+from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.parse.children import (
-    error_at,
     parse_child_choice,
+    parse_child_count,
     parse_child_flag,
     parse_child_number,
     parse_child_vector,
 )
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
-from navsense.sdf.schema import BEAM, LEAF, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
-from navsense.sdf.values import invalid_value
+from navsense.sdf.schema import BEAM, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
+from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
 SOUND = ElementBinding(Sound, attributes=True)
-RANGE = ElementBinding(Range, other_children=("resolution",))
+RANGE = ElementBinding(Range, parsers={"sound": SOUND.read}, other_children=("resolution",))
 RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
@@ -71,19 +70,8 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Range:
     if block is None:
         allowed = "requires a block <ray>, <lidar>, <sonar> or <range> with a maximum"
         raise SdfError("<sensor>", mount.name, where=mount.where, allowed=allowed)
-    try:
+    with map_spec_errors(block):
         return BLOCK_PARSERS[block.tag](context, block, mount)
-    except SensorError as error:
-        raise error_at(block, error) from error
-
-
-def _parse_count(context: Context, element: Element, tag: str, default: int) -> int:
-    """Return a whole number of at least 1."""
-    child = element.find(tag)
-    found = parse_child_number(context, element, tag, float(default), minimum=1.0)
-    if found != int(found) and child is not None:
-        context.add_problem(invalid_value(child, child.text, "must be a whole number", parent=element.tag))
-    return int(found)
 
 
 def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
@@ -94,21 +82,15 @@ def _parse_scan_axis(context: Context, element: Element | None, samples: int) ->
     if parse_child_number(context, element, "resolution", 1.0, above=0.0) != 1.0:
         reason = "has no effect: each ray is cast, and the nearest return is used"
         context.add_note("unsupported", f"<{element.tag}><resolution>", reason, element.where)
-    count = _parse_count(context, element, "samples", samples)
-    return (
-        count,
-        parse_child_number(context, element, "min_angle", 0.0),
-        parse_child_number(context, element, "max_angle", 0.0),
-    )
+    count = parse_child_count(context, element, "samples", samples)
+    minimum, maximum = (parse_child_number(context, element, tag, 0.0) for tag in ("min_angle", "max_angle"))
+    return count, minimum, maximum
 
 
 def _parse_sound(context: Context, block: Element) -> Sound | None:
     """Return the speed of sound that a sonar assumes; None for a light sensor."""
     element = block.find("sound", "navsense:sound")
-    if element is None:
-        return None
-    context.check(element, SOUND.schema)
-    return Sound(**SOUND.read_values(context, element))
+    return None if element is None else SOUND.read(context, element)
 
 
 def _parse_own_hull(context: Context, block: Element) -> bool:
@@ -118,17 +100,12 @@ def _parse_own_hull(context: Context, block: Element) -> bool:
 def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
     """Return the specification of a `<ray>` or `<lidar>`."""
     context.check(block, RAY)
-    scan, limits = block.find("scan"), block.find("range")
-    if scan is None or limits is None:
-        tag = "range" if scan else "scan"
-        raise SdfError(f"<{block.tag}><{tag}>", "missing", where=block.where, allowed="must be given")
-    context.check(scan, SCAN)
-    context.check(limits, RAY_RANGE)
-    across = _parse_scan_axis(context, scan.find("horizontal"), 640)
-    beam = Fan(*across, *_parse_scan_axis(context, scan.find("vertical"), 1))
-    least, most = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
-    errors = _apply_resolution(context, limits, _parse_ray_noise(context, block, mount))
-    return Range(errors, least, most, beam, _parse_sound(context, block), _parse_own_hull(context, block))
+    scan, limits = context.require_child(block, "scan", SCAN), context.require_child(block, "range", RAY_RANGE)
+    horizontal = _parse_scan_axis(context, scan.find("horizontal"), 640)
+    beam = Fan(*horizontal, *_parse_scan_axis(context, scan.find("vertical"), 1))
+    minimum, maximum = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
+    noise = _apply_resolution(context, limits, _parse_ray_noise(context, block, mount))
+    return Range(noise, minimum, maximum, beam, _parse_sound(context, block), _parse_own_hull(context, block))
 
 
 def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
@@ -136,55 +113,53 @@ def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
     element = block.find("noise")
     if element is None:
         return NEUTRAL
-    kind = element.find("type")
-    if kind is None:
-        given = {"type": "gaussian", **element.attributes}
-        return parse_noise(context, replace(element, attributes=given), classic=mount.classic)
+    child = element.find("type")
+    if child is None:
+        attributes = {"type": "gaussian", **element.attributes}
+        return parse_noise(context, replace(element, attributes=attributes), classic=mount.classic)
     context.check(element, RAY_NOISE)
-    context.check(kind, LEAF)
-    rest = [child for child in element.children if child is not kind]
-    return parse_noise(context, replace(element, attributes={"type": kind.text}, children=rest), classic=mount.classic)
+    context.check(child, LEAF)
+    children = [other for other in element.children if other is not child]
+    moved = replace(element, attributes={"type": child.text}, children=children)
+    return parse_noise(context, moved, classic=mount.classic)
 
 
-def _apply_resolution(context: Context, parent: Element, errors: Noise) -> Noise:
+def _apply_resolution(context: Context, parent: Element, noise: Noise) -> Noise:
     """Return the noise with the step (m) of the child `<resolution>`."""
     step = parse_child_number(context, parent, "resolution", 0.0, minimum=0.0)
-    return replace(errors, precision=step) if step else errors
+    return replace(noise, precision=step) if step else noise
 
 
 def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
     """Return the specification of a `<sonar>`."""
     context.check(block, SONAR)
-    form = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
-    least, most = (
-        parse_child_number(context, block, "min", 0.0, minimum=0.0),
-        parse_child_number(context, block, "max", 1.0, above=0.0),
-    )
+    shape = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
+    minimum = parse_child_number(context, block, "min", 0.0, minimum=0.0)
+    maximum = parse_child_number(context, block, "max", 1.0, above=0.0)
     radius = parse_child_number(context, block, "radius", 0.5, above=0.0)
-    beam = Cone(2.0 * math.atan2(radius, most), axis=SONAR_AXIS)
-    if form == "sphere":
+    beam = Cone(2.0 * math.atan2(radius, maximum), axis=SONAR_AXIS)
+    if shape == "sphere":
         beam = Cone(2.0 * math.pi, rings=12, axis=SONAR_AXIS)
-    errors = parse_child_noise(context, block, classic=mount.classic)
-    return Range(errors, least, most, beam, _parse_sound(context, block) or Sound(), _parse_own_hull(context, block))
+    noise = parse_child_noise(context, block, classic=mount.classic)
+    sound = _parse_sound(context, block) or Sound()
+    return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, block))
 
 
 def _parse_range(context: Context, block: Element, mount: Mount) -> Range:
     """Return the specification of a `<range>`."""
     context.check(block, RANGE.schema)
-    element = block.find("beam")
-    beam = Fan() if element is None else _parse_cone(context, element)
-    if block.find("max") is None:
-        raise SdfError("<range><max>", "missing", where=block.where, allowed="must be given (m)")
-    found = RANGE.read_values(context, block, {"range": partial(parse_noise, classic=mount.classic)})
-    found["range"] = _apply_resolution(context, block, found.get("range", NEUTRAL))
-    return Range(beam=beam, sound=_parse_sound(context, block), **{"maximum_range": 0.0, **found})
+    require_child(block, "max", "must be given (m)")
+    parsers: dict[str, ChildParser] = {"range": partial(parse_noise, classic=mount.classic), "beam": _parse_cone}
+    fields = RANGE.read_fields(context, block, parsers)
+    fields["range"] = _apply_resolution(context, block, fields.get("range", NEUTRAL))
+    return Range(**{"maximum_range": 0.0, **fields})
 
 
 def _parse_cone(context: Context, element: Element) -> Cone:
     """Return the beam of a `<beam>`. Raises `SdfError`."""
     context.check(element, BEAM)
-    width = values.parse_attribute_number(element, "width_deg", above=0.0)
-    rings = values.parse_attribute_number(element, "rings", above=0.0)
+    width = parse_attribute_number(element, "width_deg", above=0.0)
+    rings = parse_attribute_number(element, "rings", above=0.0)
     axis = parse_child_vector(context, element, "axis", FORWARD)
     if width is None:
         return Cone(0.0, 0, axis)

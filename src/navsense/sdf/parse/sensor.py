@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, multiply, normalize
@@ -16,25 +15,23 @@ from navsense.environment.water import Water
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import range_plugin, subsea_pressure
+from navsense.sdf.parse import adcp, basic_sensors, depth, dvl, imu
+from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
-from navsense.sdf.parse.link_pose import find_pose_in_link
 from navsense.sdf.parse.model import ParsedModel
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.mount import Mount, find_pose_in_link
 from navsense.sdf.parse.part import apply_part
-from navsense.sdf.parse.plugin_sensor import DEFAULT_RATE, PluginParser, PluginSensor, parse_placement
-from navsense.sdf.parse.range import explain_scanner
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
-from navsense.sdf.plugins import dsros_dvl, uuv_dvl
+from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
+from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_placement
 from navsense.sdf.schema import (
     DEFAULT_TOPIC_ENDINGS,
     DSROS_DVL_SENSOR,
     DSROS_DVL_TYPE,
     FRAME_ID_TAGS,
     GAZEBO_BLOCKS,
-    LEAF,
     NOT_SIMULATED,
     SUBSEA_PRESSURE_FILE,
     SUBSEA_PRESSURE_PLUGIN,
@@ -47,7 +44,6 @@ from navsense.sdf.schema import (
 )
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.dvl import Dvl
@@ -68,21 +64,25 @@ class SupportsSdf(Sensor, Protocol):
 
 
 SENSOR_PARSERS: Mapping[str, BlockParser] = {
-    kind.type: import_module(f"navsense.sdf.parse.{kind.type}").parse for kind in SENSORS
+    "imu": imu.parse,
+    "magnetometer": basic_sensors.parse_magnetometer,
+    "altimeter": basic_sensors.parse_altimeter,
+    "air_pressure": basic_sensors.parse_air_pressure,
+    "navsat": basic_sensors.parse_navsat,
+    "depth": depth.parse,
+    "range": range_sensor.parse,
+    "dvl": dvl.parse,
+    "adcp": adcp.parse,
 }
 """Sensor type -> parser."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
-    SUBSEA_PRESSURE_FILE: PluginParser(
-        SUBSEA_PRESSURE_PLUGIN,
-        Depth.type,
-        lambda context, element, mount, _: PluginSensor(subsea_pressure.parse(context, element, mount)),
-    ),
+    SUBSEA_PRESSURE_FILE: PluginParser(SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
     UUV_DVL_FILE: PluginParser(UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.parse),
 }
 """File of a plug-in that is a sensor -> parser."""
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {kind: make_sensor_schema(kind) for kind in SENSOR_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: make_sensor_schema(name) for name in SENSOR_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
@@ -103,53 +103,55 @@ class SensorParser:
     water: Water | None = None
     current_topic: str = ""
 
-    def parse_sensors(self, parsed: ParsedModel) -> Iterator[MountedSensor]:
-        """Yield the simulated sensors of a model; the others are listed as notes."""
-        found: list[MountedSensor] = []
+    def parse_sensors(self, parsed: ParsedModel) -> list[MountedSensor]:
+        """Return the simulated sensors of a model; the others are listed as notes."""
+        sensors: list[MountedSensor] = []
         for scope, link in parsed.list_links():
             seen: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
                     _check_unique(element, seen)
-                    found += self._parse_element(parsed, scope, link, element)
+                    sensors += self._parse_element(parsed, scope, link, element)
         for scope in parsed.scopes:
             for element in scope.element.find_all("plugin"):
-                reader, made = PLUGIN_PARSERS.get(element.get_attribute("filename") or ""), None
-                if reader is not None:
+                parser = PLUGIN_PARSERS.get(element.get_attribute("filename") or "")
+                if parser is not None:
                     with self.context.collect_errors():
-                        made = self._parse_plugin(parsed, scope, element, reader, found)
-                found += [] if made is None else [made]
-        yield from found
+                        sensors += self._parse_plugin(parsed, scope, element, parser, sensors)
+        return sensors
 
     def _parse_plugin(
-        self, parsed: ParsedModel, scope: Scope, element: Element, reader: PluginParser, others: Sequence[MountedSensor]
-    ) -> MountedSensor | None:
-        """Return the sensor of a plug-in of a model; None if the plug-in is not a sensor."""
-        plugged = parse_placement(self.context, element, reader.schema)
-        link = f"{scope.frame.name}::{plugged.link}"
-        links = {one.name: one for _, one in parsed.list_links()}
+        self,
+        parsed: ParsedModel,
+        scope: Scope,
+        element: Element,
+        parser: PluginParser,
+        sensors: Sequence[MountedSensor],
+    ) -> Iterator[MountedSensor]:
+        """Yield the sensor of a plug-in of a model, if the plug-in is a sensor."""
+        placement = parse_placement(self.context, element, parser.schema)
+        link = f"{scope.frame.name}::{placement.link}"
+        links = {frame.name: frame for _, frame in parsed.list_links()}
         if link not in links:
             known = ", ".join(name.removeprefix(f"{scope.frame.name}::") for name in links)
             child = element.find("link_name") or element
-            raise invalid_value(child, plugged.link, f"must be one of {known}", parent=element.tag)
-        name = join_names(element, link, parse_name(element))
+            raise invalid_value(child, placement.link, f"must be one of {known}", parent=element.tag)
+        short_name = parse_name(element)
+        name = join_names(element, link, short_name)
         mount = self._make_mount(parsed, scope, element, name, links[link], Pose())
-        plugin_sensor = reader.parse(self.context, element, mount, others)
+        plugin_sensor = parser.parse(self.context, element, mount, sensors)
         if plugin_sensor is None:
-            return None
-        own = parse_name(element)
-        models = tuple(link.split("::")[:-1])
-        topic = plugged.topic or make_default_topic(
-            self.world, models, link=plugged.link, sensor=own, ending=reader.sensor_type
-        )
-        return MountedSensor(
+            return
+        models = link.split("::")[:-1]
+        default_topic = make_default_topic(self.world, models, placement.link, short_name, parser.sensor_type)
+        yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
             model=parsed.model.name,
             link=link,
             rate=self._parse_rate(element, DEFAULT_RATE),
-            topic=self._claim_topic(element, topic, name, "sensor_topic"),
-            frame=plugged.link + plugin_sensor.frame_suffix,
+            topic=self._claim_topic(element, placement.topic or default_topic, name, "sensor_topic"),
+            frame=placement.link + plugin_sensor.frame_suffix,
             where=element.where,
             is_on=plugin_sensor.is_on,
         )
@@ -157,11 +159,26 @@ class SensorParser:
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
         if topic in self.taken_topics:
-            raise invalid_value(
-                element, topic, f"is already the topic of {self.taken_topics[topic]}", remedy=f"give another <{tag}>"
-            )
+            allowed = f"is already the topic of {self.taken_topics[topic]}"
+            raise invalid_value(element, topic, allowed, remedy=f"give another <{tag}>")
         self.taken_topics[topic] = name
         return topic
+
+    def _parse_element(
+        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element
+    ) -> list[MountedSensor]:
+        """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
+        name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
+        if sensor_type == DSROS_DVL_TYPE and sensor_type not in self.parsers:
+            return self._parse_dsros_dvl(parsed, scope, link, element, name)
+        if sensor_type in self.parsers:
+            return self._parse_sensor(parsed, scope, link, element, name, sensor_type)
+        self._note_not_simulated(element, sensor_type, name, NOT_SIMULATED)
+        return []
+
+    def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:
+        self.context.add_note("unsupported", f'<sensor type="{sensor_type}">: {name}', reason, element.where)
+        self.context.note_plugins(element)
 
     def _parse_dsros_dvl(
         self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
@@ -171,36 +188,84 @@ class SensorParser:
         plugin = dsros_dvl.find_plugin(self.context, element)
         pose = find_pose_in_link(self.context, parsed, scope, link, element)
         mount = self._make_mount(parsed, scope, element, name, link, pose)
-        plugged = dsros_dvl.parse(self.context, element, plugin, mount, self.current_topic)
-        if plugged is None:
+        plugin_sensor = dsros_dvl.parse(self.context, element, plugin, mount, self.current_topic)
+        if plugin_sensor is None:
             return []
-        own, rate = self._parse_rate(element), self._parse_rate(plugin, dsros_dvl.DEFAULT_RATE, "updateRateHZ")
-        dvl = MountedSensor(
-            name=name,
-            spec=apply_part(self.context, element, plugged.spec, classic=mount.classic),
-            model=parsed.model.name,
+        sensor_rate = self._parse_rate(element)
+        plugin_rate = self._parse_rate(plugin, dsros_dvl.DEFAULT_RATE, "updateRateHZ")
+        sensor = self._mount_sensor(
+            parsed,
+            scope,
+            element,
+            mount,
+            plugin_sensor.spec,
             link=link.name,
-            rate=dsros_dvl.choose_rate(self.context, element, plugin, own, rate),
             pose=pose,
-            topic=self._claim_topic(plugin, plugged.topic, name, "topicName"),
-            frame=plugged.frame,
-            clock=self.clocks.find_clock_name(self.context, element, name, scope),
-            latency=parse_latency(self.context, element),
-            faults=parse_faults(self.context, element, plugged.spec),
-            where=element.where,
+            rate=dsros_dvl.choose_rate(self.context, element, plugin, sensor_rate, plugin_rate),
+            topic=self._claim_topic(plugin, plugin_sensor.topic, name, "topicName"),
+            frame=plugin_sensor.frame,
         )
-        if plugged.profiler is None:
-            return [dvl]
+        if plugin_sensor.profiler is None:
+            return [sensor]
         profiler_name = name + dsros_dvl.PROFILER_SUFFIX
-        topic = self._claim_topic(plugin, plugged.topic + dsros_dvl.PROFILER_SUFFIX, profiler_name, "topicName")
-        return [dvl, replace(dvl, name=profiler_name, spec=plugged.profiler, topic=topic)]
+        topic = self._claim_topic(plugin, plugin_sensor.topic + dsros_dvl.PROFILER_SUFFIX, profiler_name, "topicName")
+        return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic)]
+
+    def _parse_sensor(
+        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
+    ) -> list[MountedSensor]:
+        """Return the sensor of a simulated type; a scanner gives none and a note."""
+        original = element
+        if sensor_type == Range.type:
+            element = gazebo_range.apply_plugin(self.context, original)
+            reason = range_sensor.explain_scanner(original) if element is original else ""
+            if reason:
+                self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
+                return []
+        self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or make_sensor_schema(sensor_type))
+        pose = Pose()
+        with self.context.collect_errors():
+            pose = find_pose_in_link(self.context, parsed, scope, link, element)
+        mount = self._make_mount(parsed, scope, element, name, link, pose)
+        spec = self.parsers[sensor_type](self.context, self._find_block(element, sensor_type), mount)
+        if isinstance(spec, Range):
+            gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
+            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=mount.classic)
+        sensor = self._mount_sensor(
+            parsed,
+            scope,
+            element,
+            mount,
+            spec,
+            link=link.name,
+            pose=pose,
+            rate=self._parse_rate(element),
+            topic=self._parse_topic(element, link, name, sensor_type),
+            frame=self._parse_frame(element) or name,
+        )
+        return [sensor]
+
+    def _mount_sensor(
+        self, parsed: ParsedModel, scope: Scope, element: Element, mount: Mount, spec: Sensor, **fields: Any
+    ) -> MountedSensor:
+        """Return the sensor of an element with its part, clock, latency and faults, and further `fields`."""
+        return MountedSensor(
+            name=mount.name,
+            spec=apply_part(self.context, element, spec, classic=mount.classic),
+            model=parsed.model.name,
+            clock=self.clocks.find_clock_name(self.context, element, mount.name, scope),
+            latency=parse_latency(self.context, element),
+            faults=parse_faults(self.context, element, spec),
+            where=element.where,
+            **fields,
+        )
 
     def _make_mount(
         self, parsed: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
     ) -> Mount:
         """Return the place of a sensor; `pose` is its pose in its link."""
-        in_model = parsed.poses.find_pose(link)
-        rotation_wl = multiply(parsed.model.pose.rotation, in_model.rotation)
+        pose_in_model = parsed.poses.find_pose(link)
+        rotation_wl = multiply(parsed.model.pose.rotation, pose_in_model.rotation)
         return Mount(
             classic=parse_classic(self.context, element, default=self.classic),
             heading=self.origin.heading if self.origin else 0.0,
@@ -211,99 +276,38 @@ class SensorParser:
             name=name,
             where=element.where,
             find_rotation=partial(_find_rotation, parsed, scope),
-            find_pose=partial(_find_pose, parsed, scope, in_model @ pose),
+            find_pose=partial(_find_pose, parsed, scope, pose_in_model @ pose),
         )
 
-    def _parse_element(
-        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element
-    ) -> list[MountedSensor]:
-        """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
-        name, kind = join_names(element, link.name, parse_name(element)), self._parse_type(element)
-        if kind == DSROS_DVL_TYPE and kind not in self.parsers:
-            return self._parse_dsros_dvl(parsed, scope, link, element, name)
-        made = self._parse_sensor(parsed, scope, link, element, name, kind)
-        return [] if made is None else [made]
-
-    def _parse_sensor(
-        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, kind: str
-    ) -> MountedSensor | None:
-        """Return a sensor of a simulated type; other types give None and a note."""
-        if kind not in self.parsers:
-            self.context.add_note("unsupported", f'<sensor type="{kind}">: {name}', NOT_SIMULATED, element.where)
-            self.context.note_plugins(element)
-            return None
-        whole = element
-        if kind == Range.type:
-            beam = self._apply_range_plugin(element, name)
-            if beam is None:
-                return None
-            element = beam
-        self.context.check(element, SENSOR_SCHEMAS.get(kind) or make_sensor_schema(kind))
-        pose = Pose()
-        with self.context.collect_errors():
-            pose = find_pose_in_link(self.context, parsed, scope, link, element)
-        mount = self._make_mount(parsed, scope, element, name, link, pose)
-        spec = self.parsers[kind](self.context, self._find_block(element, kind), mount)
-        if isinstance(spec, Range):
-            range_plugin.check_field_of_view(self.context, whole, spec.beam.width)
-            spec = replace(spec, ros_plugin=range_plugin.has_range_plugin(whole), classic=mount.classic)
-        return MountedSensor(
-            name=name,
-            spec=apply_part(self.context, element, spec, classic=mount.classic),
-            model=parsed.model.name,
-            link=link.name,
-            rate=self._parse_rate(element),
-            pose=pose,
-            topic=self._parse_topic(element, link, name, kind),
-            frame=self._parse_frame(element) or name,
-            clock=self.clocks.find_clock_name(self.context, element, name, scope),
-            latency=parse_latency(self.context, element),
-            faults=parse_faults(self.context, element, spec),
-            where=element.where,
-        )
-
-    def _apply_range_plugin(self, element: Element, name: str) -> Element | None:
-        """Return a range sensor with the values of its plug-in; a scanner gives None and a note."""
-        found = range_plugin.apply_plugin(self.context, element)
-        reason = explain_scanner(element) if found is element else ""
-        if not reason:
-            return found
-        self.context.add_note(
-            "unsupported", f'<sensor type="{element.get_attribute("type")}">: {name}', reason, element.where
-        )
-        self.context.note_plugins(element)
-        return None
-
-    def _find_block(self, element: Element, kind: str) -> Element | None:
+    def _find_block(self, element: Element, sensor_type: str) -> Element | None:
         """Return the block of a sensor's type, which may have another name."""
-        found = [child for tag in (kind, *list_aliases(kind)) if (child := element.find(tag)) is not None]
-        for other in found[1:]:
-            self.context.add_problem(
-                invalid_value(other, "is duplicated", f"is another name of <{kind}>; remove one of them")
-            )
-        if not found and element.get_attribute("type") == "custom" and kind in GAZEBO_BLOCKS.values():
-            blocks = ", ".join(f"<{tag}>" for tag, new in GAZEBO_BLOCKS.items() if new == kind)
-            remedy = f'write <sensor type="{kind}"> for what is navsense\'s own'
-            self.context.add_problem(
-                invalid_value(element, "no block", f"requires {blocks}, as in Gazebo", remedy=remedy)
-            )
-        return found[0] if found else None
+        tags = (sensor_type, *list_aliases(sensor_type))
+        blocks = [child for tag in tags if (child := element.find(tag)) is not None]
+        for other in blocks[1:]:
+            allowed = f"is another name of <{sensor_type}>; remove one of them"
+            self.context.add_problem(invalid_value(other, "is duplicated", allowed))
+        if not blocks and element.get_attribute("type") == "custom" and sensor_type in GAZEBO_BLOCKS.values():
+            known = ", ".join(f"<{tag}>" for tag, block_type in GAZEBO_BLOCKS.items() if block_type == sensor_type)
+            remedy = f'write <sensor type="{sensor_type}"> for the elements of navsense'
+            allowed = f"requires {known}, as in Gazebo"
+            self.context.add_problem(invalid_value(element, "no block", allowed, remedy=remedy))
+        return blocks[0] if blocks else None
 
     def _parse_type(self, element: Element) -> str:
         """Return the type of a sensor; for a custom sensor that of Gazebo's attribute, if it is known."""
-        kind = element.get_attribute("type")
-        if kind == "custom":
-            own = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
-            kind = own if own in self.parsers else kind
-        if kind not in self.parsers:
-            kind = TYPE_ALIASES.get(kind or "", kind)
-        if kind == _DEPTH_TYPE and element.find("camera") is not None:
-            kind = _DEPTH_CAMERA_TYPE
-        if kind is not None and (kind in self.parsers or kind in UNSIMULATED_TYPES or kind == DSROS_DVL_TYPE):
-            return kind
+        sensor_type = element.get_attribute("type") or ""
+        if sensor_type == "custom":
+            gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
+            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.parsers else sensor_type
+        if sensor_type not in self.parsers:
+            sensor_type = TYPE_ALIASES.get(sensor_type, sensor_type)
+        if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
+            sensor_type = _DEPTH_CAMERA_TYPE
+        if sensor_type in self.parsers or sensor_type in UNSIMULATED_TYPES or sensor_type == DSROS_DVL_TYPE:
+            return sensor_type
         allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
-        raise invalid_value(element, kind or "missing", allowed, attribute="type", remedy=remedy)
+        raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
     def _parse_rate(self, element: Element, default: float = 0.0, tag: str = "update_rate") -> float:
         """Return the rate (Hz); 0 in the file means the rate of the physics."""
@@ -316,54 +320,43 @@ class SensorParser:
             return step_to_rate(DEFAULT_STEP)
         return resolved
 
-    def _parse_topic(self, element: Element, link: FrameNode, name: str, kind: str) -> str:
+    def _parse_topic(self, element: Element, link: FrameNode, name: str, sensor_type: str) -> str:
         """Return the given topic; without one, or if it is already used, the default topic."""
-        models = tuple(link.name.split("::")[:-1])
-        candidates = (
-            element.get_attribute("type") or "",
-            *(child.tag for child in element.children if child.tag in GAZEBO_BLOCKS),
-        )
-        sensor, last = (
-            name.rpartition("::")[2],
-            next((DEFAULT_TOPIC_ENDINGS[one] for one in candidates if one in DEFAULT_TOPIC_ENDINGS), kind),
-        )
-        default = normalize_topic(
-            make_default_topic(self.world, models, sensor=sensor, link=link.name.rpartition("::")[2], ending=last)
-        )
-        child = element.find("topic")
-        given = None
-        if child is not None:
-            self.context.check(child, LEAF)
-            if child.text and child.text != "__default__":
-                given = normalize_topic(child.text)
-                if given is None:
-                    allowed = "must contain more than @ ~ // and :="
-                    self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-        if given in self.taken_topics and child is not None:
-            reason = f"is already the topic of {self.taken_topics[given]}; the default {default} is used"
-            self.context.add_note("warning", f"<topic>: {given}", reason, child.where)
-            given = None
-        topic = given or default
+        blocks = (child.tag for child in element.children if child.tag in GAZEBO_BLOCKS)
+        endings = [DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
+        ending = next(filter(None, endings), sensor_type)
+        *models, link_name = link.name.split("::")
+        default = normalize_topic(make_default_topic(self.world, models, link_name, name.rpartition("::")[2], ending))
+        child = self.context.find_child(element, "topic")
+        topic = None
+        if child is not None and child.text and child.text != "__default__":
+            topic = normalize_topic(child.text)
+            if topic is None:
+                allowed = "must contain more than @ ~ // and :="
+                self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
+            elif topic in self.taken_topics:
+                reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"
+                self.context.add_note("warning", f"<topic>: {topic}", reason, child.where)
+                topic = None
+        topic = topic or default
         if topic is None or topic in self.taken_topics:
-            taken = f"is already the topic of {self.taken_topics[topic]}" if topic else "is not a valid topic"
+            allowed = f"is already the topic of {self.taken_topics[topic]}" if topic else "is not a valid topic"
             remedy = "give the sensor its own <topic>"
-            self.context.add_problem(invalid_value(element, topic or name, taken, remedy=remedy))
+            self.context.add_problem(invalid_value(element, topic or name, allowed, remedy=remedy))
             return ""
         self.taken_topics[topic] = name
         return topic
 
     def _parse_frame(self, element: Element) -> str:
         """Return the frame of messages; "" if the file has none."""
-        found = ""
+        frame = ""
         for tag in FRAME_ID_TAGS:
-            child = element.find(tag)
-            if child is None:
-                continue
-            self.context.check(child, LEAF)
-            found = found or child.text
-            if tag != "frame_id":
-                self.context.add_note("warning", f"<sensor><{tag}>", "is read as frame_id of SDF 1.12", child.where)
-        return found
+            child = self.context.find_child(element, tag)
+            if child is not None:
+                frame = frame or child.text
+                if tag != "frame_id":
+                    self.context.add_note("warning", f"<sensor><{tag}>", "is read as frame_id of SDF 1.12", child.where)
+        return frame
 
 
 def _find_link(parsed: ParsedModel, scope: Scope, name: str) -> FrameNode | None:
@@ -375,9 +368,9 @@ def _find_link(parsed: ParsedModel, scope: Scope, name: str) -> FrameNode | None
 def _find_rotation(parsed: ParsedModel, scope: Scope, name: str) -> Quaternion | None:
     """Return the rotation of a link of the model to the world."""
     link = _find_link(parsed, scope, name)
-    return (
-        None if link is None else normalize(multiply(parsed.model.pose.rotation, parsed.poses.find_pose(link).rotation))
-    )
+    if link is None:
+        return None
+    return normalize(multiply(parsed.model.pose.rotation, parsed.poses.find_pose(link).rotation))
 
 
 def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:

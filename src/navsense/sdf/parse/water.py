@@ -17,40 +17,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from navsense.core.errors import FieldError
 from navsense.core.geodesy import Origin
 from navsense.core.inputs import parse_decimal
 from navsense.environment.water import PROFILE_COLUMNS, Water
-from navsense.sdf import values
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import error_at
-from navsense.sdf.schema import LEAF
-from navsense.sdf.values import invalid_value
+from navsense.sdf.context import LEAF, Context, ElementSchema
+from navsense.sdf.values import invalid_value, map_spec_errors, parse_number, require_attribute_number
 from navsense.sdf.xml_reader import Element
 
 
 def parse_water(context: Context, world: Element, origin: Origin | None) -> Water | None:
     """Return the water of a world; None without the element."""
-    element = world.find("navsense:water")
+    element = context.find_child(world, "navsense:water", WATER.schema)
     if element is None:
         return None
-    context.check(element, WATER.schema)
-    with context.collect_errors():
-        fields = WATER.read_values(context, element)
+    with context.collect_errors(), map_spec_errors(element):
+        problems_before = context.problem_count
+        fields = WATER.read_fields(context, element)
         if origin is not None:
             fields.setdefault("latitude", origin.latitude)
-        try:
-            return Water(**{**fields, **_parse_profile(context, element)})
-        except FieldError as error:
-            raise error_at(element, error) from error
-    return None
+        return WATER.make_spec(context, element, problems_before, **{**fields, **_parse_profile(context, element)})
+    return Water()  # the world has water, so its sensors do not report a second problem
 
 
 def _parse_constant(context: Context, element: Element) -> tuple[float]:
     """Return a temperature (K) or salinity that is the same at every depth."""
     context.check(element, LEAF)
-    return (values.parse_number(element, parent="navsense:water"),)
+    return (parse_number(element, parent="navsense:water"),)
 
 
 def _parse_sound_speed(context: Context, element: Element) -> float | str:
@@ -80,12 +73,10 @@ def _parse_profile(context: Context, element: Element) -> dict[str, Any]:
     if not points and file is None:
         return {}
     if points and file is not None:
-        raise invalid_value(points[0], "beside a file", "must not be combined with file=...", parent=element.tag)
-    for name in PROFILE_COLUMNS[1:]:
-        constant = element.find(name)
-        if constant is not None:
-            allowed = "must not be combined with a profile"
-            raise invalid_value(constant, constant.text, allowed, parent=element.tag)
+        raise invalid_value(points[0], "with a file", "must not be combined with file=...", parent=element.tag)
+    constant = element.find(*PROFILE_COLUMNS[1:])
+    if constant is not None:
+        raise invalid_value(constant, constant.text, "must not be combined with a profile", parent=element.tag)
     if file is not None:
         columns = Water.read_profile(Path(element.path).parent / file)
     else:
@@ -96,5 +87,5 @@ def _parse_profile(context: Context, element: Element) -> dict[str, Any]:
 def _parse_point(context: Context, element: Element) -> tuple[float, float, float]:
     """Return depth (m), temperature (K) and salinity of a `<point>`."""
     context.check(element, WATER_POINT)
-    depth, temperature, salinity = (values.require_attribute_number(element, name) for name in PROFILE_COLUMNS)
+    depth, temperature, salinity = (require_attribute_number(element, name) for name in PROFILE_COLUMNS)
     return depth, temperature, salinity

@@ -45,14 +45,13 @@ from navsense.core.errors import SdfError, SensorError
 from navsense.core.pose import Pose, conjugate, rotate
 from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
-from navsense.sdf import values
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse.children import error_at, map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.dvl import LAYER
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
@@ -77,8 +76,10 @@ REQUIRED_TAGS = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRan
 
 LAYER_TAG, CLOUD_TAG = "navsense:layer", "navsense:cloud_points"
 
-BINS_TAG, AXES_TAG = "waterTrackBins", "currentProfileCoordMode"
-"""Elements of the current profile."""
+BINS_TAG = "waterTrackBins"
+
+PROFILE_DEFAULTS = {BINS_TAG: 1.0, "currentProfileCoordMode": 0.0}
+"""Element of the current profile -> default."""
 
 PROFILER_SUFFIX = "_current"
 """Suffix of the name and topic of the profiler."""
@@ -88,22 +89,16 @@ DEFAULT_CURRENT_TOPIC = "hydrodynamics/current_velocity"
 DEFAULT_RATE = 1.0
 """Hz, the default of the plug-in."""
 
-ERROR_TAGS: Mapping[str, str] = {
-    "angle of the beams (rad)": "beamAngleDeg",
-    "axes of the beams": AZIMUTH_TAGS[0],
-    "width of a beam (rad)": "beamWidthDeg",
+FIELD_TAGS: Mapping[str, str] = {
+    "angle": "beamAngleDeg",
+    "azimuths": AZIMUTH_TAGS[0],
+    "beams": AZIMUTH_TAGS[0],
+    "width": "beamWidthDeg",
     "minimum_range": "minRange",
     "maximum_range": "maxRange",
-    "maximum_range (m)": "maxRange",
-    "near boundary of the water layer (m)": LAYER_TAG,
-    "far boundary of the water layer (m)": LAYER_TAG,
-    "minimum size of the water layer (m)": LAYER_TAG,
-    "samples of the water layer": LAYER_TAG,
-    "share of the way to the bottom": LAYER_TAG,
-    "points of a beam in the point cloud": CLOUD_TAG,
-    "number of cells": BINS_TAG,
+    **dict.fromkeys(("layer", *(field.name for field in fields(WaterMassLayer))), LAYER_TAG),
 }
-"""First words of an error of the specification -> element."""
+"""Field of the DVL or of its layer, or argument of `make_dsros_beams` -> element."""
 
 
 class DsrosDvl(NamedTuple):
@@ -120,34 +115,24 @@ def find_plugin(context: Context, sensor: Element) -> Element:
 
     Raises `SdfError` for a sensor without it, and with another one only.
     """
-    found = list(sensor.find_all("plugin"))
-    own = [child for child in found if child.get_attribute("filename") == DSROS_DVL_FILE]
-    if not own:
+    children = list(sensor.find_all("plugin"))
+    plugins = [child for child in children if child.get_attribute("filename") == DSROS_DVL_FILE]
+    if not plugins:
         allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl supports no other plug-in"
-        if not found:
-            raise SdfError("<sensor><plugin>", "missing", where=sensor.where, allowed=allowed)
-        name = found[0].get_attribute("filename") or "missing"
-        raise invalid_value(found[0], name, allowed, parent="sensor", attribute="filename")
-    plugin, *others = own
+        name = require_child(sensor, "plugin", allowed).get_attribute("filename") or "missing"
+        raise invalid_value(children[0], name, allowed, parent="sensor", attribute="filename")
+    plugin, *others = plugins
     for other in others:
         reason = f"is one of several; the one on line {plugin.line} is used"
         context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, other.where)
     context.check(plugin, DSROS_DVL_PLUGIN)
-    _check_required(context, plugin)
+    problems_before = context.problem_count
+    for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down"):
+        with context.collect_errors():
+            require_child(plugin, tag, "must be given: the plug-in requires it")
+    if context.problem_count > problems_before and isinstance(context.last_problem, SdfError):
+        raise context.last_problem
     return plugin
-
-
-def _check_required(context: Context, plugin: Element) -> None:
-    """Raise `SdfError` for a missing element; each further missing element is a problem."""
-    problems = [
-        SdfError(f"<plugin><{tag}>", "missing", where=plugin.where, allowed="must be given: the plug-in requires it")
-        for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down")
-        if plugin.find(tag) is None
-    ]
-    for problem in problems[1:]:
-        context.add_problem(problem)
-    if problems:
-        raise problems[0]
 
 
 def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, current_topic: str) -> DsrosDvl | None:
@@ -155,27 +140,28 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
 
     `current_topic` is the topic of the world's current, "" without one. Raises `SdfError`.
     """
-    problem_count = context.problem_count
+    problems_before = context.problem_count
     topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
-    ranges = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
+    ranges_topic = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
     frame, reference = _parse_frame(context, plugin, mount)
-    given = _parse_errors(context, plugin, mount) | {"reference": reference}
+    fields = _parse_errors(context, plugin, mount) | {"reference": reference}
     tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
     points = _parse_cloud_points(context, plugin)
     try:
-        given["beams"] = beams = _parse_beams(context, plugin)
+        fields["beams"] = beams = _parse_beams(context, plugin)
         if tracks_water:
-            layer = _parse_layer(context, plugin, beams, given)
-            given |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
+            layer = _parse_layer(context, plugin, beams, fields)
+            fields |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
         cloud = _parse_cloud(context, plugin, mount, reference)
-        options = DvlMessageOptions(ranges, *cloud, points)
-        spec = Dvl(**given, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=options)
+        with map_spec_errors(plugin.find(CLOUD_TAG) or plugin):
+            options = DvlMessageOptions(ranges_topic, *cloud, points)
+        spec = Dvl(**fields, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=options)
         profiler = _parse_profiler(context, plugin, spec, tracks_water=tracks_water)
     except SensorError as error:
-        if context.problem_count > problem_count:
+        if context.problem_count > problems_before:
             return None  # invalid numbers are already reported
-        raise error_at(plugin.find(ERROR_TAGS.get(error.what, "")) or plugin, error) from error
-    if context.problem_count > problem_count:
+        raise error_at(plugin.find(FIELD_TAGS.get(error.field, "")) or plugin, error) from error
+    if context.problem_count > problems_before:
         return None
     _warn_about_current(context, sensor, plugin, current_topic, tracks_water=tracks_water)
     _warn_about_direction(context, plugin, mount, spec.beams)
@@ -184,20 +170,14 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
     return DsrosDvl(spec, topic, frame, profiler)
 
 
-def _read_text(element: Element, tag: str, default: str = "") -> str:
-    """Return the text of a child, or the default."""
-    child = element.find(tag)
-    return child.text if child is not None and child.text else default
-
-
 def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, default: str) -> str:
     """Return an absolute topic: one with a leading slash, or one in the namespace of the plug-in."""
-    name, space = _read_text(plugin, tag, default), _read_text(plugin, "robotNamespace").strip("/")
-    if not space and not name.startswith("/"):
-        space = mount.name.partition("::")[0]
-        reason = f"is absent: topics are in /{space}, the namespace of the model"
+    name, namespace = plugin.get_text(tag, default), plugin.get_text("robotNamespace").strip("/")
+    if not namespace and not name.startswith("/"):
+        namespace = mount.name.partition("::")[0]
+        reason = f"is absent: topics are in /{namespace}, the namespace of the model"
         context.add_note("warning", "<plugin><robotNamespace>", reason, plugin.where)
-    topic = normalize_topic(name if name.startswith("/") else f"{space}/{name}")
+    topic = normalize_topic(name if name.startswith("/") else f"{namespace}/{name}")
     if topic is None:
         raise invalid_value(plugin.find(tag) or plugin, name, "must be a topic", parent=plugin.tag)
     return topic
@@ -206,7 +186,7 @@ def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, defa
 def _parse_frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, Quaternion]:
     """Return the frame of the velocity, and the rotation from the sensor's axes to it."""
     child = plugin.find("frameName") or plugin
-    name = values.parse_text(child, parent=plugin.tag)
+    name = parse_text(child, parent=plugin.tag)
     pose = mount.find_pose(name)
     if pose is None:
         reason = "is not a link of the model: velocities are in the axes of the sensor"
@@ -218,7 +198,7 @@ def _parse_frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, 
 def _parse_cloud(context: Context, plugin: Element, mount: Mount, reference: Quaternion) -> tuple[str, Pose]:
     """Return the frame of the point cloud, and the pose in it of the sensor with the axes of the velocity."""
     child = plugin.find("pointcloudFrame") or plugin
-    name = values.parse_text(child, parent=plugin.tag)
+    name = parse_text(child, parent=plugin.tag)
     link = mount.find_pose(name)
     if link is None:
         reason = "is not a link of the model: the point cloud is in the axes of the velocity"
@@ -238,9 +218,9 @@ def _parse_cloud_points(context: Context, plugin: Element) -> int:
 
 def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
     """Return limits (m) and noises by field."""
-    bottom = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
-    through = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom.stddev, mount)
-    echo = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
+    bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
+    water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, mount)
+    range_noise = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
     parse_child_number(context, plugin, "maxRangeDiff", 0.0)
     child = plugin.find("maxRangeDiff")
     if child is not None:
@@ -249,9 +229,9 @@ def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, 
     return {
         "minimum_range": parse_child_number(context, plugin, "minRange", 0.0, minimum=0.0),
         "maximum_range": parse_child_number(context, plugin, "maxRange", 1.0),
-        "bottom": DopplerTrack(bottom),
-        "water": DopplerTrack(through),
-        "range": echo,
+        "bottom": DopplerTrack(bottom_noise),
+        "water": DopplerTrack(water_noise),
+        "range": range_noise,
     }
 
 
@@ -274,43 +254,40 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
-    element = plugin.find(LAYER_TAG)
     cosine = min(beams.forward_cosines.tolist())
     near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
+    element = context.find_child(plugin, LAYER_TAG, LAYER.schema)
     if element is None:
         return WaterMassLayer(near, far)
-    context.check(element, LAYER.schema)
-    attributes = {field.name: values.parse_attribute_number(element, field.name) for field in fields(WaterMassLayer)}
-    numbers: dict[str, Any] = {name: number for name, number in attributes.items() if number is not None}
-    if "samples" in numbers and numbers["samples"] == int(numbers["samples"]):
-        numbers["samples"] = int(numbers["samples"])
-    return WaterMassLayer(**{"near": near, "far": far, **numbers})
+    attributes = {"near": repr(near), "far": repr(far), **element.attributes}
+    return WaterMassLayer(**LAYER.read_fields(context, replace(element, attributes=attributes)))
 
 
 def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_water: bool) -> Adcp | None:
     """Return the profiler of the plug-in; None without one. Raises `SensorError`."""
-    bins, mode = parse_child_number(context, plugin, BINS_TAG, 1.0), parse_child_number(context, plugin, AXES_TAG, 0.0)
-    given = [child for tag in (BINS_TAG, AXES_TAG) if (child := plugin.find(tag)) is not None]
+    bins, mode = (parse_child_number(context, plugin, tag, default) for tag, default in PROFILE_DEFAULTS.items())
+    children = [child for tag in PROFILE_DEFAULTS if (child := plugin.find(tag)) is not None]
     if mode not in range(len(CoordinateSystem)):
-        raise invalid_value(given[-1], given[-1].text, "must be 0, 1, 2 or 3", parent=plugin.tag)
-    axes = list(CoordinateSystem)[int(mode)]
-    for child in given:
-        if not tracks_water:
+        raise invalid_value(children[-1], children[-1].text, "must be 0, 1, 2 or 3", parent=plugin.tag)
+    if not tracks_water:
+        for child in children:
             reason = "has no effect: <enableWaterTrack> is not set"
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
-    if not given or not tracks_water:
+    if not children or not tracks_water:
         return None
     cosine = min(spec.beams.forward_cosines.tolist())
-    whole = int(bins) if bins == int(bins) else bins
+    count = int(bins) if bins == int(bins) else bins
     size = (spec.maximum_range - spec.minimum_range) * cosine / max(bins, 1.0)
+    with map_spec_errors(plugin.find(BINS_TAG) or plugin):
+        cells = DepthCells(count, size, spec.minimum_range * cosine, 0.0)  # type: ignore[arg-type]
     return Adcp(
         beams=spec.beams,
-        cells=DepthCells(whole, size, spec.minimum_range * cosine, 0.0),  # type: ignore[arg-type]
+        cells=cells,
         bottom_pings=0,
         minimum_range=spec.minimum_range,
         maximum_range=spec.maximum_range,
         profile=Accuracy(spec.water.noise.stddev),
-        coordinates=axes,
+        coordinates=list(CoordinateSystem)[int(mode)],
         bin_mapping=BinMapping.NONE,
         min_beams=len(AZIMUTH_TAGS),
         reference=spec.reference,
@@ -324,7 +301,7 @@ def _warn_about_current(
 ) -> None:
     """Add a warning if the topic of the current differs from that of the world, or the world has no current."""
     child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
-    name = _read_text(plugin, "ocean_current_topic") or _read_text(sensor, "ocean_current_topic", DEFAULT_CURRENT_TOPIC)
+    name = plugin.get_text("ocean_current_topic") or sensor.get_text("ocean_current_topic", DEFAULT_CURRENT_TOPIC)
     what, where = f"<plugin><ocean_current_topic>: {name}", (child or plugin).where
     if not tracks_water:
         if child is not None:

@@ -29,16 +29,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from navsense.core.errors import SdfError
 from navsense.core.pose import Pose
 from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
-from navsense.sdf import values
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import map_spec_errors, parse_child_flag, parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.plugin_sensor import PluginSensor, parse_topic
-from navsense.sdf.values import invalid_value
+from navsense.sdf.plugins.base import PluginSensor, parse_topic
+from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
 from navsense.sensors.dvl import Dvl
@@ -53,25 +51,29 @@ NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
 
 NED_SUFFIX = "_ned"
 
-REQUIRED_TAGS = ("robot_namespace", "sensor_topic")
+BEAM_TAGS = tuple(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic"))
+
+REQUIRED_TAGS = ("robot_namespace", "sensor_topic", *BEAM_TAGS)
+"""Elements without which the plug-in does not start."""
 
 
-def parse(context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor]) -> PluginSensor | None:
-    """Return the sensor of a plug-in; `others` are the sensors of its model so far. Problems give None.
+def parse(context: Context, element: Element, mount: Mount, sensors: Sequence[MountedSensor]) -> PluginSensor | None:
+    """Return the sensor of a plug-in; `sensors` are the sensors of its model so far. Problems give None.
 
     Raises `SdfError`.
     """
-    _check_required(element)
+    for tag in REQUIRED_TAGS:
+        require_child(element, tag)
     is_on = parse_child_flag(context, element, "is_on", default=True)
     if not is_on:
         child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
         context.add_note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
-    problem_count = context.problem_count
-    candidates = [_find_sonar(context, element, mount, others, i) for i in range(BEAM_COUNT)]
+    problems_before = context.problem_count
+    candidates = [_find_sonar(context, element, mount, sensors, i) for i in range(BEAM_COUNT)]
     sonars = [sonar for sonar in candidates if sonar is not None]
     track = _parse_track(context, element, mount)
     uses_ned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
-    if len(sonars) < BEAM_COUNT or context.problem_count > problem_count:
+    if len(sonars) < BEAM_COUNT or context.problem_count > problems_before:
         return None  # each of these is already a problem
     _warn_about_differences(context, element, mount, sonars)
     specs = [sonar.spec for sonar in sonars]
@@ -92,21 +94,10 @@ def parse(context: Context, element: Element, mount: Mount, others: Sequence[Mou
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
 
 
-def _check_required(element: Element) -> None:
-    """Raise `SdfError` for a missing element without which the plug-in does not start."""
-    for tag in (
-        *REQUIRED_TAGS,
-        *(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic")),
-    ):
-        if element.find(tag) is None:
-            raise SdfError(f"<plugin><{tag}>", "missing", where=element.where, allowed="must be given")
-
-
 def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTrack:
     """Return the errors of the velocity. Raises `SdfError` for invalid deviations."""
-    sigma, amplitude = (
-        parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in ("noise_sigma", "noise_amplitude")
-    )
+    tags = ("noise_sigma", "noise_amplitude")
+    sigma, amplitude = (parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in tags)
     child = element.find("noise_amplitude") or element.find("noise_sigma")
     if child is not None and sigma + amplitude > 0.0:
         reason = f"noise of {amplitude:g} m/s and a covariance of {sigma:g} m/s, as documented; the plug-in's code has"
@@ -124,29 +115,27 @@ class Sonar(NamedTuple):
 
 
 def _find_sonar(
-    context: Context, element: Element, mount: Mount, others: Sequence[MountedSensor], index: int
+    context: Context, element: Element, mount: Mount, sensors: Sequence[MountedSensor], index: int
 ) -> Sonar | None:
     """Return the range sensor of a beam; an unknown one gives None and a problem."""
     link_child, topic_child = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
     with context.collect_errors():
-        name, topic_name = values.parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
-        sonars = [Sonar(sensor, sensor.spec) for sensor in others if isinstance(sensor.spec, Range)]
-        links = [sonar.sensor.link for sonar in sonars]
-        on_link = [
-            sonar for sonar, link in zip(sonars, links, strict=True) if link == name or link.endswith(f"::{name}")
-        ]
+        name, topic = parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
+        sonars = [Sonar(sensor, sensor.spec) for sensor in sensors if isinstance(sensor.spec, Range)]
+        on_link = [sonar for sonar in sonars if f"::{sonar.sensor.link}".endswith(f"::{name}")]
         if not on_link and context.problem_count and mount.find_pose(name) is not None:
             return None  # its range sensor may have a problem
         if not on_link:
-            known = ", ".join(link.rpartition("::")[2] for link in links) or "none: the model has no range sensor"
+            links = [sonar.sensor.link.rpartition("::")[2] for sonar in sonars]
+            known = ", ".join(links) or "none: the model has no range sensor"
             allowed = f"must be a link with a range sensor, one of {known}"
             raise invalid_value(link_child, name, allowed, parent=element.tag)
         for sonar in on_link:
-            if sonar.sensor.topic == topic_name:
+            if sonar.sensor.topic == topic:
                 return sonar
         known = ", ".join(sonar.sensor.topic for sonar in on_link)
         allowed = f"must be the topic of the range sensor on {name}: {known}"
-        raise invalid_value(topic_child, topic_name, allowed, parent="plugin")
+        raise invalid_value(topic_child, topic, allowed, parent="plugin")
     return None
 
 

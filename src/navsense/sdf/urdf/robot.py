@@ -7,6 +7,9 @@
 | `<joint>` | `<joint>` at the child's frame; for a type that SDF lacks, a `<frame>` attached to the child |
 | `<gazebo reference="NAME">...` | `...` in the link, or else the joint, of that name |
 | `<gazebo>...` | `...` in the model |
+| `<collision name="NAME">` | the same; default names are `LINK_collision`, `LINK_collision_1`, ... |
+| `<box size>`, `<sphere radius>`, `<cylinder radius length>`, `<capsule radius length>` | child elements |
+| `<mesh filename scale>` | `<mesh><uri><scale>` |
 
     pose of child in parent  =  origin of the joint, xyz (m) and rpy (rad, fixed axes)      at joint position 0
 
@@ -21,16 +24,16 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import parse_decimal
 from navsense.core.names import WORLD_FRAME
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import NEWEST_VERSION, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
-from navsense.sdf.urdf.collisions import convert_collisions
 from navsense.sdf.urdf.schema import (
     AXIS,
+    COLLISION,
     END,
     GAZEBO,
+    GEOMETRY,
     IGNORED_SETTINGS,
     JOINT,
     JOINT_TYPES,
@@ -38,8 +41,9 @@ from navsense.sdf.urdf.schema import (
     LINK_PARTS,
     ORIGIN,
     ROBOT,
+    SHAPES,
 )
-from navsense.sdf.values import invalid_value, is_effort
+from navsense.sdf.values import invalid_value, is_effort, parse_numbers
 from navsense.sdf.versions import upgrade_unversioned
 from navsense.sdf.xml_reader import Element
 
@@ -58,7 +62,7 @@ def convert_urdf(context: Context, robot: Element) -> Element:
     found = _RobotConverter(context, robot, problems=problems)
     found.read_links()
     found.read_joints()
-    model = _make_element("model", robot, {"name": name})
+    model = robot.make_element("model", attributes={"name": name})
     model.children = [*found.convert_origin(), *found.links.values(), *found.list_joints(), *found.list_actuators()]
     root = found.find_root()
     if root:
@@ -68,7 +72,7 @@ def convert_urdf(context: Context, robot: Element) -> Element:
     for gazebo in robot.find_all("gazebo"):
         with context.collect_errors():
             found.apply_gazebo(model, gazebo)
-    sdf = _make_element("sdf", robot, {"version": f"1.{NEWEST_VERSION}"}, [model])
+    sdf = robot.make_element("sdf", "", [model], {"version": f"1.{NEWEST_VERSION}"})
     upgrade_unversioned(context, sdf)
     context.incomplete = context.incomplete or context.problem_count > problems  # missing elements are already reported
     return sdf
@@ -115,8 +119,38 @@ class _RobotConverter:
                 if name == WORLD_FRAME:
                     self.world = element
                 else:
-                    surfaces = list(convert_collisions(self.context, element, self._format_origin))
-                    self.links[name] = _make_element("link", element, {"name": name}, surfaces)
+                    collisions = self._convert_collisions(element)
+                    self.links[name] = element.make_element("link", "", collisions, {"name": name})
+
+    def _convert_collisions(self, link: Element) -> Iterator[Element]:
+        """Yield the SDF collisions of a link: sizes are elements instead of attributes."""
+        for number, collision in enumerate(link.find_all("collision")):
+            self.context.check(collision, COLLISION)
+            default_name = f"{link.get_attribute('name') or ''}_collision" + (f"_{number}" if number else "")
+            name = collision.get_attribute("name") or default_name
+            children: list[Element] = []
+            origin, geometry = collision.find("origin"), self.context.find_child(collision, "geometry", GEOMETRY)
+            if origin is not None:
+                children.append(origin.make_element("pose", self._format_origin(origin, "collision")))
+            if geometry is not None:
+                if not geometry.children:
+                    allowed = f"must hold one of {', '.join(SHAPES)}"
+                    self.context.add_problem(invalid_value(geometry, "empty", allowed, parent="collision"))
+                shapes = [self._convert_shape(shape) for shape in geometry.find_all(*SHAPES)]
+                children.append(geometry.make_element("geometry", children=shapes))
+            yield collision.make_element("collision", "", children, {"name": name.replace("::", "_")})
+
+    def _convert_shape(self, element: Element) -> Element:
+        """Return a shape with elements instead of attributes."""
+        tags = SHAPES[element.tag]
+        self.context.check(element, ElementSchema(attributes=frozenset(tags)))
+        children: list[Element] = []
+        for name, tag in tags.items():
+            if name in element.attributes:
+                children.append(element.make_element(tag, element.attributes[name].strip()))
+            elif name != "scale":  # SDF has default sizes, URDF has none
+                self.context.add_problem(invalid_value(element, "missing", "must be given", attribute=name))
+        return element.make_element(element.tag, children=children)
 
     def read_joints(self) -> None:
         """Read the joints; links that do not form a tree are a problem."""
@@ -141,15 +175,15 @@ class _RobotConverter:
 
     def find_root(self) -> str:
         """Return the root link, or the first link of the world; "" without one."""
-        loose = (name for name in self.links if name not in self.parent_joints)
-        hung = (name for name, joint in self.parent_joints.items() if joint.parent == WORLD_FRAME)
-        return next(loose, None) or next(hung, "")
+        roots = (name for name in self.links if name not in self.parent_joints)
+        world_links = (name for name, joint in self.parent_joints.items() if joint.parent == WORLD_FRAME)
+        return next(roots, None) or next(world_links, "")
 
     def convert_origin(self) -> Iterator[Element]:
         """Yield the pose of the robot, if the file has one."""
         origin = self.element.find("origin")
         if origin is not None:
-            yield _make_element("pose", origin, text=self._format_origin(origin))
+            yield origin.make_element("pose", self._format_origin(origin))
 
     def list_joints(self) -> Iterator[Element]:
         """Yield the converted joints. A joint with the name of a link is skipped, because SDF does not allow it."""
@@ -163,13 +197,12 @@ class _RobotConverter:
     def list_actuators(self) -> Iterator[Element]:
         """Yield an element for each part that drives a joint: transmissions, `ros2_control` and effort limits."""
         for part in self.element.find_all("transmission", "ros2_control"):
-            yield _make_element(
-                ACTUATOR_TAG, part, {"name": f"<{part.tag}> {part.get_attribute('name') or ''}".strip()}
-            )
+            name = f"<{part.tag}> {part.get_attribute('name') or ''}".strip()
+            yield part.make_element(ACTUATOR_TAG, attributes={"name": name})
         for name, joint in self.joints.items():
             limit = joint.element.find("limit")
             if limit is not None and is_effort(limit.get_attribute("effort")):
-                yield _make_element(ACTUATOR_TAG, joint.element, {"name": f"joint {name}"})
+                yield joint.element.make_element(ACTUATOR_TAG, attributes={"name": f"joint {name}"})
 
     def apply_gazebo(self, model: Element, gazebo: Element) -> None:
         """Add the children of a `<gazebo>` to its target. Raises `SdfError` for an unknown target."""
@@ -195,9 +228,8 @@ class _RobotConverter:
             allowed = "is the world, which cannot have such elements"
             raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
         allowed = "must name a link or joint of the robot"
-        error = invalid_value(
-            gazebo, reference, allowed, attribute="reference", remedy=_suggest_name(reference, self.links)
-        )
+        remedy = _suggest_name(reference, self.links)
+        error = invalid_value(gazebo, reference, allowed, attribute="reference", remedy=remedy)
         if read is not None:
             raise error
         reason = "is not a link or joint of the robot: skipped"
@@ -224,24 +256,18 @@ class _RobotConverter:
             allowed = "a link has one parent joint"
             end = element.find("child") or element
             remedy = f"the other is on line {before.element.line}"
-            self.context.add_problem(
-                invalid_value(end, child, allowed, parent="joint", attribute="link", remedy=remedy)
-            )
+            error = invalid_value(end, child, allowed, parent="joint", attribute="link", remedy=remedy)
+            self.context.add_problem(error)
 
     def _read_end(self, joint: Element, tag: str) -> str:
         """Return the link at one end of a joint."""
-        end = joint.find(tag)
-        if end is None:
-            raise SdfError(f"<joint><{tag}>", "missing", where=joint.where, allowed="must be given")
-        self.context.check(end, END)
+        end = self.context.require_child(joint, tag, END)
         name = end.get_attribute("link")
         if name is None:
             raise invalid_value(end, "missing", "must be given", parent="joint", attribute="link")
         if name not in self.links and not (name == WORLD_FRAME and self.world is not None):
-            allowed = "must name a link of the robot"
-            raise invalid_value(
-                end, name, allowed, parent="joint", attribute="link", remedy=_suggest_name(name, self.links)
-            )
+            allowed, remedy = "must name a link of the robot", _suggest_name(name, self.links)
+            raise invalid_value(end, name, allowed, parent="joint", attribute="link", remedy=remedy)
         return name
 
     def _convert_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
@@ -249,17 +275,17 @@ class _RobotConverter:
         axis = self._convert_axis(element, kind)
         if JOINT_TYPES.get(kind) is None:
             what = f'<joint name="{name}" type="{kind}">'
-            self.context.add_note(
-                "unsupported", what, "joints do not move yet: its links keep their poses", element.where
-            )
-            return _make_element("frame", element, {"name": name, "attached_to": child})
-        made = _make_element("joint", element, {"name": name, "type": kind})
-        for tag, text in (("parent", parent), ("child", child)):
-            made.children.append(_make_element(tag, element.find(tag) or element, text=text))
+            reason = "joints do not move yet: its links keep their poses"
+            self.context.add_note("unsupported", what, reason, element.where)
+            return element.make_element("frame", attributes={"name": name, "attached_to": child})
+        children = [
+            (element.find(tag) or element).make_element(tag, link)
+            for tag, link in (("parent", parent), ("child", child))
+        ]
         if axis is not None:
-            given = element.find("axis") or element
-            made.children.append(_make_element("axis", given, children=[_make_element("xyz", given, text=axis)]))
-        return made
+            axis_element = element.find("axis") or element
+            children.append(axis_element.make_element("axis", children=[axis_element.make_element("xyz", axis)]))
+        return element.make_element("joint", "", children, {"name": name, "type": kind})
 
     def _convert_axis(self, joint: Element, kind: str) -> str | None:
         """Return the axis of a joint in its own frame, as text; None without an axis."""
@@ -293,27 +319,25 @@ class _RobotConverter:
             done.update(seen)
 
     def _check_root(self) -> None:
-        loose = [link for name, link in self.links.items() if name not in self.parent_joints]
+        """Add a problem if several links have no parent joint."""
+        roots = [link for name, link in self.links.items() if name not in self.parent_joints]
         if self.world is not None:
-            loose.append(self.world)
-        if self.context.problem_count > self.problems or len(loose) < 2:  # a missing joint may join them
+            roots.append(self.world)
+        if self.context.problem_count > self.problems or len(roots) < 2:  # a missing joint may join them
             return
-        loose.sort(key=lambda link: link.line)
-        names = [link.attributes["name"].strip() for link in loose]
+        roots.sort(key=lambda link: link.line)
+        names = [link.attributes["name"].strip() for link in roots]
         shown = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
         allowed = "a robot has one root link; these links have no parent joint"
-        self.context.add_problem(
-            invalid_value(
-                loose[1], shown, allowed, attribute="name", remedy=f"join {names[1]} to the others by a <joint>"
-            )
-        )
+        remedy = f"join {names[1]} to the others by a <joint>"
+        self.context.add_problem(invalid_value(roots[1], shown, allowed, attribute="name", remedy=remedy))
 
     def _make_link_pose(self, joint: _UrdfJoint) -> Element:
         """Return the pose of the child link of a joint."""
         origin = joint.element.find("origin")
         text = "" if origin is None else self._format_origin(origin, "joint")
         attributes = {} if joint.parent == WORLD_FRAME else {"relative_to": joint.parent}
-        return _make_element("pose", origin or joint.element, attributes, text=text)
+        return (origin or joint.element).make_element("pose", text, attributes=attributes)
 
     def _format_origin(self, origin: Element, parent: str = "robot") -> str:
         self.context.check(origin, ORIGIN)
@@ -322,27 +346,10 @@ class _RobotConverter:
 
     def _parse_triple(self, element: Element, name: str, default: tuple[float, ...], parent: str) -> tuple[float, ...]:
         """Return three numbers of an attribute; the default if it is absent or, with a problem, invalid."""
-        given = element.attributes.get(name)
-        if given is None:
-            return default
-        parts = given.split(maxsplit=3)
-        values = tuple(value for value in map(parse_decimal, parts) if value is not None)
-        if len(parts) == len(values) == 3:
-            return values
-        allowed = "must be 3 finite numbers"
-        self.context.add_problem(invalid_value(element, given or "empty", allowed, parent=parent, attribute=name))
+        if name in element.attributes:
+            with self.context.collect_errors():
+                return parse_numbers(element, 3, parent=parent, attribute=name)
         return default
-
-
-def _make_element(
-    tag: str,
-    element: Element,
-    attributes: Mapping[str, str] | None = None,
-    children: list[Element] | None = None,
-    text: str = "",
-) -> Element:
-    """Return a new element at the place of an element of the file."""
-    return Element(tag, attributes or {}, element.line, element.path, text, children or [])
 
 
 def _format_numbers(numbers: tuple[float, ...]) -> str:

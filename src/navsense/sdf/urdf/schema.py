@@ -5,7 +5,9 @@ Source: the elements of URDF as ROS documents them; the settings of `<gazebo>` a
 
 from __future__ import annotations
 
-from navsense.sdf.context import ElementSchema
+from collections.abc import Mapping
+
+from navsense.sdf.context import ElementSchema, split_tags
 
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
@@ -14,8 +16,8 @@ _NO_JOINT_MOTION = "joints do not move yet: their position is 0"
 _OTHER_PROGRAM = "belongs to another program"
 
 ROBOT = ElementSchema(
-    children=frozenset(("link", "joint", "gazebo", "origin")),
-    repeatable=frozenset(("link", "joint", "gazebo")),
+    children=split_tags("origin"),
+    repeatable=split_tags("link joint gazebo"),
     unsupported={
         "material": _VISUAL_ONLY,
         "transmission": _NO_ACTUATORS,
@@ -24,13 +26,12 @@ ROBOT = ElementSchema(
         "sensor": 'is not read; write <gazebo reference="LINK"><sensor>, as in Gazebo',
     },
     forbidden={"plugin": "belongs to a <gazebo>", "include": "belongs to a <gazebo>"},
-    attributes=frozenset(("name",)),
+    attributes=split_tags("name"),
     ignored_attributes={"version": "all versions of URDF are read in the same way"},
 )
 
 LINK = ElementSchema(
-    children=frozenset(("collision",)),
-    repeatable=frozenset(("collision",)),
+    repeatable=split_tags("collision"),
     unsupported={
         "inertial": _NO_DYNAMICS,
         "contact": _NO_DYNAMICS,
@@ -42,19 +43,37 @@ LINK = ElementSchema(
         "origin": "belongs to the parent joint of the link",
         "pose": "belongs to the parent joint of the link, as <origin>",
     },
-    attributes=frozenset(("name",)),
+    attributes=split_tags("name"),
     ignored_attributes={"type": _OTHER_PROGRAM},
 )
 
-JOINT = ElementSchema(
-    children=frozenset(("origin", "parent", "child", "axis")),
-    unsupported=dict.fromkeys(("limit", "dynamics", "mimic", "calibration", "safety_controller"), _NO_JOINT_MOTION),
-    attributes=frozenset(("name", "type")),
+COLLISION = ElementSchema(
+    children=split_tags("origin geometry"),
+    unsupported={"verbose": "it does not define a shape", "contact_coefficients": _NO_DYNAMICS},
+    attributes=split_tags("name"),
+    ignored_attributes={"group": "all surfaces are hit"},
 )
 
-ORIGIN = ElementSchema(attributes=frozenset(("xyz", "rpy")))
-AXIS = ElementSchema(attributes=frozenset(("xyz",)))
-END = ElementSchema(attributes=frozenset(("link",)))
+SHAPES: Mapping[str, Mapping[str, str]] = {
+    "box": {"size": "size"},
+    "sphere": {"radius": "radius"},
+    "cylinder": {"radius": "radius", "length": "length"},
+    "capsule": {"radius": "radius", "length": "length"},
+    "mesh": {"filename": "uri", "scale": "scale"},
+}
+"""Shape -> its attributes in URDF, and their elements in SDF."""
+
+GEOMETRY = ElementSchema(children=frozenset(SHAPES))
+
+JOINT = ElementSchema(
+    children=split_tags("origin parent child axis"),
+    unsupported=dict.fromkeys(("limit", "dynamics", "mimic", "calibration", "safety_controller"), _NO_JOINT_MOTION),
+    attributes=split_tags("name type"),
+)
+
+ORIGIN = ElementSchema(attributes=split_tags("xyz rpy"))
+AXIS = ElementSchema(attributes=split_tags("xyz"))
+END = ElementSchema(attributes=split_tags("link"))
 
 JOINT_TYPES = {
     "continuous": "continuous",
@@ -66,7 +85,7 @@ JOINT_TYPES = {
 }
 """Joint type of URDF -> type of SDF; None if SDF does not have it."""
 
-GAZEBO = ElementSchema(attributes=frozenset(("reference",)))
+GAZEBO = ElementSchema(attributes=split_tags("reference"))
 
 _NEVER_LUMPED = "is always the case: joints are kept and links are not merged"
 
@@ -84,5 +103,5 @@ IGNORED_SETTINGS = {
 }
 """Settings of Gazebo in a `<gazebo>` element, with the reason why they have no effect."""
 
-LINK_PARTS = frozenset(("sensor", "clock", "navsense:clock"))
+LINK_PARTS = split_tags("sensor clock navsense:clock")
 """Children of a `<gazebo>` element that are added to a link."""

@@ -140,7 +140,8 @@ def _make_pattern_rays(cone: Cone) -> tuple[list[Vector], list[float]]:
         angle, count = stddev * math.sqrt(2.0 * node), 6 * ring
         if not angle < _QUARTER_TURN:
             allowed = f"must be smaller: a ring of rays is {angle:.3g} rad from the axis, and pi / 2 is the limit"
-            raise SensorError("width of a beam (rad)", cone.width, allowed=allowed, remedy="or use fewer rings")
+            what, remedy = "width of a beam (rad)", "or use fewer rings"
+            raise SensorError(what, cone.width, allowed=allowed, remedy=remedy, field="width")
         rays += cone.make_ring(angle, count)
         weights += [node_weight / node / count] * count
     return rays, [1.0 - math.fsum(weights), *weights]
@@ -191,7 +192,8 @@ class Beams:
         if not spans_space([beam.axis for beam in self.beams]):
             axes = ", ".join(f"({x:.4g} {y:.4g} {z:.4g})" for x, y, z in (beam.axis for beam in self.beams))
             allowed = "must not all be parallel or in one plane: no velocity in space can be solved from them"
-            raise SensorError("axes of the beams", axes, allowed=allowed, remedy="give beams in three directions")
+            remedy = "give beams in three directions"
+            raise SensorError("axes of the beams", axes, allowed=allowed, remedy=remedy, field="beams")
 
     def describe(self, limits: Sequence[float], *, own_hull: bool) -> tuple[str, ...]:
         """Return lines on the beams and the limits of their echoes.
@@ -261,7 +263,8 @@ class Beams:
         for k, cosine in enumerate(self.janus_cosines):
             if not cosine > 0.0:
                 allowed = "must be below 90 degrees for a layer of water ahead of all beams"
-                raise SensorError(f"angle of beam {k} to the mean of all beams", f"cosine {cosine:g}", allowed=allowed)
+                what = f"angle of beam {k} to the mean of all beams"
+                raise SensorError(what, f"cosine {cosine:g}", allowed=allowed, field="beams")
 
     @cached_property
     def positions(self) -> Vectors:
@@ -343,14 +346,15 @@ def make_janus_beams(
     Raises `SensorError` for invalid values.
     """
     if not 0.0 < angle < _QUARTER_TURN:
-        raise SensorError("angle of the beams (rad)", angle, allowed="must be above 0 and below pi / 2 (90 degrees)")
+        allowed = "must be above 0 and below pi / 2 (90 degrees)"
+        raise SensorError("angle of the beams (rad)", angle, allowed=allowed, field="angle")
     shape, rotation = _make_cone(width, rings), _find_rotation(down)
     beams = []
     for azimuth in azimuths:
         _check_finite("azimuth of a beam (rad)", azimuth)
         if abs(azimuth) > MAX_AZIMUTH:
-            allowed = "must be from -4 pi to 4 pi"
-            raise SensorError("azimuth of a beam (rad)", azimuth, allowed=allowed, remedy="give radians")
+            what, allowed, remedy = "azimuth of a beam (rad)", "must be from -4 pi to 4 pi", "give radians"
+            raise SensorError(what, azimuth, allowed=allowed, remedy=remedy, field="azimuths")
         beams.append(Beam(shape, multiply(rotation, from_rpy(0.0, _QUARTER_TURN - angle, azimuth))))
     return Beams(tuple(beams))
 

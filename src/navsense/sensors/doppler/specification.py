@@ -63,11 +63,15 @@ class MessageDialect(StrEnum):
 
 
 def _raise_error(name: str, value: object, allowed: str, *, is_real: bool) -> None:
-    """Raise `SensorError`; a value that is not a number is shown as Python writes it."""
+    """Raise `SensorError`; a value that is not a number is shown as Python writes it.
+
+    The first word of `name` is the name of the field.
+    """
+    field = name.partition(" ")[0]
     if is_real:
-        raise SensorError(name, value, allowed=allowed)
+        raise SensorError(name, value, allowed=allowed, field=field)
     remedy = "write it without quotes" if isinstance(value, str) else "give a number"
-    raise SensorError(name, repr(value), allowed=allowed, remedy=remedy)
+    raise SensorError(name, repr(value), allowed=allowed, remedy=remedy, field=field)
 
 
 def validate_reals(
@@ -105,9 +109,10 @@ def validate_instrument(spec: Any, limits: tuple[tuple[str, float, float], ...])
     validate_reals(("error_velocity_limit", spec.error_velocity_limit, 0.0, 1e5), may_be_infinite=True)
     if not spec.maximum_range > spec.minimum_range:
         allowed = f"must be above the minimum, {spec.minimum_range:g} m"
-        raise SensorError("maximum_range (m)", spec.maximum_range, allowed=allowed)
+        raise SensorError("maximum_range (m)", spec.maximum_range, allowed=allowed, field="maximum_range")
     if not abs(math.hypot(*spec.reference) - 1.0) < 1e-6:
-        raise SensorError("reference", spec.reference, allowed="must be a unit quaternion w x y z")
+        allowed = "must be a unit quaternion w x y z"
+        raise SensorError("reference", spec.reference, allowed=allowed, field="reference")
 
 
 def validate_duration(duration: float) -> None:

@@ -76,16 +76,19 @@ class WaterMassLayer:
         """Check the fields."""
         validate_types(self, "of the water layer")
         if not 0.0 <= self.near < math.inf:
-            raise SensorError("near boundary of the water layer (m)", self.near, allowed="must be at least 0")
+            allowed = "must be at least 0"
+            raise SensorError("near boundary of the water layer (m)", self.near, allowed=allowed, field="near")
         if not self.near < self.far < math.inf:
             allowed = f"must be beyond the near one, {self.near:g} m"
-            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed)
+            raise SensorError("far boundary of the water layer (m)", self.far, allowed=allowed, field="far")
         if not 0.0 <= self.minimum_size <= self.far - self.near:
             allowed = f"must be from 0 to the size of the layer, {self.far - self.near:g} m"
-            raise SensorError("minimum size of the water layer (m)", self.minimum_size, allowed=allowed)
+            what = "minimum size of the water layer (m)"
+            raise SensorError(what, self.minimum_size, allowed=allowed, field="minimum_size")
         validate_counts(("samples of the water layer", self.samples, 1, MAX_SAMPLES))
         if not 0.0 < self.share <= 1.0:
-            raise SensorError("share of the way to the bottom", self.share, allowed="must be above 0 and at most 1")
+            allowed = "must be above 0 and at most 1"
+            raise SensorError("share of the way to the bottom", self.share, allowed=allowed, field="share")
 
     @cached_property
     def boundaries(self) -> LayerBoundaries:

@@ -32,42 +32,29 @@ _VIEW_TOLERANCE = 1e-3
 
 def apply_plugin(context: Context, sensor: Element) -> Element:
     """Return a sensor with the values of its range plug-in as elements; without the plug-in the sensor itself."""
-    found = [child for child in sensor.find_all("plugin") if child.get_attribute("filename") == RANGE_PLUGIN_FILE]
-    if not found:
+    plugins = _find_plugins(sensor)
+    if not plugins:
         return sensor
-    plugin, *others = found
+    plugin, *others = plugins
     context.check(plugin, RANGE_PLUGIN_SCHEMA)
     for other in others:
         reason = f"is one of several; the one on line {plugin.line} is used"
         context.add_note("unsupported", f'<sensor><plugin filename="{RANGE_PLUGIN_FILE}">', reason, other.where)
-    children = [child for child in sensor.children if child not in found]
-    topic = "/".join(part for tag in ("robotNamespace", "topicName") if (part := _read_text(plugin, tag)))
-    for tag, text in (("topic", topic), ("frame_id", _read_text(plugin, "frameName"))):
+    children = [child for child in sensor.children if child not in plugins]
+    names = [plugin.get_text(tag).strip("/") for tag in ("robotNamespace", "topicName", "frameName")]
+    for tag, text in (("topic", "/".join(filter(None, names[:2]))), ("frame_id", names[2])):
         if text and sensor.find(tag) is None:
-            children.append(_make_element(tag, plugin, text))
-    children = _apply_rate(context, sensor, plugin, children)
+            children.append(plugin.make_element(tag, text))
+    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
+    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+        children = [child for child in children if child.tag != "update_rate"]
+        children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
     return replace(sensor, children=[_apply_to_block(context, child, plugin) for child in children])
 
 
-def _read_text(plugin: Element, tag: str) -> str:
-    """Return the text of a child without slashes around it."""
-    child = plugin.find(tag)
-    return "" if child is None else child.text.strip("/")
-
-
-def _make_element(tag: str, element: Element, text: str = "", *children: Element) -> Element:
-    """Return a new element at the place of an element of the file."""
-    return Element(tag, {}, element.line, element.path, text, list(children))
-
-
-def _apply_rate(context: Context, sensor: Element, plugin: Element, children: list[Element]) -> list[Element]:
-    """Return the children of the sensor with the rate (Hz) at which the plug-in publishes."""
-    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
-    own = parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0)
-    if rate == 0.0 or 0.0 < own <= rate:
-        return children
-    kept = [child for child in children if child.tag != "update_rate"]
-    return [*kept, _make_element("update_rate", plugin.find("updateRate") or plugin, repr(rate))]
+def _find_plugins(sensor: Element) -> list[Element]:
+    """Return the range plug-ins of a sensor."""
+    return [child for child in sensor.find_all("plugin") if child.get_attribute("filename") == RANGE_PLUGIN_FILE]
 
 
 def _apply_to_block(context: Context, block: Element, plugin: Element) -> Element:
@@ -78,27 +65,27 @@ def _apply_to_block(context: Context, block: Element, plugin: Element) -> Elemen
     noise = block.find("noise")
     children = [child for child in block.children if child is not noise]
     if noise is not None and stddev > 0.0:
-        both = math.hypot(stddev, parse_child_number(context, noise, "stddev", 0.0, minimum=0.0))
-        rest = [child for child in noise.children if child.tag != "stddev"]
-        noise = replace(noise, children=[*rest, _make_element("stddev", plugin, repr(both))])
+        total = math.hypot(stddev, parse_child_number(context, noise, "stddev", 0.0, minimum=0.0))
+        terms = [child for child in noise.children if child.tag != "stddev"]
+        noise = replace(noise, children=[*terms, plugin.make_element("stddev", repr(total))])
     elif stddev > 0.0:
-        parts = (_make_element("type", plugin, "gaussian"), _make_element("stddev", plugin, repr(stddev)))
-        noise = _make_element("noise", plugin.find("gaussianNoise") or plugin, "", *parts)
+        terms = [plugin.make_element("type", "gaussian"), plugin.make_element("stddev", repr(stddev))]
+        noise = (plugin.find("gaussianNoise") or plugin).make_element("noise", children=terms)
     radiation = plugin.find("radiation")
     if block.find("navsense:sound") is None and (radiation is None or radiation.text == ULTRASOUND):
-        children.append(_make_element("navsense:sound", plugin))
+        children.append(plugin.make_element("navsense:sound"))
     return replace(block, children=[*children, *([] if noise is None else [noise])])
 
 
 def has_range_plugin(sensor: Element) -> bool:
     """Return True if a sensor has the plug-in."""
-    return any(child.get_attribute("filename") == RANGE_PLUGIN_FILE for child in sensor.find_all("plugin"))
+    return bool(_find_plugins(sensor))
 
 
 def check_field_of_view(context: Context, sensor: Element, width: float) -> None:
     """Add a note if the field of view (rad) of the plug-in differs from `width`, that of the rays."""
-    for plugin in sensor.find_all("plugin"):
-        child = plugin.find("fov") if plugin.get_attribute("filename") == RANGE_PLUGIN_FILE else None
+    for plugin in _find_plugins(sensor):
+        child = plugin.find("fov")
         if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:
             reason = f"messages have the width of the rays, {width:.4g} rad"
             context.add_note("unsupported", f"<plugin><fov>: {child.text}", reason, child.where)

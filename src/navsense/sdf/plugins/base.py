@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from navsense.core.errors import SdfError
-from navsense.sdf import values
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.mount import Mount
+from navsense.sdf.values import parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
@@ -47,14 +46,12 @@ class PluginParser(NamedTuple):
 def parse_placement(context: Context, element: Element, schema: ElementSchema) -> PluginPlacement:
     """Return the link and the topic of a plug-in's sensor. Raises `SdfError` without a link."""
     context.check(element, schema)
-    link = element.find("link_name")
-    if link is None:
-        raise SdfError("<plugin><link_name>", "missing", where=element.where, allowed="must be given")
-    return PluginPlacement(values.parse_text(link, parent=element.tag), parse_topic(element, "sensor_topic"))
+    link = parse_text(require_child(element, "link_name"), parent=element.tag)
+    return PluginPlacement(link, parse_topic(element, "sensor_topic"))
 
 
 def parse_topic(element: Element, tag: str) -> str:
     """Return the topic of a child in the namespace of the plug-in; "" without one."""
-    names = (element.find(name) for name in ("robot_namespace", tag))
-    topic = "/".join(child.text.strip("/") for child in names if child is not None and child.text)
+    names = (element.get_text(child_tag) for child_tag in ("robot_namespace", tag))
+    topic = "/".join(name.strip("/") for name in names if name)
     return (normalize_topic(topic) or "") if topic else ""

@@ -23,17 +23,20 @@ Source: UUV Simulator, `SubseaPressureROSPlugin`, `ROSBasePlugin` and `pressure_
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from navsense.core.errors import FieldError, SensorError
 from navsense.core.units import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import error_at, parse_child_number
+from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
 from navsense.sdf.parse.mount import Mount
+from navsense.sdf.plugins.base import PluginSensor
+from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
+from navsense.world import MountedSensor
 
 KILOPASCAL = 1000.0
 """Pa."""
@@ -50,17 +53,15 @@ def _parse_stddev(context: Context, element: Element) -> float:
     return math.hypot(sigma * amplitude, stddev)
 
 
-def parse(context: Context, element: Element, mount: Mount) -> Depth:
-    """Return the specification of a plug-in. Raises `SdfError`."""
+def parse(context: Context, element: Element, mount: Mount, _sensors: Sequence[MountedSensor]) -> PluginSensor:
+    """Return the sensor of a plug-in. Raises `SdfError`."""
     limit = parse_child_number(context, element, "saturation", math.inf, above=0.0) * KILOPASCAL
     weight = parse_child_number(context, element, "kPa_per_meter", 9.80638, above=0.0) * KILOPASCAL
     air = parse_child_number(context, element, "standard_pressure", 101.325, minimum=0.0) * KILOPASCAL
     stddev = _parse_stddev(context, element) * KILOPASCAL
     context.add_note("warning", f"<plugin>: {mount.name}", "readings are in Pa; the plug-in writes kPa", element.where)
-    try:
+    with map_spec_errors(element):
         noise = Noise(stddev=stddev, maximum=math.inf if mount.classic else limit, classic=mount.classic)
-        sheet = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
-    except (FieldError, SensorError) as error:
-        raise error_at(element, error) from error
-    check_water(context, mount, sheet.assumed)
-    return sheet
+        spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
+    check_water(context, mount, spec.assumed)
+    return PluginSensor(spec)

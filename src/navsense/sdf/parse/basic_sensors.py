@@ -1,0 +1,106 @@
+"""Sensors with the noise of their channels and few other values: magnetometer, altimeter, air pressure, NavSat.
+
+`<sensor type="magnetometer">`: the noise of three axes, and elements of navsense for iron and currents.
+
+    <navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>                  T, in the sensor's frame
+    <navsense:soft_iron>1.1 0 0  0 1 0  0 0 0.9</navsense:soft_iron>          a matrix, row by row
+    <navsense:motor_current>2e-7 0 -1e-7</navsense:motor_current>             T/A of the signal "motor_current"
+
+`<sensor type="altimeter">`: the noise of height and vertical velocity, and navsense's own reference.
+
+    <navsense:reference>12.5</navsense:reference>                       a height in the world, m
+    <navsense:reference>initial</navsense:reference>                    the sensor's height at the start
+    <navsense:reference period="60">initial</navsense:reference>        the same, updated every 60 s
+
+`<sensor type="air_pressure">`: the noise of the pressure, and the reference altitude. Gazebo's sensor ignores
+`<reference_altitude>`. Here it acts as the SDF specification defines it.
+
+`<sensor type="navsat">`, in older files `gps`: the noise of position (m) and velocity (m/s).
+"""
+
+from __future__ import annotations
+
+from navsense.core.errors import SdfError
+from navsense.core.inputs import parse_decimal
+from navsense.noise.channel import Noise
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.noise import make_channel_parsers, read_sensor
+from navsense.sdf.values import invalid_value, parse_attribute_number
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.air_pressure import AirPressure
+from navsense.sensors.altimeter import Altimeter, ZeroReference
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.sensors.navsat import NO_ORIGIN, NavSat
+
+MAGNETOMETER = ElementBinding(Magnetometer)
+ALTIMETER = ElementBinding(Altimeter)
+REFERENCE = ElementSchema(attributes=frozenset(("period",)))
+INITIAL = "initial"
+AIR_PRESSURE = ElementBinding(AirPressure)
+SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing", "velocity_sensing")}
+NAVSAT = ElementSchema(children=frozenset(SENSING))
+
+
+def parse_magnetometer(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
+    """Return the specification of a `<magnetometer>` block; without a block one without errors."""
+    return read_sensor(context, block, MAGNETOMETER, mount)
+
+
+def parse_altimeter(context: Context, block: Element | None, mount: Mount) -> Altimeter:
+    """Return the specification of an `<altimeter>` block; without a block one without errors."""
+    child = block.find("navsense:reference") if block else None
+    if child is not None and mount.classic:
+        reason = "has no effect under classic, where the reference is the sensor's height at the start"
+        context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
+    parsers = {"reference": _parse_reference}
+    return read_sensor(context, block, ALTIMETER, mount, parsers, classic=mount.classic)
+
+
+def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
+    """Return the height (m) of the reference, or the initial height; 0 and a problem if it is invalid."""
+    context.check(element, REFERENCE)
+    with context.collect_errors():
+        period = parse_attribute_number(element, "period", above=0.0)
+        if element.text == INITIAL:
+            return ZeroReference() if period is None else ZeroReference(period)
+        height = parse_decimal(element.text)
+        if height is None:
+            allowed = f"must be a height in metres, or {INITIAL}"
+            raise invalid_value(element, element.text or "empty", allowed, parent="altimeter")
+        if period is not None:
+            allowed, remedy = "must be absent for a constant height", f"write {INITIAL} for the height"
+            raise invalid_value(element, f"{period:g}", allowed, attribute="period", remedy=remedy)
+        return height
+    return 0.0
+
+
+def parse_air_pressure(context: Context, block: Element | None, mount: Mount) -> AirPressure:
+    """Return the specification of an `<air_pressure>` block; without a block one without errors."""
+    spec = read_sensor(context, block, AIR_PRESSURE, mount)
+    element = block.find("reference_altitude") if block else None
+    if element is not None and spec.reference_altitude and mount.origin is not None and mount.origin.elevation:
+        reason = f"is added to the world's <elevation> of {mount.origin.elevation:g} m"
+        context.add_note("warning", f"<reference_altitude>: {element.text}", reason, element.where)
+    return spec
+
+
+def parse_navsat(context: Context, block: Element | None, mount: Mount) -> NavSat:
+    """Return the specification of a `<navsat>` block; without a block one without errors.
+
+    Adds a problem if the world has no `<spherical_coordinates>`.
+    """
+    if mount.origin is None:
+        remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
+        what = '<sensor type="navsat">'
+        context.add_problem(SdfError(what, mount.name, where=mount.where, allowed=NO_ORIGIN, remedy=remedy))
+    if block is None:
+        return NavSat()
+    context.check(block, NAVSAT)
+    channels: dict[str, Noise] = {}
+    for tag, binding in SENSING.items():
+        sensing = context.find_child(block, tag, binding.schema)
+        if sensing is not None:
+            channels |= binding.read_fields(context, sensing, make_channel_parsers(binding, classic=mount.classic))
+    return NavSat(**channels)
