@@ -92,7 +92,7 @@ def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift:
         else:
             assert np.array_equal(pack_fault_bits(fault), pack_fault_bits(expected.fault)[expected.emitted])
     lost = convert(tmp_path / "copy", tmp_path / "copy.npz").losses
-    notes = {f"topic /{name}/fault: has no message of the instants of its sensor's readings" for name in ("imu", "dvl")}
+    notes = {f"topic /{name}/fault: has no message for the readings of its sensor" for name in ("imu", "dvl")}
     assert (notes <= set(lost)) == bool(shift)
 
 

@@ -105,16 +105,14 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
     assert sum(bool(slab.readings) for slab in slabs) > 1 or size > 1 or lost in ("all", "all but one")
     found = collect(slabs)[0][IMU]
     assert np.array_equal(found.time, at)
-    note = f"topic {TOPIC}: has no message of the instants of"
+    note = f"topic {TOPIC}: has no message for"
     if lost == "all":
         assert not found.fault
-        assert f"{note} its sensor's readings" in reader.losses
+        assert f"{note} the readings of its sensor" in reader.losses
         return
     told = [pack_fault_bits(slab.readings[IMU].fault) for slab in slabs if IMU in slab.readings]
     assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
-    assert (
-        f"{note} {gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault" in reader.losses
-    )
+    assert f"{note} {gone.sum()} of {at.size} readings; they are read as without a fault" in reader.losses
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
@@ -138,8 +136,8 @@ def test_rows_wait_for_lost_messages_by_a_number(
     assert max(one.time.size for one in found) <= most + 2
     assert np.array_equal(np.concatenate([one.time for one in found]), at)
     assert np.array_equal(np.concatenate([pack_fault_bits(one.fault) for one in found]), np.where(gone, 0, acts))
-    note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
-    assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.losses
+    note = f"{gone.sum()} of {at.size} readings; they are read as without a fault"
+    assert f"topic {TOPIC}: has no message for {note}" in reader.losses
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
@@ -194,7 +192,7 @@ def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> No
         reader = ReadingAssembler(source)
         (found,) = collect(reader.iter_slices())[0].values()
     assert not found.fault
-    assert "topic /dvl/fault of std_msgs/msg/UInt8: nothing that is read" in reader.losses
+    assert "topic /dvl/fault of type std_msgs/msg/UInt8 is not read" in reader.losses
     carried_on = world_to_json(reader.world)["sensors"][0]["latency"]
     assert (carried_on == "unspecified") == (not latency.stddev), "not said in what is made of it either"
     assert np.allclose(found.time, found["time_of_validity"], rtol=0.0, atol=6e-10)

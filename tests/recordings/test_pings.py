@@ -193,7 +193,7 @@ def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
         expected = array[known.emitted].copy()
         expected[list(lost)] = bare.ideal[name][list(lost)] if name in bare.ideal else math.nan
         assert np.array_equal(found.ideal[name], expected, equal_nan=True), name
-    note = "topic /dvl_ping: has not a message for each of /dvl; what is missing is NaN"
+    note = "topic /dvl_ping: has no message for some messages of /dvl; their values are NaN"
     assert note in convert(path, tmp_path / "c.npz").losses
 
 
@@ -225,6 +225,6 @@ def test_unknown_beams(tmp_path: Path, made: ModuleType) -> None:
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)
     assert names == ["dvl"]
-    assert "topic /dvl_ping of navsense_msgs/msg/Dvl: nothing that is read" in lost
+    assert "topic /dvl_ping of type navsense_msgs/msg/Dvl is not read" in lost
     wide = known["beam_range"][known.emitted][:, :4]
     assert np.allclose(ns.open(bag)["dvl"]["beam_range"], wide, rtol=2**-24, atol=0.0, equal_nan=True)

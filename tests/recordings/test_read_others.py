@@ -95,7 +95,7 @@ def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path
             readings, _, left = read(path)
             for name, value in expected(whole, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
-            said = [note for note in left if "has not a message for each of" in note]
+            said = [note for note in left if "has no message for some messages of" in note]
             assert len(said) == (series != "reading")
 
 
@@ -271,7 +271,7 @@ def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
     readings, _, left = read(path)
     values = readings["p"].arrays["pressure"].ravel().tolist()
     assert values == [float(i) for i in (range(5) if first == PRESSURE else range(5, 10))]
-    assert left == ["topic /p of sensor_msgs/msg/Temperature: nothing that is read"]
+    assert left == ["topic /p of type sensor_msgs/msg/Temperature is not read"]
 
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
@@ -310,7 +310,7 @@ def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
     path = theirs(tmp_path / "odd.mcap", said * 3, (FIELD,), own)
     readings, _, left = read(path)
     assert readings["p"].time.size == 3
-    assert left == ["topic /m of sensor_msgs/msg/MagneticField: nothing that is read"]
+    assert left == ["topic /m of type sensor_msgs/msg/MagneticField is not read"]
     if own == DEFINITIONS["of itself"]:
         with open_messages(path) as source, pytest.raises(RecordingError, match="contains itself") as error:
             source.channels[1].parse_type()

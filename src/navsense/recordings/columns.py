@@ -13,7 +13,7 @@ from navsense.core.typing import AnyArray, BoolArray, ByteArray, IntArray
 from navsense.messages import generic
 from navsense.messages.cdr import build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
-from navsense.recordings.channels import ROS1, Channel, MessageBatch, SizeGroup, group_by_size
+from navsense.recordings.channels import ROS1, Channel, MessageBatch, SizeGroup
 from navsense.recordings.rosbag.definitions import find_definitions
 
 Arrays = dict[str, AnyArray]
@@ -21,7 +21,7 @@ Arrays = dict[str, AnyArray]
 STAMP_FIELDS = ("header.stamp", "clock")
 """Paths of the stamp of a message."""
 
-OWN_TYPE_PREFIX = generic.PACKAGE
+GENERIC_TYPE_PREFIX = generic.PACKAGE
 """Prefix of the message types that navsense makes from the outputs of a sensor."""
 
 
@@ -34,25 +34,26 @@ class ColumnBatch:
     stamp: IntArray
     arrays: Arrays
 
+    def select(self, rows: slice) -> ColumnBatch:
+        """Return some of the rows, as views."""
+        arrays = {name: array[rows] for name, array in self.arrays.items()}
+        return ColumnBatch(self.log_time[rows], self.publish_time[rows], self.stamp[rows], arrays)
+
     def split(self, count: int) -> tuple[ColumnBatch, ColumnBatch]:
         """Return the first `count` rows, and the rest."""
-        first = {name: array[:count] for name, array in self.arrays.items()}
-        rest = {name: array[count:] for name, array in self.arrays.items()}
-        return (
-            ColumnBatch(self.log_time[:count], self.publish_time[:count], self.stamp[:count], first),
-            ColumnBatch(self.log_time[count:], self.publish_time[count:], self.stamp[count:], rest),
-        )
+        return self.select(slice(count)), self.select(slice(count, None))
 
 
 def join_columns(parts: Sequence[ColumnBatch]) -> ColumnBatch:
     """Return consecutive batches as one."""
     if len(parts) == 1:
         return parts[0]
-    named = {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays}
-    log, time, stamp = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("log_time", "publish_time", "stamp")
+    return ColumnBatch(
+        np.concatenate([part.log_time for part in parts]),
+        np.concatenate([part.publish_time for part in parts]),
+        np.concatenate([part.stamp for part in parts]),
+        {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
     )
-    return ColumnBatch(log, time, stamp, named)
 
 
 class MessageDecoder:
@@ -64,19 +65,15 @@ class MessageDecoder:
         parsed = channel.parse_type().definitions
         known = find_definitions(channel.type, parsed)
         self._definitions = known or format_definitions(channel.type, parsed)
-        self.is_known = channel.is_ros and (known is not None or channel.type.startswith(OWN_TYPE_PREFIX))
+        self.is_known = channel.is_ros and (known is not None or channel.type.startswith(GENERIC_TYPE_PREFIX))
         self._shapes = ShapeCache(channel.type, parsed, is_ros1=channel.encoding == ROS1)
         self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
 
-    def decode(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Return messages by shape: their numbers and rows. Raises `RecordingError` for a message of another type."""
-        return self.decode_groups(group_by_size(messages))
-
     def decode_groups(self, groups: Sequence[SizeGroup]) -> list[tuple[MessageShape, IntArray, AnyArray]]:
-        """Decode messages that are already grouped by size, as `decode` does."""
+        """Return messages by shape: their indices and rows. Raises `RecordingError` for a message of another type."""
         try:
-            found = [block for places, raw in groups for block in self._shapes.split_by_shape(places, raw)]
-            return [(shape, places, self._view_rows(shape, raw)) for shape, places, raw in found]
+            blocks = [block for indices, raw in groups for block in self._shapes.split_by_shape(indices, raw)]
+            return [(shape, indices, self._view_rows(shape, raw)) for shape, indices, raw in blocks]
         except ValueError as error:
             raise RecordingError(f"topic {self._channel.topic} of {self._channel.type}: {error}") from error
 
@@ -84,23 +81,16 @@ class MessageDecoder:
         """Return messages (n, size) of one shape as rows of numbers."""
         if self._channel.encoding == ROS1:
             raw = shape.convert(raw)
-        size, kind = self._get_layout(shape)
-        own = raw[:, :size]
-        if own.shape[1] != size:
-            raise ValueError("a message is of another size than its definition")
-        rows: AnyArray = own.view(kind)[:, 0]
-        return rows
-
-    def _get_layout(self, shape: MessageShape) -> tuple[int, np.dtype[np.void]]:
-        """Return the size of a message of a shape, and the element type of its rows."""
-        found = self._layouts.get(shape)
-        if found is None:
-            made = build_layout(self._channel.type, shape.strings, shape.lengths, self._definitions)
-            found = len(made.template), made.dtype()
+        if shape not in self._layouts:
+            layout = build_layout(self._channel.type, shape.strings, shape.lengths, self._definitions)
             if len(self._layouts) == MAX_SHAPES:
                 self._layouts.clear()
-            self._layouts[shape] = found
-        return found
+            self._layouts[shape] = len(layout.template), layout.dtype()
+        size, dtype = self._layouts[shape]
+        if raw.shape[1] < size:
+            raise ValueError("a message is of another size than its definition")
+        rows: AnyArray = raw[:, :size].view(dtype)[:, 0]
+        return rows
 
 
 def is_readable(channel: Channel) -> bool:
@@ -127,34 +117,33 @@ def _drop_empty(batch: MessageBatch) -> MessageBatch:
     """Return the messages that are not empty."""
     if all(rows.shape[1] for _, rows in batch.size_groups):
         return batch
-    has = np.zeros(batch.log_time.size, dtype=np.bool_)
-    sized = [(places, rows) for places, rows in batch.size_groups if rows.shape[1]]
-    for places, _ in sized:
-        has[places] = True
-    to = np.cumsum(has) - 1
-    return MessageBatch(
-        batch.channel, batch.log_time[has], batch.publish_time[has], [(to[places], rows) for places, rows in sized]
-    )
+    is_kept = np.zeros(batch.log_time.size, dtype=np.bool_)
+    groups = [(indices, rows) for indices, rows in batch.size_groups if rows.shape[1]]
+    for indices, _ in groups:
+        is_kept[indices] = True
+    new_index = np.cumsum(is_kept) - 1
+    groups = [(new_index[indices], rows) for indices, rows in groups]
+    return MessageBatch(batch.channel, batch.log_time[is_kept], batch.publish_time[is_kept], groups)
 
 
 def format_definitions(message_type: str, parsed: Definitions) -> dict[str, str]:
     """Return the lines of the parsed definitions of a type and of the types in it."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     pending = [message_type]
     while pending:
         kind = pending.pop()
-        if kind in found or kind not in parsed:
+        if kind in texts or kind not in parsed:
             continue
         lines = []
-        for one in parsed[kind]:
-            count = "" if one.length is None else "[]" if one.length < 0 else f"[{one.length}]"
-            lines.append(f"{one.type.replace('/msg/', '/')}{count} {one.name}")
-            pending.append(one.type)
-        found[kind] = "\n".join(lines)
-    return found
+        for member in parsed[kind]:
+            count = "" if member.length is None else "[]" if member.length < 0 else f"[{member.length}]"
+            lines.append(f"{member.type.replace('/msg/', '/')}{count} {member.name}")
+            pending.append(member.type)
+        texts[kind] = "\n".join(lines)
+    return texts
 
 
-def read_first_stamps(rows: AnyArray) -> IntArray | int:
+def read_stamp_field(rows: AnyArray) -> IntArray | int:
     """Return the stamps (n,) ns of decoded messages; 0 for a type without stamp."""
     path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
     return read_stamps(rows, path) if path else 0
@@ -193,31 +182,30 @@ class TopicBuffer:
         """
         if self.has_no_arrays:
             return
-        given = batch.log_time.size
+        self.empty_count += batch.log_time.size
         batch = _drop_empty(batch)
         count = batch.log_time.size
-        self.empty_count += given - count
+        self.empty_count -= count
         if not count:
             return
-        stamp, found = np.zeros(count, dtype=np.int64), Arrays()
-        for _, places, rows in self._decoder.decode_groups(batch.size_groups):
-            stamp[places] = read_first_stamps(rows)
+        stamp, arrays = np.zeros(count, dtype=np.int64), Arrays()
+        for _, indices, rows in self._decoder.decode_groups(batch.size_groups):
+            stamp[indices] = read_stamp_field(rows)
             for name, array in self.extract(rows).items():
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
-                if places.size == count:
+                if indices.size == count:
                     # A copy, because a view would keep all bytes of all messages in memory.
-                    found[name] = array if array.flags.owndata else array.copy()
+                    arrays[name] = array if array.flags.owndata else array.copy()
                 else:
-                    found.setdefault(name, make_blank_rows(array, count))[places] = array
-        self.has_no_arrays = not found
-        self.batches.append(ColumnBatch(batch.log_time, batch.publish_time, stamp, found))
+                    arrays.setdefault(name, make_blank_rows(array, count))[indices] = array
+        self.has_no_arrays = not arrays
+        self.batches.append(ColumnBatch(batch.log_time, batch.publish_time, stamp, arrays))
         self.count += count
 
     def pop(self, count: int) -> ColumnBatch:
         """Remove and return the first `count` rows; there must be as many."""
-        joined = join_columns(self.batches)
-        first, rest = joined.split(count)
+        first, rest = self.peek().split(count)
         self.count -= count
         self.batches = [rest]
         return first
@@ -282,57 +270,57 @@ def align_columns(
     count = limit if last else min([limit, *(one.count for key, one in others.items() if key not in incomplete)])
     if not count:
         return None
-    at_once = {key: by_publish_time and key in simultaneous for key in others}
-    if all(
-        _is_one_to_one(main, one, count, by_publish_time=by_publish_time, is_simultaneous=at_once[key])
-        for key, one in others.items()
-    ):
+    rules = {key: MatchRule(by_publish_time, by_publish_time and key in simultaneous) for key in others}
+    if all(_is_one_to_one(main, one, count, rules[key]) for key, one in others.items()):
         return AlignedColumns(main.pop(count), {key: one.pop(count) for key, one in others.items()})
-    waiting = main.peek()
-    matches = {
-        key: _match_batches(waiting, one.peek(), by_publish_time=by_publish_time, is_simultaneous=at_once[key])
-        for key, one in others.items()
-        if one.batches
-    }
+    matches = {key: _match_batches(main.peek(), one.peek(), rules[key]) for key, one in others.items() if one.batches}
     if not last:
-        waited = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
-        count = min([limit, *waited])
+        final = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
+        count = min([limit, *final])
     if not count:
         return None
-    found: dict[Key, ColumnBatch] = {}
+    matched: dict[Key, ColumnBatch] = {}
     for key, match in matches.items():
-        found[key], done = _take_matches(others[key].peek(), match, count)
-        others[key].pop(done)
+        matched[key], used_count = _take_matches(others[key].peek(), match, count)
+        others[key].pop(used_count)
     gaps = {key: np.asarray(match.indices[:count] < 0) for key, match in matches.items()}
-    return AlignedColumns(main.pop(count), found, {key: rows for key, rows in gaps.items() if rows.any()})
+    return AlignedColumns(main.pop(count), matched, {key: rows for key, rows in gaps.items() if rows.any()})
 
 
-def _is_one_to_one(
-    main: TopicBuffer, companion: TopicBuffer, count: int, *, by_publish_time: bool, is_simultaneous: bool
-) -> bool:
+class MatchRule(NamedTuple):
+    """How the messages of two topics are matched.
+
+    by_publish_time: publish times are times of validity.
+    is_simultaneous: matching messages have the same publish time and possibly other stamps.
+    """
+
+    by_publish_time: bool
+    is_simultaneous: bool
+
+
+def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: MatchRule) -> bool:
     """Return True if the first messages of two topics match one by one."""
     if companion.count < count or not companion.batches:
         return False
-    own, other = main.peek().split(count)[0], companion.peek().split(count)[0]
-    alike = by_publish_time and bool((own.publish_time == other.publish_time).all())
-    if is_simultaneous or not (own.stamp.any() and other.stamp.any()):
-        return alike or (not by_publish_time and bool((own.stamp == other.stamp).all()))
-    if not (own.stamp == other.stamp).all():
-        return False
+    own, other = main.peek().select(slice(count)), companion.peek().select(slice(count))
+    has_equal_times = rule.by_publish_time and bool((own.publish_time == other.publish_time).all())
+    has_equal_stamps = bool((own.stamp == other.stamp).all())
+    if rule.is_simultaneous or not (own.stamp.any() and other.stamp.any()):
+        return has_equal_times or (not rule.by_publish_time and has_equal_stamps)
     # No message of navsense arrives before its time of validity, so a later message cannot match.
-    return (
-        alike
-        or not by_publish_time
+    return has_equal_stamps and (
+        has_equal_times
+        or not rule.by_publish_time
         or _is_increasing(own.stamp)
         or bool((own.publish_time >= other.publish_time).all())
     )
 
 
-def _match_batches(main: ColumnBatch, other: ColumnBatch, *, by_publish_time: bool, is_simultaneous: bool) -> Matches:
+def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Matches:
     """Return the matches between two topics."""
-    have_stamps = bool(main.stamp.any() and other.stamp.any())
-    uses_publish_time = is_simultaneous
-    if by_publish_time and not is_simultaneous:
+    uses_publish_time = rule.is_simultaneous
+    if rule.by_publish_time and not rule.is_simultaneous:
+        have_stamps = bool(main.stamp.any() and other.stamp.any())
         uses_publish_time = not have_stamps or bool((main.publish_time != main.log_time).any())
         if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(other.stamp))):
             uses_publish_time = bool(np.isin(main.publish_time, other.publish_time).any())
@@ -350,14 +338,14 @@ def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[Colum
     indices = match.indices[:count]
     matched = np.flatnonzero(indices >= 0)
     selected = indices[matched]
-    log_time, publish_time, stamp = np.zeros((3, count), dtype=np.int64)
-    for destination, source in ((log_time, other.log_time), (publish_time, other.publish_time), (stamp, other.stamp)):
+    times = np.zeros((3, count), dtype=np.int64)
+    for destination, source in zip(times, (other.log_time, other.publish_time, other.stamp), strict=True):
         destination[matched] = source[selected]
     arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
     for name, array in other.arrays.items():
         arrays[name][matched] = array[selected]
     used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
-    return ColumnBatch(log_time, publish_time, stamp, arrays), max(used_count, int(indices.max()) + 1)
+    return ColumnBatch(times[0], times[1], times[2], arrays), max(used_count, int(indices.max()) + 1)
 
 
 def _is_increasing(values: IntArray) -> bool:

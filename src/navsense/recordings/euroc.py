@@ -44,7 +44,7 @@ from navsense.recordings.csv_tables import (
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
-from navsense.recordings.reading_assembler import transform_truth
+from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Imu

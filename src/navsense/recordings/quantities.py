@@ -16,7 +16,7 @@ from navsense.core.errors import FieldError, RecordingError, Where
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import Channel, ChannelKey, MessageReader
-from navsense.recordings.columns import MessageDecoder, read_first_stamps
+from navsense.recordings.columns import MessageDecoder, read_stamp_field
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import check_bag
 
@@ -134,7 +134,7 @@ def read_values(reader: MessageReader, topic: str, message_type: str, path: str,
     frame, covariance = "", np.zeros(9)
     for part in found:
         log_time[part.number] = part.log_time
-        stamp[part.number] = read_first_stamps(part.rows)
+        stamp[part.number] = read_stamp_field(part.rows)
         names = [f"{path}.{axis}" if path else axis for axis in axes]
         missing = [name for name in names if name not in (part.rows.dtype.names or ())]
         if missing:

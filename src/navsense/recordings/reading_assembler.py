@@ -11,26 +11,24 @@ that were not published are not in the recording.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from navsense import messages
 from navsense.core import inputs
 from navsense.core.errors import RecordingError
-from navsense.core.pose import Pose
 from navsense.core.series import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
-from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
+from navsense.core.text import format_count
+from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
-from navsense.motion.base import MotionBlock
-from navsense.motion.derived import attach
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
-    OWN_TYPE_PREFIX,
+    GENERIC_TYPE_PREFIX,
     Arrays,
     ColumnBatch,
     TopicBuffer,
@@ -42,10 +40,10 @@ from navsense.recordings.columns import (
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
-from navsense.recordings.topic_names import FIXED, SERIES_KINDS, TopicNames, allocate_topics
+from navsense.recordings.topic_names import FIXED, SERIES_KINDS, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
-from navsense.world import Model, MountedSensor, World
+from navsense.world import MountedSensor, World
 
 IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
 """Topics that are ignored."""
@@ -95,7 +93,15 @@ class TimeBase:
 
 @dataclass(eq=False)
 class SensorAssembler:
-    """Assembles the readings of one sensor from its topics."""
+    """Assembles the readings of one sensor from its topics.
+
+    Rows leave when all topics of the sensor have their messages, or later ones. Rows of a sensor with faults wait in
+    addition for its first fault message, at most `MAX_WAITING_ROWS` of them.
+
+    notes: about topics with missing messages.
+    incomplete: topics with missing messages. Rows do not wait for them.
+    faults: the topic of the fault flags, None without one.
+    """
 
     sensor: MountedSensor
     time_base: TimeBase
@@ -104,158 +110,145 @@ class SensorAssembler:
     incomplete: set[SeriesKey] = field(default_factory=set)
     faults: TopicBuffer | None = None
     _last_fault_time: int = -1
-    _rows: int = 0
-    _unmatched: int = 0
-    _held: list[Reading] = field(default_factory=list)
+    _row_count: int = 0
+    _unmatched_count: int = 0
+    _waiting: list[Reading] = field(default_factory=list)
     _stopped_waiting: bool = False
 
     @property
     def main_key(self) -> SeriesKey:
-        """The series that the others are matched to: the main message, or its first companion that has arrays."""
-        found = (key for key, buffer in self.buffers.items() if key[0] == "reading" and not buffer.has_no_arrays)
-        return next(found, ("reading", ""))
+        """The topic to which the others are matched: the first topic of the readings that has arrays."""
+        keys = (key for key, buffer in self.buffers.items() if key[0] == "reading" and not buffer.has_no_arrays)
+        return next(keys, ("reading", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
-        """Remove and return the complete rows, None without any; with `last`, also rows with missing messages.
-
-        Rows of a sensor with faults wait for the first fault message, at most `MAX_WAITING_ROWS` of them.
-        """
-        was_released = self._is_released
-        found = self._pop_aligned(last=last)
-        if self.faults is None or was_released or not (found or self._held):
-            return found
-        self._held += [found] if found else []
-        self._stopped_waiting = self._rows > MAX_WAITING_ROWS
-        if not (self._is_released or last):
+        """Remove and return the complete rows, None without any; with `last`, also rows with missing messages."""
+        had_faults = self._knows_faults
+        reading = self._pop_aligned(last=last)
+        if self.faults is None or had_faults or not (reading or self._waiting):
+            return reading
+        self._waiting += [reading] if reading else []
+        self._stopped_waiting = self._row_count > MAX_WAITING_ROWS
+        if not (self._knows_faults or last):
             return None
-        joined, self._held = dataset.join_readings(self._held), []
-        if self._is_released:
-            return joined
-        return replace(joined, fault={})
+        joined, self._waiting = dataset.join_readings(self._waiting), []
+        return joined if self._knows_faults else replace(joined, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
         """Remove and return the complete rows, with fault flags 0 for rows without a fault message."""
-        own = self.buffers[self.main_key]
-        if own.has_no_arrays:
+        main_key = self.main_key
+        main = self.buffers[main_key]
+        if main.has_no_arrays:
             return None
-        others = {key: c for key, c in self.buffers.items() if not c.has_no_arrays and key != self.main_key}
-        if last:
-            others = {key: buffer for key, buffer in others.items() if buffer.batches}
-        limit = own.count if last else self._count_rows_with_faults()
-        together = [key for key in others if key[0] == "reading"]
-        found = align_columns(
-            own,
+        others = {
+            key: buffer
+            for key, buffer in self.buffers.items()
+            if key != main_key and not buffer.has_no_arrays and (buffer.batches or not last)
+        }
+        aligned = align_columns(
+            main,
             others,
-            limit,
+            main.count if last else self._count_rows_with_faults(main),
             self.incomplete,
             by_publish_time=self.time_base.is_navsense,
             last=last,
-            simultaneous=together,
+            simultaneous=[key for key in others if key[0] == "reading"],
         )
-        if found is None:
+        if aligned is None:
             return None
-        for key in found.missing:
+        for key in aligned.missing:
             if key not in self.incomplete:
                 self.incomplete.add(key)
-                self.notes.append(_format_gaps(others[key], own))
-        return self._build_reading(found.main, found.others, found.missing)
+                self.notes.append(_format_gaps(others[key], main))
+        return self._build_reading(aligned.main, aligned.others, aligned.missing)
 
-    def _count_rows_with_faults(self) -> int:
-        """Return the number of waiting rows with known fault flags."""
-        own = self.buffers[self.main_key]
-        if self.faults is None or not own.batches:
-            return own.count
-        known = self.faults.batches[-1].log_time[-1:] if self.faults.batches else np.zeros(0, dtype=np.int64)
-        last = int(known[0]) if known.size else self._last_fault_time
-        return max(
-            int(np.searchsorted(join_columns(own.batches).log_time, last, side="right")), own.count - MAX_WAITING_ROWS
-        )
-
-    def _validity_and_stamp(
-        self, main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]
-    ) -> tuple[IntArray, IntArray]:
-        """Return the times of validity (n,) ns of the messages, and the stamps."""
-        if not self.time_base.is_navsense:
-            shown = np.where(main.stamp == 0, main.log_time, main.stamp)
-            return shown, shown
-        return _times_of_validity(main, parts), main.stamp
+    def _count_rows_with_faults(self, main: TopicBuffer) -> int:
+        """Return the number of rows in the buffer with known fault flags."""
+        if self.faults is None or not main.batches:
+            return main.count
+        last = self._last_fault_time
+        if self.faults.batches and self.faults.batches[-1].log_time.size:
+            last = int(self.faults.batches[-1].log_time[-1])
+        known = int(np.searchsorted(join_columns(main.batches).log_time, last, side="right"))
+        return max(known, main.count - MAX_WAITING_ROWS)
 
     def _build_reading(self, main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks) -> Reading:
-        """Return rows as a reading."""
-        sensor, head = self.sensor, self.time_base
-        validity, stamp = self._validity_and_stamp(main, parts)
-        is_known = head.is_navsense and (head.has_rates or sensor.spec.type in messages.TIME_OF_VALIDITY_READERS)
-        late = sensor.latency is not None if is_known else bool((main.log_time != validity).any())
-        sample_time = validity
-        if sensor.spec.type in messages.TIME_OF_VALIDITY_READERS and head.is_navsense:
-            sample_time = (
-                head.subtract_latency(main.log_time, sensor) if _constant_latency(sensor) is not None else validity
-            )
-        time = head.to_seconds(sample_time, sensor.rate)
-        instant = time if sample_time is validity else head.to_seconds(validity, 0.0)
-        fault_time = sample_time
-        if not head.is_navsense:
-            fault_time = (
-                main.log_time
-                if sensor.spec.type in messages.TIME_OF_VALIDITY_READERS
-                else _times_of_validity(main, parts)
-            )
-        extra = {"time_of_validity": instant} if sensor.spec.type in messages.TIME_OF_VALIDITY_READERS else {}
-        arrays = _merge_arrays("reading", parts, gaps, extra | main.arrays)
-        order = [output.name for output in sensor.spec.outputs]
-        kept = {name: arrays[name] for name in order if name in arrays}
-        first = next(iter(kept.values()), np.zeros(time.size))
+        """Return rows as a reading.
+
+        | time | recording of navsense | recording of another program |
+        |---|---|---|
+        | arrival | log time | log time |
+        | time of validity | publish time; in a bag, log time of the ideal message | stamp, else log time |
+        | stamp | stamp | time of validity |
+        | sample time | time of validity; of a Doppler sensor, arrival minus a constant latency | time of validity |
+        """
+        sensor, base = self.sensor, self.time_base
+        is_doppler = sensor.spec.type in messages.TIME_OF_VALIDITY_READERS
+        if base.is_navsense:
+            validity, stamp = _times_of_validity(main, parts), main.stamp
+            sample_time = validity
+            if is_doppler and _constant_latency(sensor) is not None:
+                sample_time = base.subtract_latency(main.log_time, sensor)
+            fault_time = sample_time
+        else:
+            validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
+            fault_time = main.log_time if is_doppler else _times_of_validity(main, parts)
+        has_latency = sensor.latency is not None
+        if not (base.is_navsense and (base.has_rates or is_doppler)):
+            has_latency = bool((main.log_time != validity).any())
+        time = base.to_seconds(sample_time, sensor.rate)
+        time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)
+        extra = {"time_of_validity": time_of_validity} if is_doppler else {}
+        merged = _merge_arrays("reading", parts, gaps, extra | main.arrays)
+        outputs = [output for output in sensor.spec.outputs if output.name in merged]
+        arrays = {output.name: merged[output.name] for output in outputs}
+        first = next(iter(arrays.values()), np.zeros(time.size))
         return Reading(
             name=sensor.name,
             type=sensor.spec.type,
             frame=sensor.frame,
-            unit={output.name: output.unit for output in sensor.spec.outputs if output.name in kept},
+            unit={output.name: output.unit for output in outputs},
             time=time,
-            clock_error=(stamp - head.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS - instant,
-            arrays=kept,
+            clock_error=(stamp - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS - time_of_validity,
+            arrays=arrays,
             ideal=_merge_arrays("ideal", parts, gaps),
             bias=_merge_arrays("bias", parts, gaps),
             fault=self._match_faults(fault_time),
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
-            epoch=head.epoch,
-            arrivals=(main.log_time - head.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS if late else None,
+            epoch=base.epoch,
+            arrivals=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS if has_latency else None,
         )
 
     def _match_faults(self, times: IntArray) -> Mapping[str, BoolArray]:
         """Return the rows on which each kind of fault acts at true times (n,) ns; false where no message exists."""
         if self.faults is None:
             return {}
-        flags, alike = np.zeros(times.size, dtype=np.uint8), np.zeros(times.size, dtype=np.bool_)
+        flags, has_message = np.zeros(times.size, dtype=np.uint8), np.zeros(times.size, dtype=np.bool_)
         known = join_columns(self.faults.batches) if self.faults.batches else None
         if known is not None and known.log_time.size:
             self._last_fault_time = int(known.log_time[-1])
-            at = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
-            alike = known.log_time[at] == times
-            flags[alike] = known.arrays[world_topics.FAULT][at[alike]]
-            self.faults.batches = [known.split(int(at[-1]))[1]]
-        self._rows += times.size
-        self._unmatched += int((~alike).sum())
+            indices = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
+            has_message = known.log_time[indices] == times
+            flags[has_message] = known.arrays[world_topics.FAULT][indices[has_message]]
+            self.faults.batches = [known.split(int(indices[-1]))[1]]
+        self._row_count += times.size
+        self._unmatched_count += int((~has_message).sum())
         return world_topics.unpack_fault_bits(flags)
 
     @property
-    def _has_fault_messages(self) -> bool:
-        """True if a row has a fault message."""
-        return self._unmatched < self._rows
-
-    @property
-    def _is_released(self) -> bool:
-        """True if rows no longer wait for fault messages."""
-        return self._stopped_waiting or self._has_fault_messages
+    def _knows_faults(self) -> bool:
+        """True if rows leave without waiting: a row had a fault message, or too many rows waited."""
+        return self._stopped_waiting or self._unmatched_count < self._row_count
 
     def format_losses(self) -> list[str]:
-        """Return the notes about topics with lost messages."""
-        if self.faults is None or not self._unmatched:
+        """Return the notes about topics with missing messages."""
+        if self.faults is None or not self._unmatched_count:
             return self.notes
-        whose, but = "its sensor's readings", ""
-        if self._is_released:
-            whose, but = f"{self._unmatched} of {self._rows} of {whose}", "; they are taken as without a fault"
-        return [*self.notes, f"topic {self.faults.channel.topic}: has no message of the instants of {whose}{but}"]
+        lack = "the readings of its sensor"
+        if self._knows_faults:
+            lack = f"{self._unmatched_count} of {self._row_count} readings; they are read as without a fault"
+        return [*self.notes, f"topic {self.faults.channel.topic}: has no message for {lack}"]
 
 
 def _merge_arrays(
@@ -302,7 +295,8 @@ def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
     """Return the note about a topic with lost messages."""
-    return f"topic {buffer.channel.topic}: has not a message for each of {main.channel.topic}; what is missing is NaN"
+    topic, other = buffer.channel.topic, main.channel.topic
+    return f"topic {topic}: has no message for some messages of {other}; their values are NaN"
 
 
 @dataclass(eq=False)
@@ -317,48 +311,28 @@ class LinkAssembler:
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
         """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
         others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
-        found = align_columns(
+        aligned = align_columns(
             self.pose, others, self.pose.count, self.notes and others, by_publish_time=time_base.is_navsense, last=last
         )
-        if found is None:
+        if aligned is None:
             return None
-        if self.accel and found.missing and not self.notes:
+        if self.accel and aligned.missing and not self.notes:
             self.notes.append(_format_gaps(self.accel, self.pose))
-        shown, stamp = found.main.arrays, found.main.stamp
-        unknown = np.full((stamp.size, 3), np.nan)
-        rest: Arrays = {"acceleration": unknown, "angular_acceleration": unknown}
-        if found.others:
-            rows = found.others["accel"].arrays
-            turned = world_topics.rotate_inverse(
-                world_topics.conjugate_quaternions(shown["orientation"]), rows["linear"]
-            )
-            rest = {"acceleration": turned, "angular_acceleration": rows["angular"]}
-        return Truth(self.link, time_base.to_seconds(stamp, 0.0), **shown, **rest, epoch=time_base.epoch)
-
-
-@dataclass(frozen=True, eq=False)
-class TruthMotion:
-    """The truth of a link as a motion, valid at the recorded times only."""
-
-    truth: Truth
-
-    @property
-    def end(self) -> float:
-        """Last instant (s)."""
-        return math.inf
-
-    def at(self, _time: Times) -> MotionBlock:
-        """Return the truth; the instants are ignored."""
-        t = self.truth
-        rest = (t.velocity, t.angular_velocity, t.acceleration, t.angular_acceleration)
-        return MotionBlock(t.position, t.orientation, *rest)
-
-
-def transform_truth(truth: Truth, pose: Pose, name: str) -> Truth:
-    """Return the truth of a frame with a fixed pose on a link."""
-    block = attach(TruthMotion(truth), pose).at(truth.time)
-    p, q, v, w, a, alpha = block.arrays
-    return Truth(name, truth.time, p, q, v, w, a, alpha, truth.epoch)
+        pose, stamp = aligned.main.arrays, aligned.main.stamp
+        acceleration = angular_acceleration = np.full((stamp.size, 3), np.nan)
+        if aligned.others:
+            accel = aligned.others["accel"].arrays
+            inverse = world_topics.conjugate_quaternions(pose["orientation"])
+            acceleration = world_topics.rotate_inverse(inverse, accel["linear"])
+            angular_acceleration = accel["angular"]
+        return Truth(
+            self.link,
+            time_base.to_seconds(stamp, 0.0),
+            **pose,
+            acceleration=acceleration,
+            angular_acceleration=angular_acceleration,
+            epoch=time_base.epoch,
+        )
 
 
 class ReadingAssembler:
@@ -370,114 +344,86 @@ class ReadingAssembler:
         Raises `RecordingError` if the recording has neither a world nor messages.
         """
         self._reader = reader
-        layout = parse_stored_world(reader)
+        world_data, metadata = parse_stored_world(reader), reader.metadata
         try:
-            stored_world = world_from_json(layout) if layout else None
-            self.stored_world = stored_world or StoredWorld(
-                infer_world(reader), notes=(format_note(layout),) if layout else ()
-            )
+            stored_world = world_from_json(world_data) if world_data else None
+            notes = (format_note(world_data),) if world_data else ()
+            self.stored_world = stored_world or StoredWorld(infer_world(reader), notes=notes)
             self.world: World = self.stored_world.world
-            runs = [int(run) for run in inputs.parse_json(reader.metadata.get("runs", "[0]"))] or [0]
-            epoch = (
-                int(reader.metadata["epoch"])
-                if "epoch" in reader.metadata
-                else self._first_arrival() // NANOSECONDS_PER_SECOND
-            )
-            seed, asked = int(reader.metadata.get("seed", 0)), float(reader.metadata.get("duration_asked", math.inf))
+            runs = [int(run) for run in inputs.parse_json(metadata.get("runs", "[0]"))] or [0]
+            if "epoch" in metadata:
+                epoch = int(metadata["epoch"])
+            else:
+                first_arrival = next((message.log_time for message in reader.read_messages()), 0)
+                epoch = first_arrival // NANOSECONDS_PER_SECOND
+            seed, duration = int(metadata.get("seed", 0)), float(metadata.get("duration_asked", math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, stored_world is not None)
-        self.header = RecordingHeader(self.world, epoch, seed, asked, runs[:1], topics=self.stored_world.topics)
-        self._buffers: dict[str, TopicBuffer] = {}
+        self.header = RecordingHeader(self.world, epoch, seed, duration, runs[:1], topics=self.stored_world.topics)
+        self._topics = self.stored_world.topics or allocate_topics(self.world)
         selected = select_channels(reader.channels)
-        channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
-        topics = self.stored_world.topics or allocate_topics(self.world)
-        self._sensors = [
-            one for s in self.world.sensors if (one := self._make_sensor_assembler(s, topics, channels)) is not None
-        ]
-        self._links = [
-            found
-            for link in self._list_links()
-            if (found := self._make_link_assembler(link, topics, channels)) is not None
-        ]
-        self._current = (
-            self._make_buffer(channels.get(topics.current), world_topics.CURRENT_TYPE, _extract_velocity)
-            if topics.current
-            else None
+        self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
+        self._buffers: dict[str, TopicBuffer] = {}
+        sensors = map(self._make_sensor_assembler, self.world.sensors)
+        self._sensors = [assembler for assembler in sensors if assembler is not None]
+        links = (self._make_link_assembler(link.name) for model in self.world.models for link in model.links)
+        self._links = [assembler for assembler in links if assembler is not None]
+        self._current = self._make_buffer(self._topics.current, world_topics.CURRENT_TYPE, _extract_velocity)
+        layers = self.world.current_topic.layers
+        depth_count = len(layers.depths) if layers else 0
+        self._layers = self._make_buffer(
+            self._topics.layers,
+            world_topics.CURRENT_LAYERS_TYPE,
+            lambda rows: {"velocity": world_topics.extract_current_layers(rows, depth_count)},
         )
-        self._layers = self._make_layers_buffer(channels.get(topics.layers)) if topics.layers else None
-        known = IGNORED_TOPICS | {topics.get_common_topic(what) for what in FIXED}
+        known = IGNORED_TOPICS | {self._topics.get_common_topic(name) for name in FIXED}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
-        self.losses = list(dict.fromkeys(_format_unread(channel) for channel in unread))
+        self.losses = list(dict.fromkeys(map(_format_unread, unread)))
 
     def _is_read(self, channel: Channel) -> bool:
         """Return True if the messages of a channel are read."""
         buffer = self._buffers.get(channel.topic)
         return buffer is not None and has_same_type(channel, buffer.channel)
 
-    def _first_arrival(self) -> int:
-        """Return the log time (ns) of the first message, 0 without messages."""
-        return next((item.log_time for item in self._reader.read_messages()), 0)
-
-    def _list_links(self) -> list[str]:
-        """Return the links of the world."""
-        return [link.name for model in self.world.models for link in model.links]
-
-    def _make_buffer(self, channel: Channel | None, message_type: str, extract: Any) -> TopicBuffer | None:
-        """Return the buffer of a topic, None for a missing topic and for another type or definition."""
-        if channel is None or not channel.is_ros or (message_type and channel.type != message_type):
+    def _make_buffer(self, topic: str, message_type: str, extract: Callable[[AnyArray], Arrays]) -> TopicBuffer | None:
+        """Return the buffer of a topic, None for a missing topic and for another type or definition; "" is any type."""
+        channel = self._channels.get(topic) if topic else None
+        if channel is None or (message_type and channel.type != message_type):
             return None
-        if not is_readable(channel):
+        if not (channel.is_ros and is_readable(channel)):
             return None
-        buffer = TopicBuffer(channel, extract)
-        self._buffers[channel.topic] = buffer
+        buffer = self._buffers[channel.topic] = TopicBuffer(channel, extract)
         return buffer
 
-    def _make_sensor_assembler(
-        self, sensor: MountedSensor, topics: TopicNames, channels: Mapping[str, Channel]
-    ) -> SensorAssembler | None:
+    def _make_sensor_assembler(self, sensor: MountedSensor) -> SensorAssembler | None:
         """Return the assembler of one sensor, None without its main topic."""
-        found = SensorAssembler(sensor, self.time_base)
-        for part in SERIES_KINDS:
-            for companion in topics.list_companions(sensor.name, part):
-                channel = channels.get(topics.get_sensor_topic(sensor.name, part, companion))
-                is_generic = channel is not None and channel.type.startswith(OWN_TYPE_PREFIX)
-
-                def extract(
-                    rows: AnyArray, part: SeriesKind = part, companion: str = companion, is_generic: bool = is_generic
-                ) -> Arrays:
-                    return messages.extract_arrays(sensor, rows, part, companion, is_generic=is_generic)
-
-                buffer = self._make_buffer(channel, "", extract)
+        assembler = SensorAssembler(sensor, self.time_base)
+        for series_kind in SERIES_KINDS:
+            for companion in self._topics.list_companions(sensor.name, series_kind):
+                topic = self._topics.get_sensor_topic(sensor.name, series_kind, companion)
+                channel = self._channels.get(topic)
+                is_generic = channel is not None and channel.type.startswith(GENERIC_TYPE_PREFIX)
+                extract = partial(
+                    messages.extract_arrays, sensor, series_kind=series_kind, companion=companion, is_generic=is_generic
+                )
+                buffer = self._make_buffer(topic, "", extract)
                 if buffer is not None:
-                    found.buffers[part, companion] = buffer
-        # Fault messages have the arrival time. It is known only without latency, or with a constant one.
+                    assembler.buffers[series_kind, companion] = buffer
+        # Fault messages have the sample time. It is known only without latency, or with a constant one.
         if sensor.faults.has_faults and (
             sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
         ):
-            found.faults = self._make_buffer(
-                channels.get(topics.get_fault_topic(sensor.name)), world_topics.FAULT_TYPE, _extract_faults
-            )
-        return found if ("reading", "") in found.buffers else None
+            topic = self._topics.get_fault_topic(sensor.name)
+            assembler.faults = self._make_buffer(topic, world_topics.FAULT_TYPE, _extract_faults)
+        return assembler if ("reading", "") in assembler.buffers else None
 
-    def _make_link_assembler(
-        self, link: str, topics: TopicNames, channels: Mapping[str, Channel]
-    ) -> LinkAssembler | None:
+    def _make_link_assembler(self, link: str) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
-        pose_topic, accel_topic = topics.get_truth_topics(link)
-        pose = self._make_buffer(channels.get(pose_topic), world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
-        accel = self._make_buffer(channels.get(accel_topic), world_topics.ACCEL_TYPE, _extract_acceleration)
+        pose_topic, accel_topic = self._topics.get_truth_topics(link)
+        pose = self._make_buffer(pose_topic, world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
+        accel = self._make_buffer(accel_topic, world_topics.ACCEL_TYPE, _extract_acceleration)
         return LinkAssembler(link, pose, accel) if pose is not None else None
-
-    def _make_layers_buffer(self, channel: Channel | None) -> TopicBuffer | None:
-        """Return the buffer of the velocities at several depths."""
-        layers = self.world.current_topic.layers
-        count = len(layers.depths) if layers else 0
-        return self._make_buffer(
-            channel,
-            world_topics.CURRENT_LAYERS_TYPE,
-            lambda rows: {"velocity": world_topics.extract_current_layers(rows, count)},
-        )
 
     def iter_slices(self) -> Iterator[TimeSlice]:
         """Yield the content of the recording in time slices of bounded size. Raises `RecordingError`."""
@@ -491,30 +437,28 @@ class ReadingAssembler:
                 yield self._build_slice(last=False)
                 size = 0
         yield self._build_slice(last=True)
-        noted = [one.format_losses() for one in self._sensors] + [one.notes for one in self._links]
-        self.losses += [note for notes in noted for note in notes]
-        self.losses += [_format_empty(buffer) for buffer in self._buffers.values() if buffer.empty_count]
-        own = [sensor.buffers[sensor.main_key] for sensor in self._sensors]
-        own += [
-            one
-            for sensor in self._sensors
-            for one in sensor.buffers.values()
-            if one.channel.type.startswith(OWN_TYPE_PREFIX)
-        ]
-        self.losses += [_format_unread(buffer.channel) for buffer in dict.fromkeys(own) if buffer.has_no_arrays]
+        for assembler in self._sensors:
+            self.losses += assembler.format_losses()
+        for link in self._links:
+            self.losses += link.notes
+        for buffer in self._buffers.values():
+            if buffer.empty_count:
+                count = format_count(buffer.empty_count, "message")
+                self.losses.append(f"topic {buffer.channel.topic}: {count} without any bytes")
+        required = [assembler.buffers[assembler.main_key] for assembler in self._sensors]
+        buffers = [buffer for assembler in self._sensors for buffer in assembler.buffers.values()]
+        required += [buffer for buffer in buffers if buffer.channel.type.startswith(GENERIC_TYPE_PREFIX)]
+        self.losses += [_format_unread(buffer.channel) for buffer in dict.fromkeys(required) if buffer.has_no_arrays]
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
         """Remove and return the complete rows of all sensors and links."""
-        readings = {one.sensor.name: found for one in self._sensors if (found := one.pop(last=last)) is not None}
-        truth = {one.link: part for one in self._links if (part := one.pop(self.time_base, last=last)) is not None}
+        readings = {one.sensor.name: part for one in self._sensors if (part := one.pop(last=last)) is not None}
+        truth = {one.link: rows for one in self._links if (rows := one.pop(self.time_base, last=last)) is not None}
         for model in self.world.models:
             if model.canonical_link in truth and static_transforms.is_moving(model):
-                truth |= {
-                    link: own
-                    for link, own in _fixed_link_truth(model, truth[model.canonical_link])
-                    if link not in truth
-                }
-        times = [one.time for one in readings.values()] + [one.time for one in truth.values()]
+                fixed = static_transforms.derive_fixed_links(model, truth[model.canonical_link])
+                truth |= {link: rows for link, rows in fixed.items() if link not in truth}
+        times = [reading.time for reading in readings.values()] + [rows.time for rows in truth.values()]
         start = min((float(time[0]) for time in times), default=0.0)
         end = max((float(time[-1]) for time in times), default=0.0)
         return TimeSlice(start, end, readings, truth, self._pop_current(last=last))
@@ -524,31 +468,23 @@ class ReadingAssembler:
         if self._current is None:
             return None
         others = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
-        taken = align_columns(
+        aligned = align_columns(
             self._current, others, self._current.count, (), by_publish_time=self.time_base.is_navsense, last=last
         )
-        if taken is None:
+        if aligned is None:
             return None
-        batch, shown = taken.main, self.world.current_topic
-        time = self.time_base.to_seconds(batch.stamp, shown.rate)
-        found = Current(
-            "/" + shown.topic.strip("/"), shown.position, time, batch.arrays["velocity"], self.time_base.epoch
-        )
-        if "layers" not in taken.others or shown.layers is None:
-            return found
-        deep: FloatArray = taken.others["layers"].arrays["velocity"]
-        return replace(found, topic=shown.topic, layers=Layers(shown.layers.topic, shown.layers.depths, deep))
+        velocity, declared = aligned.main.arrays["velocity"], self.world.current_topic
+        time = self.time_base.to_seconds(aligned.main.stamp, declared.rate)
+        topic, layers = "/" + declared.topic.strip("/"), None
+        if "layers" in aligned.others and declared.layers is not None:
+            topic = declared.topic
+            layers = Layers(declared.layers.topic, declared.layers.depths, aligned.others["layers"].arrays["velocity"])
+        return Current(topic, declared.position, time, velocity, self.time_base.epoch, layers)
 
 
 def _format_unread(channel: Channel) -> str:
     """Return the note about a topic that is not read."""
-    return f"topic {channel.topic} of {channel.type or channel.encoding}: nothing that is read"
-
-
-def _format_empty(buffer: TopicBuffer) -> str:
-    """Return the note about empty messages."""
-    count = buffer.empty_count
-    return f"topic {buffer.channel.topic}: {count} {'message' if count == 1 else 'messages'} without any bytes"
+    return f"topic {channel.topic} of type {channel.type or channel.encoding} is not read"
 
 
 def _extract_velocity(rows: AnyArray) -> Arrays:
@@ -564,11 +500,3 @@ def _extract_faults(rows: AnyArray) -> Arrays:
 def _extract_acceleration(rows: AnyArray) -> Arrays:
     """Return the accelerations in the frame of the link."""
     return {"linear": rows["accel.linear"], "angular": rows["accel.angular"]}
-
-
-def _fixed_link_truth(model: Model, truth: Truth) -> Iterator[tuple[str, Truth]]:
-    """Yield the truth of each other link of a moving model."""
-    root = model.link(model.canonical_link).pose.inverse()
-    for link in model.links:
-        if link.name != model.canonical_link:
-            yield link.name, transform_truth(truth, root @ link.pose, link.name)

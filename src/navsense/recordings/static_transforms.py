@@ -1,12 +1,17 @@
-"""The static transforms of a world, which are the content of `/tf_static`."""
+"""The static transforms of a world (the content of `/tf_static`), and the truth of frames that are fixed to a link."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import IDENTITY, Pose
+from navsense.core.series import Truth
+from navsense.core.typing import Times
 from navsense.messages import list_frames
+from navsense.motion.base import MotionBlock
+from navsense.motion.derived import attach
 from navsense.world import Model, World
 
 
@@ -47,3 +52,33 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
             out.append(StaticTransform(sensor.link, name, sensor.pose @ pose))
             known.add(name)
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class TruthMotion:
+    """The truth of a link as a motion, valid at the recorded times only."""
+
+    truth: Truth
+    end: float = math.inf
+
+    def at(self, _time: Times) -> MotionBlock:
+        """Return the truth; the instants are ignored."""
+        t = self.truth
+        rest = (t.velocity, t.angular_velocity, t.acceleration, t.angular_acceleration)
+        return MotionBlock(t.position, t.orientation, *rest)
+
+
+def transform_truth(truth: Truth, pose: Pose, name: str) -> Truth:
+    """Return the truth of a frame with a fixed pose on a link."""
+    block = attach(TruthMotion(truth), pose).at(truth.time)
+    return Truth(name, truth.time, *block.arrays, epoch=truth.epoch)
+
+
+def derive_fixed_links(model: Model, truth: Truth) -> dict[str, Truth]:
+    """Return the truth of the other links of a moving model from the truth of its canonical link."""
+    root = model.link(model.canonical_link).pose.inverse()
+    return {
+        link.name: transform_truth(truth, root @ link.pose, link.name)
+        for link in model.links
+        if link.name != model.canonical_link
+    }

@@ -25,8 +25,8 @@ from navsense.messages.cdr import read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
-from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader
-from navsense.recordings.columns import OWN_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
+from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
+from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
@@ -212,7 +212,7 @@ class WorldInference:
             topic = item.channel.topic
             if topic not in waiting or not item.data or not has_same_type(item.channel, self.channels[topic]):
                 continue
-            ((shape, _, rows),) = decoders[topic].decode([item.data])
+            ((shape, _, rows),) = decoders[topic].decode_groups(group_by_size([item.data]))
             if topic == TF_STATIC:
                 self._add_transforms(shape, rows)
                 waiting.discard(topic)
@@ -332,7 +332,7 @@ class WorldInference:
 
     def _make_spec(self, channel: Channel, first: FirstMessage) -> Sensor:
         """Return the specification in the first message of a sensor, the default one if that is invalid."""
-        if channel.type.startswith(OWN_TYPE_PREFIX):
+        if channel.type.startswith(GENERIC_TYPE_PREFIX):
             return _make_generic_spec(channel, first.shape.lengths)
         try:
             return SPEC_FACTORIES[channel.type](first)
@@ -342,7 +342,7 @@ class WorldInference:
 
 def _is_instrument(channel: Channel) -> bool:
     """Return True for a message type of sensors."""
-    return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(OWN_TYPE_PREFIX))
+    return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(GENERIC_TYPE_PREFIX))
 
 
 def select_channels(channels: Sequence[Channel]) -> dict[str, Channel]:
@@ -387,7 +387,7 @@ def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor,
 
 def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:
     """Return the specification for a generic message type; `lengths` are those of the arrays in the first message."""
-    short = channel.type.removeprefix(OWN_TYPE_PREFIX)
+    short = channel.type.removeprefix(GENERIC_TYPE_PREFIX)
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
     parts = channel.parse_type().definitions[channel.type][1:]
     # Arrays of a sensor type with its own messages are read and written as those of a generic type.

@@ -46,18 +46,7 @@ from navsense.recordings.header import (
     get_requested_duration,
     get_version,
 )
-from navsense.recordings.mcap import records
-from navsense.recordings.mcap.lz4_rows import (
-    BLOCK_OVERHEAD,
-    FRAME_END,
-    FRAME_HEADER,
-    MAX_BLOCK_SIZE,
-    AccessRecorder,
-    RowCompressor,
-    build_compressor,
-    max_compressed_size,
-    write_uncompressed,
-)
+from navsense.recordings.mcap import lz4_rows, records
 from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.world_json import world_to_json
@@ -464,7 +453,7 @@ class ChannelWriter:
     template: bytes
     fields: Mapping[str, FieldOffset]
     sequence: int = 0
-    compressor: RowCompressor | None = None
+    compressor: lz4_rows.RowCompressor | None = None
 
     def fill(self, rows: AnyArray, block: MessageBlock) -> None:
         """Write the values of the records of a block into rows."""
@@ -474,12 +463,12 @@ class ChannelWriter:
         _fill_record_headers(self.sequence, block.log_time, block.publish_time, *columns)
         self.encoder.fill(rows, block.stamp, block.arrays)
 
-    def _make_compressor(self, block: MessageBlock) -> RowCompressor:
+    def _make_compressor(self, block: MessageBlock) -> lz4_rows.RowCompressor:
         """Return the compressor for such blocks. The encoder writes one row to a recorder of the field names."""
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
-        recorder = AccessRecorder(row)
+        recorder = lz4_rows.AccessRecorder(row)
         self.fill(cast("AnyArray", recorder), block.slice_rows(0, 1))
-        return build_compressor(self.template, self.fields, recorder.names)
+        return lz4_rows.build_compressor(self.template, self.fields, recorder.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
         """Write the records of a block at an offset; return their end."""
@@ -588,9 +577,10 @@ class McapWriter(McapWriterBase):
         """Yield the blocks of consecutive time intervals, each at most as large as a chunk."""
         if not blocks:
             return
-        largest = max(blocks, key=self._block_size)
+        sizes = list(map(self._block_size, blocks))
+        largest = blocks[int(np.argmax(sizes))]
         split_time = largest.log_time[largest.log_time.size // 2]
-        fits = sum(map(self._block_size, blocks)) <= CHUNK_BYTES and self._block_size(largest) <= MAX_BLOCK_SIZE
+        fits = sum(sizes) <= CHUNK_BYTES and max(sizes) <= lz4_rows.MAX_BLOCK_SIZE
         if fits or split_time == largest.log_time[0]:
             yield blocks
             return
@@ -620,25 +610,22 @@ class McapWriter(McapWriterBase):
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
         writers = [self._writers[block.channel] for block in blocks]
         counts = [block.publish_time.size for block in blocks]
-        capacity = max(map(max_compressed_size, (len(writer.template) for writer in writers), counts), default=0)
-        capacity += (
-            len(FRAME_HEADER)
-            + definitions.size
-            + BLOCK_OVERHEAD * (2 + definitions.size // MAX_BLOCK_SIZE)
-            + WRITE_BYTES
-        )
+        sizes = (len(writer.template) for writer in writers)
+        capacity = max(map(lz4_rows.max_compressed_size, sizes, counts), default=0) + WRITE_BYTES
+        capacity += len(lz4_rows.FRAME_HEADER) + definitions.size
+        capacity += lz4_rows.BLOCK_OVERHEAD * (2 + definitions.size // lz4_rows.MAX_BLOCK_SIZE)
         if self._buffer.size < capacity:
             self._buffer = np.empty(capacity, dtype=np.uint8)
         out = self._buffer
-        out[: len(FRAME_HEADER)] = np.frombuffer(FRAME_HEADER, dtype=np.uint8)
-        end = write_uncompressed(out, len(FRAME_HEADER), definitions)
+        out[: len(lz4_rows.FRAME_HEADER)] = np.frombuffer(lz4_rows.FRAME_HEADER, dtype=np.uint8)
+        end = lz4_rows.write_uncompressed(out, len(lz4_rows.FRAME_HEADER), definitions)
         for writer, block in zip(writers, blocks, strict=True):
             if end > WRITE_BYTES:
                 yield out[:end].data
                 end = 0
             end = writer.write_records(out, end, block)
         yield out[:end].data
-        yield memoryview(FRAME_END)
+        yield memoryview(lz4_rows.FRAME_END)
 
 
 class McapTarget:
