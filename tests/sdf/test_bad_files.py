@@ -209,7 +209,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
     "tide of another year": (
         CHANNEL,
         TIDE.replace("2021", "2019"),
-        "<tidal> instant in the tide table: 2021-03-04 15:00:00",
+        "<tidal> flow.csv instant in the tide table: 2021-03-04 15:00:00",
         "must be from 2019-03-04 12:00 to 2019-03-04 15:30 UTC",
     ),
     "grid with a gap": (FIELD, BOX.replace("0,1,1,0,0.1,0.2\n", ""), "<grid> flow.csv", "must hold each combination"),
@@ -224,7 +224,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
         RECORD,
         "time,x,y,z\n0,0,0,0\n2,0,0,0\n1,0,0,0\n",
         "<replay> flow.csv:4",
-        "of row 2 (s): 1.0",
+        "time of a current (s): 1.0",
     ),
     "record with a gap": (RECORD, "time,x,y,z\n0,0,0,0\n2,0,,0\n", "<replay> flow.csv:3", "y: empty"),
 }

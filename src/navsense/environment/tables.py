@@ -91,10 +91,12 @@ def parse_numbers(name: str, rows: Sequence[TableRow], header: Sequence[str], co
 
 @contextmanager
 def add_lines_to_errors(name: str, lines: Sequence[int] = ()) -> Iterator[None]:
-    """Add the file to the `FieldError` of an object that is made from a table, and the line if the error has a row."""
+    """Add the file to the `FieldError` of an object that is made from a table. A line replaces the row of the error."""
     try:
         yield
     except FieldError as error:
         if error.where is None:
-            error.where = Where(name, lines[error.row] if lines and error.row is not None else 0)
+            has_line = len(lines) == 1 or (bool(lines) and error.row is not None)
+            error.where = Where(name, lines[error.row or 0] if has_line else 0)
+            error.what = error.quantity if has_line else error.what
         raise

@@ -365,7 +365,8 @@ _FORMULA_REMEDY = "choose another formula for the speed of sound, or give a spee
 
 def _check_profile(depths: Sequence[float], temperatures: Sequence[float], salinities: Sequence[float]) -> None:
     """Raise `FieldError` for the first invalid point of a profile (m, K, PSS-78)."""
-    for row, (depth, temperature, salinity) in enumerate(zip(depths, temperatures, salinities, strict=True)):
+    for index, (depth, temperature, salinity) in enumerate(zip(depths, temperatures, salinities, strict=True)):
+        row = index if len(depths) > 1 else None
         for what, value, minimum, maximum in (
             ("profile depth (m)", depth, 0.0, MAX_DEPTH),
             ("temperature (K)", temperature, MIN_TEMPERATURE - _ROUNDING, MAX_TEMPERATURE + _ROUNDING),
@@ -374,8 +375,8 @@ def _check_profile(depths: Sequence[float], temperatures: Sequence[float], salin
             if not (minimum <= value <= maximum and math.isfinite(value)):
                 allowed = f"must be from {minimum:.6g} to {maximum:.6g}"
                 raise FieldError(what, value, row=row, allowed=allowed)
-        if row and depth < depths[row - 1]:
-            allowed = f"must not be above {depths[row - 1]!r} m, the depth of the point before"
+        if index and depth < depths[index - 1]:
+            allowed = f"must not be above {depths[index - 1]!r} m, the depth of the point before"
             raise FieldError("profile depth (m)", depth, row=row, allowed=allowed)
-        if row > 1 and depth == depths[row - 2]:
+        if index > 1 and depth == depths[index - 2]:
             raise FieldError("profile depth (m)", depth, row=row, allowed="must not be given more than twice")

@@ -132,7 +132,7 @@ HEAD = "time,x,y,z\n"
         ("", 0, "is empty"),
         ("t,x,y,z\n1,2,3,4\n", 1, "header of the record of a current: t,x,y,z; must be time,x,y,z or time,east"),
         (HEAD, 0, "rows of the record of a current: none"),
-        (HEAD + "0,0,0,0\n2,0,0,0\n1,0,0,0\n", 4, "time of a current of row 2 (s): 1.0"),
+        (HEAD + "0,0,0,0\n2,0,0,0\n1,0,0,0\n", 4, "time of a current (s): 1.0"),
         (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and after the row before"),
         (HEAD + "0,0,0\n", 2, "number of columns: 3; must be 4"),
         (HEAD + "0,0,,0\n", 2, "y: empty"),

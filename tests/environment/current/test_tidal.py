@@ -243,13 +243,13 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
         (
             HEAD + GOOD + "2021-03-04 17:00, slack,-\n",
             5,
-            "time in the tide table of row 3: not after that of the row before",
+            "time in the tide table: not after that of the row before",
         ),
         (HEAD + GOOD + "2021-03-04 18:00, slack,-\n", 5, "not after"),
         (
             HEAD + GOOD + "2021-03-06 18:00, slack,-\n",
             5,
-            "gap in the tide table of row 3 (h): 48.0; must be at most 25 h",
+            "gap in the tide table (h): 48.0; must be at most 25 h",
         ),
         (HEAD + GOOD + "2021-13-06 18:00, slack,-\n", 5, "must be a date and time"),
         (HEAD + GOOD + "2021-03-04 19:00, still,-\n", 5, "event in the tide table: still"),
@@ -262,7 +262,7 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
             "-90.0; must be a finite number of absolute value up to 15 m/s",
         ),
         (HEAD + GOOD + "2021-03-04 19:00, ebb\n", 5, "number of columns: 2"),
-        (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table of row 1: twice"),
+        (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
     ],
 )
 def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
