@@ -259,14 +259,12 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    figure = doppler.make_beam_figure(log(), (0.0, 29.9))
-    assert figure is not None
+    (figure,) = doppler.make_beam_figures(log(), (0.0, 29.9))
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    figure = doppler.make_beam_figure(none, (0.0, 29.9))
-    assert figure is not None
+    (figure,) = doppler.make_beam_figures(none, (0.0, 29.9))
     assert figure.plots[-1].label == "velocity: none"
 
 

@@ -376,8 +376,7 @@ def test_beams_without_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    figure = doppler.make_beam_figure(found, (0.0, 10.0))
-    assert figure is not None
+    (figure,) = doppler.make_beam_figures(found, (0.0, 10.0))
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
