@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
+from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
@@ -129,7 +130,7 @@ def _format_title(chart: WorldChart) -> str:
         north, east = "S" if latitude < 0.0 else "N", "W" if longitude < 0.0 else "E"
         parts.append(f"at {abs(latitude):.6g}° {north}, {abs(longitude):.6g}° {east}")
     time = choose_time_scale(chart.end)
-    tracks = f"{moving} track{'s' if moving > 1 else ''} of {time.factor * chart.end:.4g} {time.unit}"
+    tracks = f"{format_count(moving, 'track')} of {time.factor * chart.end:.4g} {time.unit}"
     parts.append(tracks if moving else "nothing moves")
     lines = (textwrap.fill(text, TITLE_LETTERS) for text in (chart.world.name, "; ".join(parts)) if text)
     return "\n".join(escape_dollar(line) for line in lines)
