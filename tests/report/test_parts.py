@@ -260,7 +260,7 @@ def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in said
+    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in said
     assert "10 % of its readings are not valid" in said
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} readings is valid"]

@@ -111,7 +111,7 @@ def _check_silence(reading: Reading) -> Iterator[str]:
     gaps = np.diff(marks)
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
-        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest such time"
+        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest gap"
     share = 1.0 - np.count_nonzero(valid) / max(int(np.count_nonzero(reading.emitted)), 1)
     if share > MAX_INVALID:
         yield f"{100.0 * share:.3g} % of its readings are not valid"
@@ -180,7 +180,7 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
                 f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"by chance from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
+                f"by chance it is from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
             )
 
 
