@@ -7,7 +7,6 @@ vehicles under the ground.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -174,9 +173,8 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             if test is None or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
-            measured, declared = (
-                format_quantity(size, channel.unit) for size in (test.measured_stddev, test.declared_stddev)
-            )
+            measured = format_quantity(test.measured_stddev, channel.unit)
+            declared = format_quantity(test.declared_stddev, channel.unit)
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
                 f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
@@ -207,7 +205,6 @@ def _list_faults(reading: Reading) -> Iterator[str]:
     """Yield kind, number and time of the faults of a sensor."""
     for kind, rows in find_fault_rows(reading).items():
         starts, ends = find_time_spans(reading.time, rows)
-        end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
         times = "once" if starts.size == 1 else f"{starts.size} times"
         count = format_count(int(np.count_nonzero(rows)), "row")
-        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s{end}"
+        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s, until {ends[-1]:.6g} s"
