@@ -85,7 +85,7 @@ def test_recover(inside: Typed, tmp_path: Path) -> None:
     assert inside("info", tmp_path / "cut-recovered.mcap").returncode == 0
 
 
-def test_check_says_one_line_a_problem(inside: Typed, tmp_path: Path) -> None:
+def test_check_prints_one_line_per_error(inside: Typed, tmp_path: Path) -> None:
     assert inside("check", QUADROTOR).returncode == 0
     bad = tmp_path / "bad.sdf"
     text = QUADROTOR.read_text().replace("<stddev>", "<stddev>-")
@@ -190,7 +190,7 @@ def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
         (["nonsense"], "No such command"),
     ],
 )
-def test_mistakes_end_in_one_line_and_exit_code_2(
+def test_errors_are_one_line_with_exit_code_2(
     inside: Typed, arguments: list[object], message: str, tmp_path: Path
 ) -> None:
     ended = inside(*arguments, cwd=tmp_path)
@@ -211,7 +211,7 @@ def test_a_recording_in_place_of_a_world_names_the_command_that_reads_it(inside:
     assert inside("info", recording).returncode == 0
 
 
-def test_a_mistake_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
+def test_error_has_no_traceback(tmp_path: Path) -> None:
     ended = navsense("run", "missing.sdf", cwd=tmp_path)
     assert ended.returncode == 2, ended.stderr
     assert "missing.sdf" in ended.stderr
@@ -229,7 +229,7 @@ def test_full_disk_is_an_error_and_written_data_stay(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_names_are_printed_as_they_are(inside: Typed, tmp_path: Path) -> None:
+def test_names_are_printed_unchanged(inside: Typed, tmp_path: Path) -> None:
     world = tmp_path / "odd.sdf"
     sensor = '<sensor name="x[bold]y[/]" type="magnetometer"><update_rate>10</update_rate></sensor>'
     other = '<sensor name="touch" type="contact"/>'
@@ -274,7 +274,7 @@ def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
+def test_interrupted_run_leaves_complete_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
     outputs = [tmp_path / "stopped.mcap", tmp_path / "stopped.npz"]
     command = [sys.executable, "-m", "navsense", "run", str(QUADROTOR), "--duration", "100000"]
     command += [part for output in outputs for part in ("-o", str(output))]

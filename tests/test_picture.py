@@ -111,7 +111,7 @@ def png(values: FloatArray) -> bytes:
 # Tracks
 
 
-def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> None:
+def test_track_equals_motion_and_has_its_length(world_of: Text) -> None:
     """A circle in 60 waypoints, one round: the spline through them is off the circle by less than 1e-4 of it."""
     turn = np.linspace(0.0, 2.0 * math.pi, 61)
     points = [(k, f"{50 * math.cos(a)} {50 * math.sin(a)} -3 0 0 {a}") for k, a in enumerate(turn)]
@@ -125,7 +125,7 @@ def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> N
     assert chart(world_of(robot(*points, loop=True)), 15.0).end == 15.0
 
 
-def test_a_climb_is_a_way(world_of: Text) -> None:
+def test_climb_counts_as_distance(world_of: Text) -> None:
     found = chart(world_of(robot((0, "3 4 0 0 0 0"), (10, "3 4 8 0 0 0"))))
     assert found.tracks[0].distance[-1] == pytest.approx(8.0, rel=1e-12, abs=0.0)
     assert (found.view.width, found.view.height) == pytest.approx((0.8 + 0.0, 0.8), rel=1e-12, abs=0.0), (
@@ -133,7 +133,7 @@ def test_a_climb_is_a_way(world_of: Text) -> None:
     )
 
 
-def test_who_is_a_vehicle(world_of: Text) -> None:
+def test_vehicles_move_or_carry_a_sensor(world_of: Text) -> None:
     """What moves or has sensors; what merely stands there is none, unless there is nothing else."""
     still = robot(name="mooring")
     bare = robot(name="dock", link="")
@@ -144,7 +144,7 @@ def test_who_is_a_vehicle(world_of: Text) -> None:
     assert chart(world_of("")).tracks == ()
 
 
-def test_a_model_that_turns_on_the_spot_stands_still(world_of: Text) -> None:
+def test_rotating_model_is_stationary(world_of: Text) -> None:
     found = chart(world_of(robot((0, "1 2 3 0 0 0"), (9, "1 2 3 0 0 1"))))
     assert found.tracks[0].position.tolist() == [[1.0, 2.0, 3.0]]
     assert not found.moving_tracks
@@ -182,7 +182,7 @@ def test_relief_shows_the_surfaces(world_of: Text) -> None:
     assert max(found.height.shape) == ground.CELLS
 
 
-def test_a_height_map_lies_where_its_file_says(world_of: Text, tmp_path: Path) -> None:
+def test_heightmap_has_the_pose_of_its_file(world_of: Text, tmp_path: Path) -> None:
     """An image that rises to the east: its largest value is size_z at the eastern rim, on straight lines between."""
     (tmp_path / "ramp.png").write_bytes(png(np.tile(np.arange(129) * 500.0, (129, 1))))
     geometry = "<heightmap><uri>ramp.png</uri><size>200 100 16</size><pos>0 0 -40</pos></heightmap>"
@@ -204,7 +204,7 @@ SHAPES: list[tuple[Any, list[list[float]]]] = [
 
 
 @pytest.mark.parametrize(("shape", "points"), SHAPES)
-def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
+def test_bounding_box_contains_its_surface(shape: Any, points: list[list[float]]) -> None:
     """Turned and moved by SciPy, all corners are within; unturned, the box is that of the corners."""
     spin = Rotation.from_euler("xyz", (0.4, -0.7, 2.1))
     x, y, z, w = spin.as_quat().tolist()
@@ -234,7 +234,7 @@ def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
     assert compute_bounding_box(Body("b", Plane())) is None
 
 
-def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> None:
+def test_ground_is_below_and_not_the_vehicle(world_of: Text) -> None:
     hull = IMU + '<collision name="hull"><geometry><box><size>2 2 2</size></box></geometry></collision>'
     body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + bed(
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
@@ -265,7 +265,7 @@ def test_vehicles_are_not_ground(world_of: Text) -> None:
     assert float(np.nanmax(chart(world_of(tower)).relief.height)) == pytest.approx(1.0, abs=0.1)
 
 
-def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
+def test_no_ground_means_no_clearance(world_of: Text) -> None:
     found = chart(world_of(robot((0, "0 0 5 0 0 0"), (10, "8 0 2 0 0 0"))))
     assert np.isnan(found.tracks[0].ground).all()
     assert format_clearance(found) == ""
@@ -290,7 +290,7 @@ places = st.tuples(st.floats(-1e5, 1e5), st.floats(-1e5, 1e5))
 
 @given(places, places, places, places)
 @settings(max_examples=60)
-def test_a_view_holds_all_tracks_and_is_no_ribbon(a: Any, b: Any, c: Any, d: Any) -> None:
+def test_view_contains_all_tracks_and_is_not_narrow(a: Any, b: Any, c: Any, d: Any) -> None:
     given_tracks = tracks((a, b), (c, d))
     view = find_view(given_tracks, Scene())
     for track in given_tracks:
@@ -320,7 +320,7 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
 
-def test_ground_is_seen_from_above_whatever_its_height() -> None:
+def test_ground_top_is_exact_at_any_height() -> None:
     """A mountain of 9 km and a trench of 11, and a plane so steep that a view of 100 km rises 200 km."""
     places = np.array([(0.0, 0.0), (5e4, 0.0), (-5e4, 0.0)])
     for height in (9e3, -11e3):
@@ -479,7 +479,7 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
     assert sheets[0]._suptitle.get_text() == "sea\n1 track of 10 min"
 
 
-def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrows_below_the_ground_are_omitted(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wall across the view, higher than the track: no arrow has its middle in it."""
     sheets = kept(monkeypatch)
     wall = bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
@@ -504,7 +504,7 @@ def test_steps_on_a_floor_have_no_contours(world_of: Text, tmp_path: Path, monke
     assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0), rel=1e-12, abs=0.0)
 
 
-def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The world's x axis 30 degrees from east to north: north is 60 degrees from x, a bearing of 30 on the sheet."""
     sheets = kept(monkeypatch)
     place = (
@@ -522,7 +522,7 @@ def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monke
     assert (sheets[1].axes[0].get_xlabel(), sheets[1].axes[0].get_ylabel()) == ("x, east (m)", "y, north (m)")
 
 
-def test_names_are_on_no_other(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six vehicles that start within a few metres of each other: no name covers another or a start."""
     sheets, transforms = kept(monkeypatch), pytest.importorskip("matplotlib.transforms")
     names = ["a", "glider_of_a_longer_name", "c$d$", "boat", "e", "名前"]
@@ -560,7 +560,7 @@ def test_stationary_models_are_labelled_with_heights(
     assert sheets[1].axes[0].get_xlim() == pytest.approx((-5.0, 5.0), rel=1e-12, abs=0.0)
 
 
-def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_view_is_drawn_in_kilometres(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sheets = kept(monkeypatch)
     draw(tmp_path / "x.png", world_of(SEA + robot((0, "0 0 -10 0 0 0"), (86400 * 5, "100000 30000 -10 0 0 0"))))
     plan, _, time, profile, _ = sheets[0].axes
@@ -600,7 +600,7 @@ def test_units_and_round_numbers() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".PNG", *SUFFIXES[1:]])
-def test_pictures_are_written_and_written_over(world_of: Text, suffix: str, tmp_path: Path) -> None:
+def test_pictures_are_written_and_replaced(world_of: Text, suffix: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     target, world = tmp_path / f"sea{suffix}", world_of(SEA + robot(*DIVE))
     target.write_text("what was there before")
@@ -618,7 +618,7 @@ def test_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_a_large_height_map_is_drawn_whole(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_heightmap_is_drawn_completely(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2048 x 2048 heights of a bowl, at the resolution that pictures have, against its equation."""
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(ground, "CELLS", 640)
@@ -643,7 +643,7 @@ def test_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
         assert (tmp_path / "x.png").stat().st_size > 5_000
 
 
-def test_pictures_that_cannot_be_written(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_pictures_are_errors(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(robot(*DIVE))
     with pytest.raises(RecordingError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", world)
@@ -683,7 +683,7 @@ def navsense(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
 
 
-def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
+def test_command_draws_and_prints_the_path(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     log, target = tmp_path / "log.csv", tmp_path / "x.png"
     rows = "".join(f"{0.1 * k},{k},0,1,1,0,0,0\n" for k in range(100))

@@ -68,7 +68,7 @@ def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: l
     assert held == len(KINDS) + 1
 
 
-def test_the_thousand_values_are_those_of_nist() -> None:
+def test_thousand_values_equal_those_of_nist() -> None:
     values = thousand()
     numbers = np.rint(values * 2147483647).astype(np.int64)
     assert list(numbers[1:4]) == [395529916, 1209410747, 633705974]
@@ -81,7 +81,7 @@ def test_the_thousand_values_are_those_of_nist() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(("count", "rate"), [(2000, 50.0), (377, 0.3)])
-def test_allantools_gives_the_same(name: str, count: int, rate: float) -> None:
+def test_deviations_equal_allantools(name: str, count: int, rate: float) -> None:
     random = np.random.default_rng(count)
     values = random.standard_normal(count) + np.cumsum(random.standard_normal(count)) / 7.0 + 9.81
     mine, other = KINDS[name]
@@ -106,7 +106,7 @@ def test_phase_and_frequency_are_one() -> None:
         assert np.array_equal(other.counts, one.counts)
 
 
-def test_a_slope_of_the_phase_is_not_seen() -> None:
+def test_slope_of_the_phase_cancels() -> None:
     """A clock that is off by 1e9 s and by 50 ppm has the deviation of its noise."""
     noise = np.random.default_rng(3).standard_normal(3000) * 1e-6
     clean = allan.mdev(noise, 10.0, [1, 10, 100], phase=True)
@@ -114,7 +114,7 @@ def test_a_slope_of_the_phase_is_not_seen() -> None:
     assert offset.deviation == pytest.approx(clean.deviation, rel=1e-9, abs=0.0)
 
 
-def test_several_axes_and_runs_are_each_their_own() -> None:
+def test_axes_and_runs_are_independent() -> None:
     values = np.random.default_rng(4).standard_normal((2, 3, 300, 4))
     whole = allan.oadev(values, 5.0)
     assert whole.deviation.shape == (2, 3, whole.factor.size, 4) == whole.dof.shape == whole.exponent.shape
@@ -134,7 +134,7 @@ def test_several_axes_and_runs_are_each_their_own() -> None:
         whole.select(1)
 
 
-def test_values_of_any_real_type_are_taken_and_left_as_they_are() -> None:
+def test_real_values_of_any_type_are_accepted_and_unchanged() -> None:
     values = (np.arange(200) % 7 + np.arange(200) // 50).astype(np.int16)
     expected = allan.oadev(values.astype(np.float64), 1.0).deviation
     assert np.array_equal(allan.oadev(values, 1.0).deviation, expected)
@@ -160,7 +160,7 @@ def test_factors_are_spread_evenly_over_decades() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_longest_span_of_each_has_its_last_terms(name: str) -> None:
+def test_largest_factor_has_a_difference(name: str) -> None:
     values = np.random.default_rng(6).standard_normal(31)
     kind = KINDS[name][0]
     longest = kind(values, 1.0).statistic.max_factor(32)
@@ -219,7 +219,7 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 
 @pytest.mark.parametrize("factor", [1, 2, 5, 16])
 @pytest.mark.parametrize("order", [2, 3])
-def test_the_power_law_is_that_of_allantools(factor: int, order: int) -> None:
+def test_exponents_equal_allantools(factor: int, order: int) -> None:
     random = np.random.default_rng(9)
     for exponent in (2, 1, 0, -1, -2):
         values = coloured(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
@@ -228,7 +228,7 @@ def test_the_power_law_is_that_of_allantools(factor: int, order: int) -> None:
         assert allan.identify_exponent(phase, factor, order) == max(2 - 2 * order, min(2, expected))
 
 
-def test_where_too_few_averages_are_left_the_power_law_of_the_shorter_span_stands() -> None:
+def test_few_averages_use_the_exponent_of_the_next_smaller_factor() -> None:
     values = coloured(-2, 2000, np.random.default_rng(10))
     curve = allan.oadev(values, 1.0, [900, 1, 300])
     assert list(curve.exponent) == [-2, -2, -2]
@@ -257,7 +257,7 @@ def test_the_interval_is_that_of_chi_squared() -> None:
 @pytest.mark.parametrize(
     ("term", "low"), [(theory.White(1.0), 0.0), (theory.Flicker(1.0), 0.481), (theory.RandomWalk(1.0), 0.750)]
 )
-def test_the_total_variance_comes_out_low_as_published(term: theory.NoiseTerm, low: float) -> None:
+def test_total_variance_is_low_as_published(term: theory.NoiseTerm, low: float) -> None:
     """Its mean over the Allan variance is 1 - low tau / T (NIST SP 1065, table 7), from the covariance of the phase.
 
     Of T samples that is a sum over T - 1 middles as if they were T.
@@ -311,7 +311,7 @@ def test_compiled_and_interpreted_sums_agree_to_the_last_bit(
 
 
 @pytest.mark.compiled
-def test_a_long_record_loses_no_digit() -> None:
+def test_long_record_keeps_precision() -> None:
     """10^6 values 9.81 + 1e-6 w: the sums are those of exact fractions of the same doubles, to 1e-9."""
     values = 9.81 + 1e-6 * np.random.default_rng(14).standard_normal(1_000_000)
     curve = allan.oadev(values, 1000.0, [1, 1000, 100_000])

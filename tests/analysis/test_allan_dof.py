@@ -33,7 +33,7 @@ def decay(k: FloatArray) -> FloatArray:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 3), (-7, 12), (-40, 1000), (0, 100_000)])
-def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
+def test_sum_rule_has_few_nodes(low: int, high: int) -> None:
     kinks = [0, 3, 500]
     places, weights = allan_dof.make_lag_rule(kinks, low, high)
     every = np.arange(low, high + 1.0)
@@ -97,7 +97,7 @@ def test_the_freedom_of_points_is_the_sum_over_all_pairs(
 
 
 @pytest.mark.parametrize("exponent", [0, -1, -2])
-def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
+def test_total_dof_equals_table_7(exponent: int) -> None:
     for factor in (1, 10, 100, 400):
         assert allan_dof.compute_total_dof(exponent, factor, 1001) == pytest.approx(
             allantools.ci.edf_totdev(1000, factor, exponent), rel=1e-12, abs=0.0
@@ -105,7 +105,7 @@ def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
     assert allan_dof.compute_total_dof(exponent, 900, 1001) == allan_dof.compute_total_dof(exponent, 500, 1001) > 1.0
 
 
-def test_phase_noise_has_no_more_freedom_in_a_total_variance() -> None:
+def test_total_dof_of_phase_noise_equals_overlapping_dof() -> None:
     assert allan_dof.compute_total_dof(2, 10, 1001) == allan_dof.compute_power_law_dof(2, 10, 1001)
     assert allan_dof.compute_total_dof(1, 900, 1001) > 0.0
 
@@ -136,7 +136,7 @@ def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
             assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
 
 
-def test_a_ramp_adds_its_share() -> None:
+def test_ramp_adds_to_the_covariance() -> None:
     """z = mu + noise: the mean square scatters by 4 mu mu' cov(z, z') more."""
     covariance = partial(theory.phase_covariance, TERMS["white"], rate=2.0)
     count, factors, slope = 300, [2, 9], 0.3

@@ -22,7 +22,7 @@ def by_definition(values: FloatArray, rate: float, length: int, overlap: int, wi
 
 
 @pytest.mark.parametrize(("length", "overlap"), [(64, 0.5), (63, 0.5), (64, 0.0), (50, 0.8)])
-def test_it_is_the_mean_of_periodograms(length: int, overlap: float) -> None:
+def test_density_is_the_mean_of_periodograms(length: int, overlap: float) -> None:
     from scipy.signal import get_window
 
     values = np.random.default_rng(1).standard_normal(1000) + 5.0
@@ -58,7 +58,7 @@ def test_the_variance_is_the_integral() -> None:
     assert float(found.density.sum() * found.frequency[0]) == pytest.approx(float(values.var()), rel=2e-3, abs=0.0)
 
 
-def test_the_length_is_chosen() -> None:
+def test_default_length_is_a_power_of_two() -> None:
     assert densities.welch(np.zeros(1000) + np.arange(1000.0), 1.0).frequency[0] == 1.0 / 64
     assert densities.welch(np.arange(10.0), 1.0).frequency[0] == 1.0 / 8
 

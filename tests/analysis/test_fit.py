@@ -164,7 +164,7 @@ def test_figures_scatter_by_their_errors() -> None:
         assert abs((spread[place] / errors[name]) ** 2 - 1.0) < (Z + 1.0) * math.sqrt(2.0 / records)
 
 
-def test_a_figure_says_how_sure_it_is() -> None:
+def test_parameter_has_value_and_standard_error() -> None:
     figure = fit.FittedParameter(4.0, 0.4)
     assert figure.value == 2.0
     assert figure.stddev == pytest.approx(0.1, rel=1e-12, abs=0.0)
@@ -193,7 +193,7 @@ def test_absent_term_is_estimated_as_zero() -> None:
         (("ramp", "ramp"), "must be at least one, without repetition"),
     ],
 )
-def test_figures_that_are_none_are_refused(names: tuple[str, ...], message: str) -> None:
+def test_invalid_parameters_are_errors(names: tuple[str, ...], message: str) -> None:
     curve = allan.oadev(np.random.default_rng(1).standard_normal(100), 1.0)
     with pytest.raises(AnalysisError, match=message):
         fit.fit(curve, names)

@@ -95,7 +95,7 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert np.isnan(values).any()
 
 
-def test_only_gaps_break_a_line() -> None:
+def test_gaps_break_a_line() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
     places, values = svg_figure.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
@@ -134,7 +134,7 @@ def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
 
 @pytest.mark.parametrize("most", [3, 5, 6])
 @pytest.mark.parametrize("log", [False, True])
-def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
+def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
     """Two are the least that a scale can be read from. More than twice as many as asked for have no room."""
     random = np.random.default_rng(6)
     for _ in range(2000):
@@ -150,7 +150,7 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 14))
-def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
+def test_rows_of_figures_are_balanced(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
     classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
@@ -166,7 +166,7 @@ def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
+def test_header_has_length_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
     found = recorded(reading(count=10), height)
     truth = found.truth["boat::hull"]
@@ -186,7 +186,7 @@ def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
 
 
 @pytest.mark.parametrize("clear", [False, True])
-def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
+def test_png_images_are_read_by_pillow(clear: bool) -> None:
     image = pytest.importorskip("PIL.Image")
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
@@ -198,7 +198,7 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
 
 
-def test_bounds_are_those_of_chi_squared() -> None:
+def test_bounds_equal_chi_squared_quantiles() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
     low, high = residuals.compute_ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
@@ -215,7 +215,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
 
 
-def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
+def test_residual_is_split_into_bias_scale_and_noise() -> None:
     """False alarms 1e-6 each: the white part is that of the draws, to what four fitted numbers take from 20,000."""
     found = residuals.make_channels(reading(), "field", SHEET)
     assert [channel.label for channel in found] == ["x", "y", "z"]
@@ -237,7 +237,7 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
 
 
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
-def test_noise_that_is_not_as_declared_is_warned_of(scale: float, word: str) -> None:
+def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert warnings(recorded(reading())) == []
     said = warnings(recorded(reading(scale)))
@@ -256,11 +256,11 @@ def test_attitude_error_is_a_rotation_angle() -> None:
     assert np.allclose(residuals.to_euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
-def test_a_silent_sensor_is_warned_of() -> None:
+def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in said
+    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in said
     assert "10 % of its readings are not valid" in said
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} readings is valid"]
@@ -293,12 +293,12 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     ]
 
 
-def test_a_recording_that_ends_early_is_warned_of() -> None:
+def test_recording_that_ends_early_is_a_warning() -> None:
     found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
     assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
-def test_shares_are_those_of_numpy() -> None:
+def test_histogram_density_equals_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
     found = compute_histogram_density(values, edges)
@@ -336,7 +336,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
 
-def test_a_track_without_ground_is_shown_alone() -> None:
+def test_track_without_ground_is_shown() -> None:
     chart = make_track_map(recorded(reading(), np.linspace(0.0, -5.0, 400)))
     assert chart is not None
     assert chart.relief is None
@@ -345,7 +345,7 @@ def test_a_track_without_ground_is_shown_alone() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
-def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
+def test_page_of_few_rows_is_complete(count: int) -> None:
     height = np.zeros(max(count, 1))
     text = make_page(recorded(reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
@@ -354,7 +354,7 @@ def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
         assert "has no reading" in text
 
 
-def test_readings_without_truth_or_without_a_number_are_shown() -> None:
+def test_readings_without_ideal_or_finite_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
     assert "its ideal readings are not recorded" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
@@ -368,7 +368,7 @@ def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
     assert long < 1.2 * short
 
 
-def test_beams_that_gave_no_velocity_are_not_valid() -> None:
+def test_beams_without_velocity_are_not_valid() -> None:
     """Where a recording has no `beam_valid`, as messages of some types have not, a beam without a number is lost."""
     along = np.ones((10, 2))
     along[4:6, 1] = math.nan
@@ -376,8 +376,7 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    figure = doppler.make_beam_figure(found, (0.0, 10.0))
-    assert figure is not None
+    (figure,) = doppler.make_beam_figures(found, (0.0, 10.0))
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
@@ -401,7 +400,7 @@ def allan_of(found: Reading) -> SvgFigure:
     return figure
 
 
-def test_an_allan_deviation_is_of_rows_without_faults() -> None:
+def test_allan_deviation_omits_rows_with_faults() -> None:
     whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
     assert "longest" not in whole.caption
     assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
@@ -418,7 +417,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     assert struck.plots[0].y_axis == alone.plots[0].y_axis
 
 
-def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
+def test_allan_deviation_uses_evenly_spaced_rows() -> None:
     """Rows that were dropped are not there: what is left is no series in even steps, its longest part is."""
     found = reading()
     there = np.ones(COUNT, dtype=np.bool_)
@@ -457,7 +456,7 @@ ODD: Mapping[str, tuple[float, ...]] = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("unit", ["m", "rad", "T", "1"])
-def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
+def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
     made = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
@@ -480,7 +479,7 @@ def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("where", ["arrays", "ideal", "bias"])
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
-def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str) -> None:
+def test_page_accepts_extreme_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):
         found = reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
@@ -488,7 +487,7 @@ def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str)
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
-def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
+def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
     """A step of the stamps is no instability: the curve is that of the stamps behind it alone."""
     walk = 1e-9 * np.cumsum(np.random.default_rng(4).standard_normal(COUNT))
     step = np.where(np.arange(COUNT) < 3_000, 0.0, 0.5)

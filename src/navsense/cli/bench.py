@@ -15,9 +15,8 @@ def bench() -> None:
     """
     from navsense.analysis.bench import measure_all
 
-    table = make_table("model", "ns/sample", "draws alone", "draws/total", "declared and measured densities")
+    table = make_table("model", "ns/sample", "draws alone", "draws/total", "declared and fitted densities")
     for row in measure_all():
-        draws = f"{row.draws:.1f}" if row.draws else "-"
-        ratio = f"{row.ratio:.2f}" if row.draws else "-"
+        draws, ratio = (f"{row.draws:.1f}", f"{row.ratio:.2f}") if row.draws else ("-", "-")
         add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)
     print_table(table)

@@ -51,19 +51,19 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     path = to_path(file)
     leftover = leftovers.find_leftover(path)
     is_folder = leftover is None and path.is_dir()
-    if is_folder or remove:
-        found = leftovers.list_leftovers(path) if is_folder else [leftover] if leftover else []
-        for one in found:
-            if remove and not one.is_being_written and leftovers.remove_leftover(one):
-                click.echo(f"{one.path}: removed the crashed recording")
-            else:
-                click.echo(str(one))
-        if not found:
-            click.echo(f"{file}: no crashed recording")
+    if not is_folder and not remove:
+        recovered = leftovers.recover(file, output)
+        click.echo(recovered.headline)
+        print_notes(recovered.notes)
         return
-    recovered = leftovers.recover(file, output)
-    click.echo(recovered.headline)
-    print_notes(recovered.notes)
+    crashed = leftovers.list_leftovers(path) if is_folder else [leftover] if leftover else []
+    for leftover in crashed:
+        if remove and not leftover.is_being_written and leftovers.remove_leftover(leftover):
+            click.echo(f"{leftover.path}: removed the crashed recording")
+        else:
+            click.echo(str(leftover))
+    if not crashed:
+        click.echo(f"{file}: no crashed recording")
 
 
 @click.command(cls=CheckedCommand)

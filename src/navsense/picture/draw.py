@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
+from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
@@ -129,7 +130,7 @@ def _format_title(chart: WorldChart) -> str:
         north, east = "S" if latitude < 0.0 else "N", "W" if longitude < 0.0 else "E"
         parts.append(f"at {abs(latitude):.6g}° {north}, {abs(longitude):.6g}° {east}")
     time = choose_time_scale(chart.end)
-    tracks = f"{moving} track{'s' if moving > 1 else ''} of {time.factor * chart.end:.4g} {time.unit}"
+    tracks = f"{format_count(moving, 'track')} of {time.factor * chart.end:.4g} {time.unit}"
     parts.append(tracks if moving else "nothing moves")
     lines = (textwrap.fill(text, TITLE_LETTERS) for text in (chart.world.name, "; ".join(parts)) if text)
     return "\n".join(escape_dollar(line) for line in lines)
@@ -305,45 +306,36 @@ def _draw_north(axes: Any, origin: Origin) -> None:
 
 def draw_names(figure: Any, axes: Any, chart: WorldChart) -> None:
     """Write the names of the vehicles at their starts without overlaps. Fixes the layout of the figure."""
+    from matplotlib.transforms import Bbox
+
     if len(chart.tracks) > MAX_NAMES:
         return
     scale = length_scale(max(chart.view.width, chart.view.height))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     places = [(scale.factor * track.position[0, :2]).tolist() for track in chart.tracks]
-    occupied = [_compute_marker_extent(axes, place) for place in places]
+    markers = [axes.transData.transform(place) for place in places]
+    r = MARKER_RADIUS
+    occupied = [Bbox.from_extents(x - r, y - r, x + r, y + r) for x, y in markers]
     for track, place in zip(chart.tracks, places, strict=True):
         height = "" if track.is_moving else f" ({track.position[0, 2]:.4g} m)"
         occupied.append(_draw_name(axes, f"{shorten_name(track.name)}{height}", place, occupied))
 
 
-def _compute_marker_extent(axes: Any, place: list[float]) -> Any:
-    from matplotlib.transforms import Bbox
-
-    x, y = axes.transData.transform(place)
-    return Bbox.from_extents(x - MARKER_RADIUS, y - MARKER_RADIUS, x + MARKER_RADIUS, y + MARKER_RADIUS)
-
-
 def _draw_name(axes: Any, name: str, place: list[float], occupied: list[Any]) -> Any:
     """Write a name at the first free offset, or at the first one if none is free; return its extent."""
-    frame = axes.get_window_extent()
-    first = None
-    for right, up in NAME_OFFSETS:
+    frame, offsets = axes.get_window_extent(), [*NAME_OFFSETS, NAME_OFFSETS[0]]
+    while True:
+        right, up = offsets.pop(0)
         align = {"ha": "center" if right == 0 else "left" if right > 0 else "right", "va": "center"}
         text = axes.annotate(
             name, place, (right, up), textcoords="offset points", fontsize=8.5, bbox=NAME_BOX, zorder=7, **align
         )
         extent = text.get_window_extent()
         is_inside = frame.x0 <= extent.x0 and extent.x1 <= frame.x1 and frame.y0 <= extent.y0 and extent.y1 <= frame.y1
-        if is_inside and not any(extent.overlaps(other) for other in occupied):
-            if first is not None:
-                first[0].remove()
+        if not offsets or (is_inside and not any(extent.overlaps(other) for other in occupied)):
             return extent
-        if first is None:
-            first = (text, extent)
-        else:
-            text.remove()
-    return first[1] if first else None
+        text.remove()
 
 
 # Panels from the side

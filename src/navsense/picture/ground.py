@@ -124,41 +124,37 @@ def find_static_ground(world: World, motions: Motions, vehicles: Collection[str]
     return Scene(tuple(bodies))
 
 
-def _compute_half_sides(shape: Shape) -> FloatArray | None:
-    """Return half the sides (3,) m of the box around a shape with its centre at its origin."""
-    match shape:
-        case Box():
-            return 0.5 * np.array(shape.size)
-        case Sphere():
-            return np.full(3, shape.radius)
-        case Ellipsoid():
-            return np.array(shape.radii)
-        case Cylinder():
-            return np.array((shape.radius, shape.radius, 0.5 * shape.length))
-        case Capsule():
-            return np.array((shape.radius, shape.radius, 0.5 * shape.length + shape.radius))
-    return None
-
-
-def _corners(shape: Shape) -> Vectors | None:
+def _find_corners(shape: Shape) -> Vectors | None:
     """Return the lowest and highest x, y, z (2, 3) m of a shape in its own frame; None if it is infinite."""
-    if isinstance(shape, LazyShape):
-        return _corners(shape.shape)
-    if isinstance(shape, Heightmap):
-        rows, columns = shape.heights.shape
-        (x, y), (east, north) = shape.corner, shape.spacing
-        low, high = float(shape.heights.min()), float(shape.heights.max())
-        return np.array(((x, y, low), (x + (columns - 1) * east, y + (rows - 1) * north, high)))
-    if isinstance(shape, Mesh):
-        points = shape.triangles.reshape(-1, 3)
-        return np.array((points.min(axis=0), points.max(axis=0)))
-    half = _compute_half_sides(shape)
-    return None if half is None else np.array((-half, half))
+    match shape:
+        case LazyShape():
+            return _find_corners(shape.shape)
+        case Heightmap():
+            rows, columns = shape.heights.shape
+            (x, y), (east, north) = shape.corner, shape.spacing
+            low, high = float(shape.heights.min()), float(shape.heights.max())
+            return np.array(((x, y, low), (x + (columns - 1) * east, y + (rows - 1) * north, high)))
+        case Mesh():
+            points = shape.triangles.reshape(-1, 3)
+            return np.array((points.min(axis=0), points.max(axis=0)))
+        case Box():
+            half = 0.5 * np.array(shape.size)
+        case Sphere():
+            half = np.full(3, shape.radius)
+        case Ellipsoid():
+            half = np.array(shape.radii)
+        case Cylinder():
+            half = np.array((shape.radius, shape.radius, 0.5 * shape.length))
+        case Capsule():
+            half = np.array((shape.radius, shape.radius, 0.5 * shape.length + shape.radius))
+        case _:
+            return None
+    return np.array((-half, half))
 
 
 def compute_bounding_box(body: Body) -> Vectors | None:
     """Return the box (2, 3) m in the world around a body that stands still; None if it is infinite."""
-    ends = _corners(body.shape)
+    ends = _find_corners(body.shape)
     if ends is None:
         return None
     corners = [(float(x), float(y), float(z)) for x in ends[:, 0] for y in ends[:, 1] for z in ends[:, 2]]

@@ -68,28 +68,26 @@ def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iter
         figure.draw_band(figure.plots[0], reading.time, reading.clock_error, f"c{number}")
     figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
     yield figure
-    stability_figure = _make_stability_figure(section)
-    if stability_figure is not None:
-        yield stability_figure
+    yield from _make_stability_figures(section)
 
 
-def _make_stability_figure(section: ClockSection) -> SvgFigure | None:
-    """Return the Allan deviation of a clock's frequency outside its faults, or None with too few stamps."""
+def _make_stability_figures(section: ClockSection) -> Iterator[SvgFigure]:
+    """Yield the Allan deviation of a clock's frequency outside its faults; nothing with too few stamps."""
     reading = section.readings[0]
     interval = float(np.median(np.diff(reading.time))) if reading.time.size >= MIN_ALLAN_ROWS else 0.0
     if not interval > 0.0:
-        return None
+        return
     rate, known = 1.0 / interval, np.isfinite(reading.clock_error)
     for first, last in section.fault_spans:
         known &= (reading.time < first) | (reading.time > last)
     error = reading.clock_error[find_even_rows(known, reading.time, rate)]
     if error.size < MIN_ALLAN_ROWS or not np.any(error):
-        return None
+        return
     is_disciplined = section.spec is not None and section.spec.discipline is not None
     terms = () if section.spec is None or is_disciplined else list_clock_terms(section.spec)
     curve, declared = measure_allan(error, rate, terms, phase=True)
     if not np.any(curve.deviation > 0.0):
-        return None
+        return
     if section.spec is None:
         note = "The clock's spec is not recorded: name the world with --world."
     elif is_disciplined:
@@ -99,4 +97,4 @@ def _make_stability_figure(section: ClockSection) -> SvgFigure | None:
     caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {note}"
     caption += format_coverage(error.size, reading.time, rate)
     curves = {("c0", "measured"): (curve, declared)}
-    return make_allan_figure(f"Stability of {section.name}", "", curves, caption)
+    yield make_allan_figure(f"Stability of {section.name}", "", curves, caption)

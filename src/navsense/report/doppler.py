@@ -89,11 +89,11 @@ VELOCITY = ColourScale("velocity", Scale(1.0, "m/s"), signed=True)
 """Colours of velocities. The prefix of the unit fits their size."""
 
 
-def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None:
-    """Return when each beam is valid and what the velocity is relative to; None if the readings do not contain it."""
+def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
+    """Yield when each beam is valid and what the velocity is relative to; nothing if the readings do not contain it."""
     velocity, flags = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
     if flags is None and velocity is None:
-        return None
+        return
     rows = np.asarray(reading.emitted)
     time = reading.time[rows]
     valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
@@ -102,7 +102,7 @@ def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure |
         Plot(None, STRIP_HEIGHT, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)
     ]
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
-    figure = SvgFigure("Validity of beams", make_time_axis(*span), plots, caption)
+    figure = SvgFigure(f"Beams of {reading.name.rpartition('::')[2]}", make_time_axis(*span), plots, caption)
     for beam in range(count):
         figure.draw_spans(plots[beam], *find_time_spans(time, valid[:, beam]), "good")
         figure.draw_spans(plots[beam], *find_time_spans(time, ~valid[:, beam]), "bad")
@@ -113,7 +113,7 @@ def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure |
         for value, css_class, _ in VELOCITY_MODES:
             figure.draw_spans(plots[-1], *find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
-    return figure
+    yield figure
 
 
 def _format_valid_share(valid: AnyArray) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
-from navsense.report import clock_section, doppler, faults, track
+from navsense.report import doppler, faults, track
+from navsense.report.clock_section import make_clock_figures, make_clock_sections
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
@@ -109,7 +110,7 @@ def make_page(data: ReportData) -> str:
             for name in data.readings
         ),
     ]
-    sections = [(key, title, body) for key, title, body in sections if body]
+    sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{escape(title.rpartition("::")[2])}</a>' for key, title, _ in sections)
     main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
     tracks = [track.format_track(data, one, track_map.surface) for one in track_map.tracks] if track_map else []
@@ -185,21 +186,16 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
         yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
-            figure = doppler.make_beam_figure(reading, data.span)
-            if figure is not None:
-                figure.title = f"Beams of {reading.name.rpartition('::')[2]}"
-                yield figure
+            yield from doppler.make_beam_figures(reading, data.span)
         if reading.type == "adcp":
             yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
 
 def _format_clock_section(data: ReportData) -> str:
-    sections = clock_section.make_clock_sections(data)
+    sections = make_clock_sections(data)
     if not sections:
         return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
-    return _format_grid(
-        figure for section in sections for figure in clock_section.make_clock_figures(section, data.span)
-    )
+    return _format_grid(chain.from_iterable(make_clock_figures(section, data.span) for section in sections))
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
@@ -218,18 +214,16 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _format_array_figures(main, reading, data.span) + format_array_table(main)
+        body += _format_arrays(main, reading, data.span)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
-        figures = _format_array_figures(folded, reading, data.span)
-        body += f"<details><summary>More: {titles}</summary>{figures}{format_array_table(folded)}</details>"
+        content = _format_arrays(folded, reading, data.span)
+        body += f"<details><summary>More: {titles}</summary>{content}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body
 
 
-def _format_array_figures(sections: Iterable[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
-    return "".join(
-        f"<h3>{escape(section.title)}</h3>{_format_grid(make_array_figures(section, reading, span))}"
-        for section in sections
-    )
+def _format_arrays(sections: Sequence[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
+    grids = [(section.title, _format_grid(make_array_figures(section, reading, span))) for section in sections]
+    return "".join(f"<h3>{escape(title)}</h3>{grid}" for title, grid in grids) + format_array_table(sections)

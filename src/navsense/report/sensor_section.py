@@ -49,9 +49,6 @@ TIME_ARRAYS = frozenset(("time_of_validity", "water_time_of_validity"))
 CELL_ARRAYS = frozenset(("error_velocity", "percent_good", "cell_distance"))
 """Arrays of an ADCP with one value per cell: `doppler` shows them."""
 
-WATER_LEGEND = ("water", "through the water")
-"""Class and text of the spans in which a velocity is through the water."""
-
 MAX_ZERO_DISTANCE = 1.5
 """Distance of a residual to zero, divided by its range, up to which its axis includes zero."""
 
@@ -74,11 +71,6 @@ class ArraySection:
     def title(self) -> str:
         """Name of the array as text."""
         return self.name.replace("_", " ")
-
-    @property
-    def has_water_spans(self) -> bool:
-        """True if a velocity is through the water at some times."""
-        return bool(self.water_spans[0].size)
 
     @property
     def has_declared_noise(self) -> bool:
@@ -134,9 +126,7 @@ def make_array_figures(section: ArraySection, reading: Reading, span: tuple[floa
         yield _make_histogram_figure(section)
     if normalised:
         yield _make_normalised_figure(normalised)
-    allan_figure = _make_section_allan_figure(section)
-    if allan_figure is not None:
-        yield allan_figure
+    yield from _make_allan_figures(section)
 
 
 def _get_line_class(number: int) -> str:
@@ -152,16 +142,16 @@ def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
         figure.draw_band(plot, channel.time, channel.reading, _get_line_class(number))
         figure.draw_series(plot, channel.time, channel.ideal, "ideal")
-    figure.legend = [("c0", "reading"), ("ideal", "ideal")]
-    figure.legend += [WATER_LEGEND] if section.has_water_spans else []
+    figure.legend = [("c0", "reading"), ("ideal", "ideal"), *figure.legend]
     return figure
 
 
 def _stack_channel_plots(
     title: str, section: ArraySection, x_axis: Axis, y_axes: Sequence[Axis], caption: str
 ) -> SvgFigure:
-    """Return a figure with one plot per channel, with the spans in which a velocity is through the water."""
+    """Return a figure with one plot per channel, and with the spans in which a velocity is through the water."""
     figure = stack_plots(title, x_axis, y_axes, caption + section.note)
+    figure.legend = [("water", "through the water")] if section.water_spans[0].size else []
     for plot in figure.plots:
         figure.draw_spans(plot, *section.water_spans, "span")
     return figure
@@ -195,9 +185,9 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
         if channel.declared_stddev:
             for curve in bound:
                 figure.draw_series(plot, channel.time, curve, "declared")
-    figure.legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
-    figure.legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
-    figure.legend += [WATER_LEGEND] if section.has_water_spans else []
+    legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
+    legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
+    figure.legend = legend + figure.legend
     return figure
 
 
@@ -238,12 +228,10 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
     caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)
+    outline, x = np.repeat(edges, 2)[1:-1], np.linspace(edges[0], edges[-1], 241)
     for number, channel in enumerate(channels):
-        figure.draw_line(
-            figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _get_line_class(number)
-        )
+        figure.draw_line(figure.plots[0], outline, np.repeat(bars[number], 2), _get_line_class(number))
         if channel.declared_stddev:
-            x = np.linspace(edges[0], edges[-1], 241)
             figure.draw_line(figure.plots[0], x, _compute_normal_density(x, channel.declared_stddev), "declared")
     figure.legend = [(_get_line_class(number), channel.label or "measured") for number, channel in enumerate(channels)]
     figure.legend += [("declared", "declared")] if densities else []
@@ -276,8 +264,8 @@ def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     return figure
 
 
-def _make_section_allan_figure(section: ArraySection) -> SvgFigure | None:
-    """Return measured and declared Allan deviations of the residuals, or None with too few rows.
+def _make_allan_figures(section: ArraySection) -> Iterator[SvgFigure]:
+    """Yield measured and declared Allan deviations of the residuals; nothing with too few rows.
 
     Each uses the longest run of evenly spaced rows without faults and missing values.
     """
@@ -293,24 +281,17 @@ def _make_section_allan_figure(section: ArraySection) -> SvgFigure | None:
             legend = (_get_line_class(number), channel.label or "measured")
             curves[legend] = measure_allan(values, channel.rate, terms)
             shortest = min(shortest, values.size)
-    if not curves:
-        return None
-    first = section.channels[0]
-    caption = f"Allan deviation of the residuals of {section.title}. Dashed: the declared noise."
-    caption += format_coverage(shortest, first.time, first.rate)
-    return make_allan_figure("Allan deviation", first.unit, curves, caption)
-
-
-TABLE_COLUMNS = (
-    *("", "rows", "missing", "mean residual", "standard deviation"),
-    *("white residual", "declared", "noise test"),
-)
-"""Columns of the table of a sensor."""
+    if curves:
+        first = section.channels[0]
+        caption = f"Allan deviation of the residuals of {section.title}. Dashed: the declared noise."
+        caption += format_coverage(shortest, first.time, first.rate)
+        yield make_allan_figure("Allan deviation", first.unit, curves, caption)
 
 
 def format_array_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
-    head = "".join(f'<th scope="col">{text}</th>' for text in TABLE_COLUMNS)
+    columns = ("", "rows", "missing", "mean residual", "standard deviation", "white residual", "declared", "noise test")
+    head = "".join(f'<th scope="col">{text}</th>' for text in columns)
     rows = "".join(
         _format_table_row(section.title, channel, test)
         for section in sections
@@ -321,13 +302,10 @@ def format_array_table(sections: Sequence[ArraySection]) -> str:
 
 def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
     known = channel.residual[np.isfinite(channel.residual)]
-    white, missing = (
-        math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]),
-        channel.residual.size - known.size,
-    )
+    white, count = math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]), channel.residual.size
     cells = (
-        f"{channel.residual.size}",
-        f"{100.0 * missing / max(channel.residual.size, 1):.3g} %" if missing else DASH,
+        f"{count}",
+        f"{100.0 * (count - known.size) / max(count, 1):.3g} %" if known.size < count else DASH,
         format_quantity(float(known.mean()), channel.unit) if known.size else DASH,
         format_quantity(float(known.std()), channel.unit) if known.size else DASH,
         format_quantity(white, channel.unit) if math.isfinite(white) else DASH,

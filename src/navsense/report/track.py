@@ -53,26 +53,27 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     Raises `FieldError` for ground that cannot be read.
     """
     carriers = {name.partition("::")[0] for name in data.readings}
-    tracks = {}
+    tracks: list[Track] = []
     for model, link in data.tracks.items():
         truth = data.truth[link]
         rows = np.unique(np.linspace(0, truth.time.size - 1, min(MAX_ROWS, truth.time.size)).astype(np.int64))
         track = Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
         if track.time.size and (model in carriers or np.ptp(track.position, axis=0).any()):
-            tracks[model] = track
+            tracks.append(track)
     if not tracks:
         return None
     scene, surface = Scene(()), None
     if data.world is not None:
-        scene = find_static_ground(data.world, resolve_motions(data.world, {}), set(tracks))
+        scene = find_static_ground(data.world, resolve_motions(data.world, {}), {track.name for track in tracks})
         water = data.world.environment.water
         surface = water.surface if water is not None else None
     # A view takes a track of one row for a vehicle that stands still.
-    is_still = {m: bool((t.position == t.position[0]).all()) for m, t in tracks.items()}
-    view = find_view([Track(m, t.time[:1], t.position[:1]) if is_still[m] else t for m, t in tracks.items()], scene)
+    still = [replace(track, time=track.time[:1], position=track.position[:1]) for track in tracks]
+    pairs = zip(tracks, still, strict=True)
+    view = find_view([one if (track.position == one.position).all() else track for track, one in pairs], scene)
     relief = make_relief(scene, view) if scene.bodies else None
-    track_list = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks.values()]
-    return TrackMap(track_list, view, relief if relief is not None and relief.has_ground else None, surface)
+    tracks = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks]
+    return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
 
 
 def format_track(data: ReportData, track: Track, surface: float | None) -> str:

@@ -7,7 +7,6 @@ vehicles under the ground.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -111,7 +110,7 @@ def _check_silence(reading: Reading) -> Iterator[str]:
     gaps = np.diff(marks)
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
-        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest such time"
+        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest gap"
     share = 1.0 - np.count_nonzero(valid) / max(int(np.count_nonzero(reading.emitted)), 1)
     if share > MAX_INVALID:
         yield f"{100.0 * share:.3g} % of its readings are not valid"
@@ -174,13 +173,12 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             if test is None or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
-            measured, declared = (
-                format_quantity(size, channel.unit) for size in (test.measured_stddev, test.declared_stddev)
-            )
+            measured = format_quantity(test.measured_stddev, channel.unit)
+            declared = format_quantity(test.declared_stddev, channel.unit)
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
                 f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"by chance from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
+                f"by chance it is from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
             )
 
 
@@ -207,7 +205,6 @@ def _list_faults(reading: Reading) -> Iterator[str]:
     """Yield kind, number and time of the faults of a sensor."""
     for kind, rows in find_fault_rows(reading).items():
         starts, ends = find_time_spans(reading.time, rows)
-        end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
         times = "once" if starts.size == 1 else f"{starts.size} times"
         count = format_count(int(np.count_nonzero(rows)), "row")
-        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s{end}"
+        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s, until {ends[-1]:.6g} s"
