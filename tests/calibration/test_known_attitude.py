@@ -698,8 +698,8 @@ def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
     for degrees in (10.0, 90.0):
         wrong = Rotation.from_rotvec(math.radians(degrees) * tangent_plane(DOWN)[:, 0]).apply(DOWN)
         error = refused(device, turns, direction=wrong, soft_iron=soft)
-        told = float(str(error.value).partition(" is ")[2].split()[0])
-        assert abs(told - degrees) < 0.5
+        shown = float(str(error.value).partition(" differs by ")[2].split()[0])
+        assert abs(shown - degrees) < 0.5
         assert "declination" in error.remedy
     tiny = calibrated(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
     assert np.allclose(tiny.direction, DOWN, rtol=1e-12, atol=0.0)
