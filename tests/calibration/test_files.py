@@ -408,9 +408,7 @@ def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_p
             del head[key]
     kept["meta"] = np.array(json.dumps(about))
     np.savez(tmp_path / "old.npz", **kept)
-    with pytest.raises(
-        CalibrationError, match="no mounting of the sensor in this recording: rov::base::mag; give"
-    ):
+    with pytest.raises(CalibrationError, match="no mounting of the sensor in this recording: rov::base::mag; give"):
         read(tmp_path / "old.npz", attitude="truth")
     samples = read(tmp_path / "old.npz", attitude="truth", mounting=(0.2, -0.4, 0.6))
     assert reference(run[0], samples) < 2e-8
