@@ -555,7 +555,7 @@ def test_readings_too_far_apart_to_be_squared() -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(100, random), 0.5, random)
     field[0] = 1e-300
-    with pytest.raises(CalibrationError, match="must be numbers of similar size"):
+    with pytest.raises(CalibrationError, match="must be of similar size"):
         ellipsoid(field, unit=None)
 
 

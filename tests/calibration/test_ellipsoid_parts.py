@@ -15,6 +15,8 @@ from navsense.calibration._ellipsoid_fit import (
     PAIRS,
     PARAMETERS,
     ROW_SIZE,
+    PrincipalAxes,
+    RowSums,
     estimate_variance,
     theta_from_matrix,
     theta_to_matrix,
@@ -143,7 +145,7 @@ def test_the_feet_of_many() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
-    _ellipsoid_fit.write_foot_points(field, centre, turn, AXES, out)
+    _ellipsoid_fit.write_foot_points(field, PrincipalAxes(centre, turn, AXES), out)
     for point, found in zip(field, out, strict=True):
         row, foot = row_of(AXES, turn.T @ (point - centre))
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
@@ -156,16 +158,15 @@ def test_all_sums_of_rows() -> None:
     centre, variance = np.array([0.3, -0.1, 0.2]), 1e-3
     field = (AXES * random.normal(size=(150, 3))) @ turn.T + centre
     rows = np.array([row_of(AXES, turn.T @ (point - centre))[0] for point in field])
-    blocks, noise_gram, score_gram = (
-        np.zeros((4, ROW_SIZE, ROW_SIZE)),
-        np.zeros((PARAMETERS, PARAMETERS)),
-        np.zeros((PARAMETERS, PARAMETERS)),
+    surface = PrincipalAxes(centre, turn, AXES)
+    blocks, noise_gram, score_gram = upper = RowSums(
+        np.zeros((4, ROW_SIZE, ROW_SIZE)), np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS))
     )
     parts, total = np.zeros((4, ROW_SIZE)), np.zeros((ROW_SIZE, ROW_SIZE))
     for first, last in ((0, 77), (77, 150)):
-        lot = np.ascontiguousarray(field[first:last])
-        _ellipsoid_fit.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noise_gram, score_gram)
-        _ellipsoid_fit.add_total(lot, centre, turn, AXES, total)
+        batch = np.ascontiguousarray(field[first:last])
+        _ellipsoid_fit.add_all(batch, surface, variance, first, parts, upper)
+        _ellipsoid_fit.add_total(batch, surface, total)
     for level, length in enumerate((1, 8, 64)):
         full = len(rows) // length
         sums = rows[: full * length].reshape(full, length, ROW_SIZE).sum(axis=1)
@@ -210,9 +211,10 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
             np.zeros((ROW_SIZE, ROW_SIZE)),
         )
         sums, each = np.zeros(35), np.zeros((203, 5))
-        write_foot_points(field, np.zeros(3), turn, AXES, each)
-        add_all(field, np.zeros(3), turn, AXES, 5, parts, 1e-3, blocks, noise_gram, score_gram)
-        add_total(field, np.zeros(3), turn, AXES, total)
+        surface = PrincipalAxes(np.zeros(3), turn, AXES)
+        write_foot_points(field, surface, each)
+        add_all(field, surface, 1e-3, 5, parts, RowSums(blocks, noise_gram, score_gram))
+        add_total(field, surface, total)
         add(field, np.ones(3), 2.0, sums)
         found.append([parts, blocks, noise_gram, score_gram, total, sums, each])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))

@@ -57,6 +57,46 @@ PADDED_SIZE: Final = 16
 """Columns of a row in memory, padded with zeros to full SIMD registers."""
 
 
+class PrincipalAxes(NamedTuple):
+    """An ellipsoid: centre b (3,), rotation Q (3, 3), axes a (3,), rising."""
+
+    centre: FloatArray
+    rotation: FloatArray
+    axes: FloatArray
+
+
+class RowSums(NamedTuple):
+    """Sums over the readings.
+
+    blocks: (levels, 11, 11), sum of v v' over blocks of 8^level readings, v the sum of the rows of a block.
+    noise_gram, score_gram: (9, 9).
+    """
+
+    blocks: FloatArray
+    noise_gram: FloatArray
+    score_gram: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """The sum of r r' (11, 11)."""
+        return np.asarray(self.blocks[0])
+
+    def transform(self, change: FloatArray) -> RowSums:
+        """Return the sums for rows multiplied by `change` (11, 11)."""
+        inner = change[:PARAMETERS, :PARAMETERS]
+        grams = (inner @ gram @ inner.T for gram in (self.noise_gram, self.score_gram))
+        return RowSums(change @ self.blocks @ change.T, *grams)
+
+    def extrapolate_total(self, theta: FloatArray) -> FloatArray:
+        """Return `total` at theta for rows extrapolated to theta = 0."""
+        change = _make_extrapolation(theta)
+        return np.asarray(change @ self.total @ change.T)
+
+    def add(self, other: RowSums) -> RowSums:
+        """Return the sum of both."""
+        return RowSums(*map(np.add, self, other))
+
+
 @kernel
 def find_multiplier(ax: float, ay: float, az: float, x: float, y: float, z: float) -> float:
     """Return t, the largest root of |v(t)| = 1, for a point along the axes of the ellipsoid."""
@@ -139,9 +179,9 @@ def _write_tangents(axes: FloatArray, foot: FloatArray, first: FloatArray, secon
 
 
 @kernel
-def _add_products(four: FloatArray, total: FloatArray) -> None:
+def _add_products(rows: FloatArray, total: FloatArray) -> None:
     """Add the sum of u u' over four rows u (4, 16) to `total` (n, 16)."""
-    u0, u1, u2, u3 = four[0], four[1], four[2], four[3]
+    u0, u1, u2, u3 = rows[0], rows[1], rows[2], rows[3]
     for i in range(total.shape[0]):
         a, b, c, d = u0[i], u1[i], u2[i], u3[i]
         for j in range(PADDED_SIZE):
@@ -149,13 +189,13 @@ def _add_products(four: FloatArray, total: FloatArray) -> None:
 
 
 @kernel
-def _add_remaining(four: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
+def _add_remaining(rows: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
     """Add the last `used` of four rows to `total` (n, 16), and `total` to the upper triangle of `upper` (n, n)."""
     if used:
         for k in range(used, 4):
             for j in range(PADDED_SIZE):
-                four[k, j] = 0.0
-        _add_products(four, total)
+                rows[k, j] = 0.0
+        _add_products(rows, total)
     for j in range(upper.shape[0]):
         for k in range(j, upper.shape[0]):
             upper[j, k] += total[j, k]
@@ -188,98 +228,76 @@ def _add_blocks(index: int, parts: FloatArray, blocks: FloatArray) -> None:
 
 
 @kernel
-def add_total(field: Vectors, centre: FloatArray, rotation: FloatArray, axes: FloatArray, total: FloatArray) -> None:
-    """Add r r' of field (n, 3) to the upper triangle of `total` (11, 11). rotation: Q (3, 3). axes: a (3,), rising."""
-    inverses = append_inverses(axes)
-    four, foot, products = np.zeros((4, PADDED_SIZE)), np.empty(7), np.zeros((11, PADDED_SIZE))
-    for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
-        _write_row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            four,
-            i % 4,
-            foot,
-        )
-        if i % 4 == 3:
-            _add_products(four, products)
-    _add_remaining(four, field.shape[0] % 4, products, total)
+def _to_principal_axes(ellipsoid: PrincipalAxes, field: Vectors, i: int) -> tuple[float, float, float]:
+    """Return reading i of field (n, 3) relative to the centre, along the axes of the ellipsoid."""
+    centre, rotation = ellipsoid.centre, ellipsoid.rotation
+    x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
+    return (
+        rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
+        rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
+        rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
+    )
 
 
 @kernel
-def write_foot_points(
-    field: Vectors, centre: FloatArray, rotation: FloatArray, axes: FloatArray, out: FloatArray
-) -> None:
-    """Write d, k and v (n, 5) of field (n, 3), v along the axes of the ellipsoid."""
-    inverses, foot, row = append_inverses(axes), np.empty(7), np.empty((1, PADDED_SIZE))
+def add_total(field: Vectors, ellipsoid: PrincipalAxes, total: FloatArray) -> None:
+    """Add r r' of field (n, 3) to the upper triangle of `total` (11, 11)."""
+    inverses = append_inverses(ellipsoid.axes)
+    rows, foot, products = np.zeros((4, PADDED_SIZE)), np.empty(7), np.zeros((11, PADDED_SIZE))
     for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
-        _write_row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            row,
-            0,
-            foot,
-        )
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
+        _write_row(inverses, x, y, z, rows, i % 4, foot)
+        if i % 4 == 3:
+            _add_products(rows, products)
+    _add_remaining(rows, field.shape[0] % 4, products, total)
+
+
+@kernel
+def write_foot_points(field: Vectors, ellipsoid: PrincipalAxes, out: FloatArray) -> None:
+    """Write d, k and v (n, 5) of field (n, 3), v along the axes of the ellipsoid."""
+    inverses, foot, row = append_inverses(ellipsoid.axes), np.empty(7), np.empty((1, PADDED_SIZE))
+    for i in range(field.shape[0]):
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
+        _write_row(inverses, x, y, z, row, 0, foot)
         out[i, 0], out[i, 1] = row[0, 9], row[0, 10]
         out[i, 2], out[i, 3], out[i, 4] = foot[3], foot[4], foot[5]
 
 
 @kernel
 def add_all(
-    field: Vectors,
-    centre: FloatArray,
-    rotation: FloatArray,
-    axes: FloatArray,
-    count: int,
-    parts: FloatArray,
-    variance: float,
-    blocks: FloatArray,
-    noise_gram: FloatArray,
-    score_gram: FloatArray,
+    field: Vectors, ellipsoid: PrincipalAxes, variance: float, count: int, parts: FloatArray, sums: RowSums
 ) -> None:
-    """Add field (n, 3) to the upper triangles of `blocks` (levels, 11, 11), `noise_gram` and `score_gram` (9, 9).
+    """Add field (n, 3) to the upper triangles of `sums`.
 
-    blocks[k]: sum of v v' over blocks of 8^k readings, v the sum of the rows of a block. count: readings before these.
-    parts (levels, 11): sums of incomplete blocks. variance: s.
+    variance: s.
+    count: readings before these.
+    parts (levels, 11): sums of incomplete blocks.
     """
-    inverses, foot, four, shortest = append_inverses(axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
+    inverses, foot, rows, block_sum = append_inverses(ellipsoid.axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
     first, second, score = np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE))
     row_sum, noise_sum, score_sum = np.zeros((11, PADDED_SIZE)), np.zeros((9, PADDED_SIZE)), np.zeros((9, PADDED_SIZE))
     for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
         slot = i % 4
-        _write_row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            four,
-            slot,
-            foot,
-        )
+        _write_row(inverses, x, y, z, rows, slot, foot)
         _write_tangents(inverses, foot, first, second, slot)
-        residual = four[slot, 9] - variance * four[slot, 10]
+        residual = rows[slot, 9] - variance * rows[slot, 10]
         for j in range(9):
-            score[slot, j] = residual * four[slot, j]
+            score[slot, j] = residual * rows[slot, j]
         for j in range(11):
-            shortest[j] += four[slot, j]
+            block_sum[j] += rows[slot, j]
         if (count + i + 1) % BLOCK_FACTOR == 0:
-            _add_blocks(count + i + 1, parts, blocks)
+            _add_blocks(count + i + 1, parts, sums.blocks)
         if slot == 3:
-            _add_products(four, row_sum)
+            _add_products(rows, row_sum)
             _add_products(first, noise_sum)
             _add_products(second, noise_sum)
             _add_products(score, score_sum)
     used = field.shape[0] % 4
-    _add_remaining(four, used, row_sum, blocks[0])
+    _add_remaining(rows, used, row_sum, sums.blocks[0])
     _add_remaining(second, used, noise_sum, np.zeros((9, 9)))
-    _add_remaining(first, used, noise_sum, noise_gram)
-    _add_remaining(score, used, score_sum, score_gram)
+    _add_remaining(first, used, noise_sum, sums.noise_gram)
+    _add_remaining(score, used, score_sum, sums.score_gram)
 
 
 BLOCK: Final = 1 << 16
@@ -333,10 +351,10 @@ def theta_from_matrix(centre: FloatArray, matrix: FloatArray) -> FloatArray:
     return np.array([*centre, *(matrix[row, column] for row, column in PAIRS)])
 
 
-def _find_principal_axes(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centre (3,), rotation Q (3, 3) and axes (3,) of an ellipsoid."""
+def _find_principal_axes(theta: FloatArray) -> PrincipalAxes:
+    """Return the principal axes of an ellipsoid."""
     axes, rotation = np.linalg.eigh(theta_to_matrix(theta))
-    return theta[:3].copy(), np.ascontiguousarray(rotation), axes
+    return PrincipalAxes(theta[:3].copy(), np.ascontiguousarray(rotation), axes)
 
 
 def _make_row_rotation(rotation: FloatArray) -> FloatArray:
@@ -354,34 +372,6 @@ def _make_row_rotation(rotation: FloatArray) -> FloatArray:
 def _fill_symmetric(upper: FloatArray) -> FloatArray:
     """Return symmetric matrices (..., n, n) from their upper triangles."""
     return np.asarray(np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2))
-
-
-class RowSums(NamedTuple):
-    """Sums of `add_all`: `blocks` (levels, 11, 11), `noise_gram` and `score_gram` (9, 9)."""
-
-    blocks: FloatArray
-    noise_gram: FloatArray
-    score_gram: FloatArray
-
-    @property
-    def total(self) -> FloatArray:
-        """The sum of r r' (11, 11)."""
-        return np.asarray(self.blocks[0])
-
-    def transform(self, change: FloatArray) -> RowSums:
-        """Return the sums for rows multiplied by `change` (11, 11)."""
-        inner = change[:PARAMETERS, :PARAMETERS]
-        grams = (inner @ gram @ inner.T for gram in (self.noise_gram, self.score_gram))
-        return RowSums(change @ self.blocks @ change.T, *grams)
-
-    def extrapolate_total(self, theta: FloatArray) -> FloatArray:
-        """Return `total` at theta for rows extrapolated to theta = 0."""
-        change = _make_extrapolation(theta)
-        return np.asarray(change @ self.total @ change.T)
-
-    def add(self, other: RowSums) -> RowSums:
-        """Return the sum of both."""
-        return RowSums(*map(np.add, self, other))
 
 
 def _make_extrapolation(theta: FloatArray) -> FloatArray:
@@ -453,10 +443,9 @@ class EllipsoidFit:
 
     def residuals_at(self, field: Vectors) -> tuple[FloatArray, Vectors]:
         """Return the residuals d - s k (n,) of readings (n, 3), and the directions v (n, 3) of the field."""
-        centre, rotation, axes = _find_principal_axes(self.theta)
-        out = np.empty((len(field), 5))
-        write_foot_points(np.ascontiguousarray(field), centre, rotation, axes, out)
-        return out[:, 0] - self.variance * out[:, 1], out[:, 2:] @ rotation.T
+        ellipsoid, out = _find_principal_axes(self.theta), np.empty((len(field), 5))
+        write_foot_points(np.ascontiguousarray(field), ellipsoid, out)
+        return out[:, 0] - self.variance * out[:, 1], out[:, 2:] @ ellipsoid.rotation.T
 
     @property
     def whiteness(self) -> Whiteness:
@@ -588,6 +577,11 @@ class EllipsoidFitter:
         """The number of parameters."""
         return int(self._basis.shape[1])
 
+    @property
+    def _readings(self) -> Vectors:
+        """The stored readings (n, 3), in units of the fit."""
+        return self._stored[: self._stored_count]
+
     def add(self, field: Vectors) -> None:
         """Add finite readings (n, 3)."""
         if len(field) and not self.count:
@@ -609,7 +603,7 @@ class EllipsoidFitter:
         needed = self._stored_count + len(field)
         if needed > len(self._stored):
             grown = np.empty((min(self._next_fold, max(needed, 2 * len(self._stored))), 3))
-            grown[: self._stored_count] = self._stored[: self._stored_count]
+            grown[: self._stored_count] = self._readings
             self._stored = grown
         self._stored[self._stored_count : needed] = field
         self._stored_count = needed
@@ -640,38 +634,28 @@ class EllipsoidFitter:
 
     def _compute_row_sums(self, theta: FloatArray, variance: float, parts: FloatArray) -> RowSums:
         """Return the sums over stored readings at theta. Updates `parts`, sums of incomplete blocks at theta = 0."""
-        centre, rotation, axes = _find_principal_axes(theta)
-        back = _make_row_rotation(rotation)
+        ellipsoid = _find_principal_axes(theta)
+        back = _make_row_rotation(ellipsoid.rotation)
         change = _make_extrapolation(-theta) @ back
         incomplete = np.ascontiguousarray(np.linalg.solve(change, parts.T).T)
-        blocks = np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE))
-        sums = (blocks, np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS)))
-        add_all(
-            self._stored[: self._stored_count],
-            centre,
-            rotation,
-            axes,
-            self.count - self._stored_count,
-            incomplete,
-            variance,
-            *sums,
-        )
+        grams = np.zeros((2, PARAMETERS, PARAMETERS))
+        upper = RowSums(np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE)), grams[0], grams[1])
+        add_all(self._readings, ellipsoid, variance, self.count - self._stored_count, incomplete, upper)
         parts[:] = incomplete @ change.T
-        return RowSums(*(_fill_symmetric(upper) for upper in sums)).transform(back)
+        return RowSums(*map(_fill_symmetric, upper)).transform(back)
 
     def _compute_total(self, theta: FloatArray) -> FloatArray:
         """Return `total` of all readings at theta."""
-        centre, rotation, axes = _find_principal_axes(theta)
-        upper = np.zeros((ROW_SIZE, ROW_SIZE))
-        add_total(self._stored[: self._stored_count], centre, rotation, axes, upper)
-        back = _make_row_rotation(rotation)
+        ellipsoid, upper = _find_principal_axes(theta), np.zeros((ROW_SIZE, ROW_SIZE))
+        add_total(self._readings, ellipsoid, upper)
+        back = _make_row_rotation(ellipsoid.rotation)
         total = np.asarray(back @ _fill_symmetric(upper) @ back.T)
         return total if self._folded is None else total + self._folded.extrapolate_total(theta)
 
     def _fit_subsample(self, count: int) -> EllipsoidFit:
         """Return the fit to `count` to 2 `count` evenly spaced stored readings."""
         fitter = EllipsoidFitter(soft_iron=self._soft_iron)
-        fitter._stored = np.ascontiguousarray(self._stored[: self._stored_count : self._stored_count // count])
+        fitter._stored = np.ascontiguousarray(self._readings[:: self._stored_count // count])
         fitter._stored_count = len(fitter._stored)
         _power_sums.add_powers(fitter._stored, np.zeros(3), 1.0, fitter.powers)
         return fitter.fit()

@@ -336,7 +336,7 @@ class EllipsoidCalibrator:
         self._saturation.check()
         if not np.isfinite(self._fitter.powers).all():
             remedy = "leave out invalid readings, above all the first one"
-            raise CalibrationError("field", "cannot be squared", allowed="must be numbers of similar size", remedy=remedy)
+            raise CalibrationError("field", "cannot be squared", allowed="must be of similar size", remedy=remedy)
         fit, spread = self._fitter.fit(), compute_spread(self._fitter.powers)
         r_squared = 1.0 - 3.0 * fit.variance / float(spread.variances.sum())
         if not is_planar(spread):

@@ -452,7 +452,7 @@ class KnownAttitudeCalibrator:
         sums = SecondMoments.from_products(self._gram_sums.products(0), self.count)
         if not 0.0 < sums.size < math.inf:
             remedy = "give them in a unit in which the earth's field is a smaller number"
-            raise CalibrationError("field", "cannot be squared", allowed="must be numbers of moderate size", remedy=remedy)
+            raise CalibrationError("field", "cannot be squared", allowed="must be of moderate size", remedy=remedy)
         return sums
 
     def _list_excess_noise_reasons(self, sums: SecondMoments, fit: AttitudeFit, noise: FloatArray) -> tuple[str, ...]:
