@@ -215,7 +215,7 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
         write_foot_points(field, surface, each)
         add_all(field, surface, 1e-3, 5, parts, RowSums(blocks, noise_gram, score_gram))
         add_total(field, surface, total)
-        add(field, np.ones(3), 2.0, sums)
+        add(field, sums)
         found.append([parts, blocks, noise_gram, score_gram, total, sums, each])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
 
@@ -246,7 +246,7 @@ def powers_of(field: FloatArray) -> FloatArray:
 def test_the_sums_are_those_of_powers() -> None:
     field = np.random.default_rng(1).normal(size=(100, 3)) + (3.0, 4.0, 5.0)
     sums = np.zeros(35)
-    _power_sums.add_powers(field, np.array([3.0, 4.0, 5.0]), 2.0, sums)
+    _power_sums.add_powers((field - [3.0, 4.0, 5.0]) / 2.0, sums)
     assert sums == pytest.approx(powers_of((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
     wanted = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
     assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
@@ -275,7 +275,7 @@ def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_no
         v = random.normal(size=(200_000, 3))
         v /= np.linalg.norm(v, axis=1)[:, None]
         sums = np.zeros(35)
-        _power_sums.add_powers(v @ matrix + 0.1 * random.normal(size=v.shape), np.zeros(3), 1.0, sums)
+        _power_sums.add_powers(v @ matrix + 0.1 * random.normal(size=v.shape), sums)
         ours.append(np.diag(_power_sums.estimate_initial_ellipsoid(sums, soft_iron=True).matrix))
         _, vectors = np.linalg.eigh(_power_sums.compute_noise_polynomial(sums / sums[0])[0])
         found = _power_sums._quadric_to_ellipsoid(vectors[:, 0])
@@ -298,7 +298,7 @@ def test_sums_of_another_surface_start_from_a_sphere() -> None:
     for name, field in shapes.items():
         for soft_iron in (True, False):
             sums = np.zeros(35)
-            _power_sums.add_powers(field, np.zeros(3), 1.0, sums)
+            _power_sums.add_powers(field, sums)
             start = _power_sums.estimate_initial_ellipsoid(sums, soft_iron=soft_iron)
             assert np.isfinite(start.centre).all(), name
             assert np.linalg.eigvalsh(start.matrix)[0] > 0.0, name

@@ -599,7 +599,7 @@ class EllipsoidFitter:
         """Store readings in units of the fit."""
         with np.errstate(over="ignore", invalid="ignore"):  # the caller of `fit` checks for overflow
             field = (field - self.shift) / self.unit
-            _power_sums.add_powers(field, np.zeros(3), 1.0, self.powers)
+            _power_sums.add_powers(field, self.powers)
         needed = self._stored_count + len(field)
         if needed > len(self._stored):
             grown = np.empty((min(self._next_fold, max(needed, 2 * len(self._stored))), 3))
@@ -657,7 +657,7 @@ class EllipsoidFitter:
         fitter = EllipsoidFitter(soft_iron=self._soft_iron)
         fitter._stored = np.ascontiguousarray(self._readings[:: self._stored_count // count])
         fitter._stored_count = len(fitter._stored)
-        _power_sums.add_powers(fitter._stored, np.zeros(3), 1.0, fitter.powers)
+        _power_sums.add_powers(fitter._stored, fitter.powers)
         return fitter.fit()
 
     def fit(self) -> EllipsoidFit:

@@ -61,14 +61,11 @@ MAX_AXIS_RATIO: Final = 1e3
 
 
 @kernel
-def add_powers(field: Vectors, shift: FloatArray, unit: float, sums: FloatArray) -> None:
-    """Add the powers of (field - shift) / unit to the 35 sums, in the order of `EXPONENTS`."""
+def add_powers(field: Vectors, sums: FloatArray) -> None:
+    """Add the powers of field (n, 3) to the 35 sums, in the order of `EXPONENTS`."""
     for i in range(field.shape[0]):
-        x = (field[i, 0] - shift[0]) / unit
-        y = (field[i, 1] - shift[1]) / unit
-        z = (field[i, 2] - shift[2]) / unit
-        index = 0
-        px = 1.0
+        x, y, z = field[i, 0], field[i, 1], field[i, 2]
+        index, px = 0, 1.0
         for a in range(5):
             py = px
             for b in range(5 - a):
