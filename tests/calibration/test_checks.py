@@ -88,11 +88,11 @@ def test_invalid_attitudes() -> None:
 
 @pytest.mark.requirement("FAC-7")
 def test_readings_that_are_all_alike() -> None:
-    assert "all readings are alike" in refusal(np.tile([1.0, 2.0, 3.0], (50, 1)))
-    assert "all readings are alike" in refusal(np.zeros((50, 3)))
+    assert "all readings are equal" in refusal(np.tile([1.0, 2.0, 3.0], (50, 1)))
+    assert "all readings are equal" in refusal(np.zeros((50, 3)))
     dead = turning()
     dead[:, 1] = 0.125
-    assert refusal(dead).startswith("field along y: all readings are alike")
+    assert refusal(dead).startswith("field along y: all readings are equal")
 
 
 @pytest.mark.requirement("FAC-7")

@@ -157,7 +157,7 @@ def level(path: Path) -> Path:
     ("arguments", "message"),
     [
         (["level.csv"], "tilt the sensor"),
-        (["alike.csv"], "all readings are alike"),
+        (["equal.csv"], "all readings are equal"),
         (["two.csv"], "2 readings"),
         (["none.csv"], "none.csv table: does not exist"),
         (["none.mcap"], "none.mcap cannot be read: no such file or directory; check the name"),
@@ -200,7 +200,7 @@ def test_refusals_are_one_line_and_exit_code_2(
     inside: Callable[..., Ended], arguments: list[str], message: str, tmp_path: Path
 ) -> None:
     level(tmp_path / "level.csv")
-    (tmp_path / "alike.csv").write_text("mx,my,mz\n" + "1e-5,2e-5,3e-5\n" * 50)
+    (tmp_path / "equal.csv").write_text("mx,my,mz\n" + "1e-5,2e-5,3e-5\n" * 50)
     (tmp_path / "turned.csv").write_text("mx,my,mz,qw,qx,qy,qz\n" + "1e-5,2e-5,3e-5,1,0,0,0\n" * 50)
     (tmp_path / "two.csv").write_text("mx,my,mz\n1e-5,2e-5,3e-5\n2e-5,1e-5,3e-5\n")
     ended = inside(*arguments, cwd=tmp_path)

@@ -117,10 +117,10 @@ def test_the_same_surface_as_scipys_least_squares_finds() -> None:
     random = np.random.default_rng(3)
     stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(anywhere(400, random), 0.5, random))
-    field = stream._kept[:400]
+    field = stream._stored[:400]
 
     def bare(theta: FloatArray) -> FloatArray:
-        total = stream._sum_rows(theta)
+        total = stream._compute_total(theta)
         total[:, 10] = total[10, :] = 0.0
         return total
 
@@ -215,7 +215,7 @@ def test_the_curvature_left_out_would_be_seen() -> None:
         stream.add(readings(anywhere(10_000, random), 1.5, random, np.eye(3)))
 
         def bare(theta: FloatArray, stream: EllipsoidFitter = stream) -> FloatArray:
-            total = stream._sum_rows(theta)
+            total = stream._compute_total(theta)
             total[:, 10] = total[10, :] = 0.0
             return total
 
@@ -231,7 +231,7 @@ def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.Monke
     """An axis with four times the others' noise: the same errors over a covariance for noise all alike are larger.
 
     The fit itself takes noise as alike, which leaves a bias of a part of a deviation: the squares are above 9, by less
-    than without the scores. Both are of the same readings, so that chance is no part of the comparison.
+    than without the score_gram. Both are of the same readings, so that chance is no part of the comparison.
     """
     random = np.random.default_rng(5)
     fields = [
@@ -339,8 +339,8 @@ def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(_ellipsoid_fit, "BLOCK", 1 << 20)
     kept = EllipsoidFitter(soft_iron=True)
     kept.add(field)
-    assert folded._held < 1 << 16
-    assert kept._held == 200_000
+    assert folded._stored_count < 1 << 16
+    assert kept._stored_count == 200_000
     one, other = folded.fit(), kept.fit()
     assert np.abs((one.theta - other.theta) / np.sqrt(np.diag(other.covariance))).max() < 0.01
     assert one.covariance == pytest.approx(other.covariance, rel=1e-2, abs=1e-3 * other.covariance.max())
@@ -357,7 +357,7 @@ def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
     for _ in range(10):
         stream.update(readings(anywhere(30_000, random), 0.5, random))
         stddev.append(stream.solve().stddev["scale"])
-    assert stream._fitter._kept.nbytes <= 24 * _ellipsoid_fit.BLOCK
+    assert stream._fitter._stored.nbytes <= 24 * _ellipsoid_fit.BLOCK
     assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05, abs=0.0)
     assert stream.solve().stddev["scale"] == stddev[-1]
 
@@ -368,9 +368,9 @@ def test_uninformative_readings_are_accumulated() -> None:
     random = np.random.default_rng(7)
     stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(about_one_axis(70_000, 0.5), 0.5, random))
-    assert stream._held == 70_000
+    assert stream._stored_count == 70_000
     stream.add(readings(anywhere(80_000, random), 0.5, random))
-    assert stream._held == 150_000 - 131_072
+    assert stream._stored_count == 150_000 - 131_072
     fit = stream.fit()
     theta = fit.theta * stream.unit
     theta[:3] += stream.shift
@@ -555,7 +555,7 @@ def test_readings_too_far_apart_to_be_squared() -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(100, random), 0.5, random)
     field[0] = 1e-300
-    with pytest.raises(CalibrationError, match="must be numbers of like size"):
+    with pytest.raises(CalibrationError, match="must be of similar size"):
         ellipsoid(field, unit=None)
 
 

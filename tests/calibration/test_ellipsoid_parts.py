@@ -15,6 +15,8 @@ from navsense.calibration._ellipsoid_fit import (
     PAIRS,
     PARAMETERS,
     ROW_SIZE,
+    PrincipalAxes,
+    RowSums,
     estimate_variance,
     theta_from_matrix,
     theta_to_matrix,
@@ -34,7 +36,7 @@ def nine(axes: FloatArray) -> FloatArray:
 def row_of(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the row (11,) and the foot (7,) of one point, in the ellipsoid's axes."""
     rows, foot = np.empty((1, ROW_SIZE)), np.empty(7)
-    _ellipsoid_fit._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
+    _ellipsoid_fit._write_row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
     return rows[0], foot
 
 
@@ -135,7 +137,7 @@ def test_noise_along_the_surface_moves_the_derivatives() -> None:
         change = (ends[1] - ends[0]) / 2e-6
         wanted += np.outer(change, change)
     first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
-    _ellipsoid_fit._tangents(nine(AXES), foot, first, second, 0)
+    _ellipsoid_fit._write_tangents(nine(AXES), foot, first, second, 0)
     assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
 
 
@@ -143,7 +145,7 @@ def test_the_feet_of_many() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
-    _ellipsoid_fit.foot_points(field, centre, turn, AXES, out)
+    _ellipsoid_fit.write_foot_points(field, PrincipalAxes(centre, turn, AXES), out)
     for point, found in zip(field, out, strict=True):
         row, foot = row_of(AXES, turn.T @ (point - centre))
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
@@ -156,16 +158,15 @@ def test_all_sums_of_rows() -> None:
     centre, variance = np.array([0.3, -0.1, 0.2]), 1e-3
     field = (AXES * random.normal(size=(150, 3))) @ turn.T + centre
     rows = np.array([row_of(AXES, turn.T @ (point - centre))[0] for point in field])
-    blocks, noisy, scores = (
-        np.zeros((4, ROW_SIZE, ROW_SIZE)),
-        np.zeros((PARAMETERS, PARAMETERS)),
-        np.zeros((PARAMETERS, PARAMETERS)),
+    surface = PrincipalAxes(centre, turn, AXES)
+    blocks, noise_gram, score_gram = upper = RowSums(
+        np.zeros((4, ROW_SIZE, ROW_SIZE)), np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS))
     )
     parts, total = np.zeros((4, ROW_SIZE)), np.zeros((ROW_SIZE, ROW_SIZE))
     for first, last in ((0, 77), (77, 150)):
-        lot = np.ascontiguousarray(field[first:last])
-        _ellipsoid_fit.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
-        _ellipsoid_fit.add_total(lot, centre, turn, AXES, total)
+        batch = np.ascontiguousarray(field[first:last])
+        _ellipsoid_fit.add_all(batch, surface, variance, first, parts, upper)
+        _ellipsoid_fit.add_total(batch, surface, total)
     for level, length in enumerate((1, 8, 64)):
         full = len(rows) // length
         sums = rows[: full * length].reshape(full, length, ROW_SIZE).sum(axis=1)
@@ -174,12 +175,14 @@ def test_all_sums_of_rows() -> None:
     assert total == pytest.approx(blocks[0], rel=1e-13, abs=1e-13)
     left = rows[:, 9] - variance * rows[:, 10]
     wanted = (rows[:, :PARAMETERS] * left[:, None]).T @ (rows[:, :PARAMETERS] * left[:, None])
-    assert scores == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
+    assert score_gram == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
     changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
-        _ellipsoid_fit._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
+        _ellipsoid_fit._write_tangents(
+            nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k
+        )
     wanted = changes[0].T @ changes[0] + changes[1].T @ changes[1]
-    assert noisy == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
+    assert noise_gram == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.compiled
@@ -187,32 +190,33 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     random = np.random.default_rng(4)
     field, turn = random.normal(size=(203, 3)), np.linalg.qr(random.normal(size=(3, 3)))[0]
     found: list[list[FloatArray]] = []
-    for add_all, add_total, foot_points, add in (
+    for add_all, add_total, write_foot_points, add in (
         (
             _ellipsoid_fit.add_all,
             _ellipsoid_fit.add_total,
-            _ellipsoid_fit.foot_points,
+            _ellipsoid_fit.write_foot_points,
             _power_sums.add_powers,
         ),
         (
             interpreted(_ellipsoid_fit.add_all),
             interpreted(_ellipsoid_fit.add_total),
-            interpreted(_ellipsoid_fit.foot_points),
+            interpreted(_ellipsoid_fit.write_foot_points),
             interpreted(_power_sums.add_powers),
         ),
     ):
         parts, blocks = np.zeros((4, ROW_SIZE)), np.zeros((4, ROW_SIZE, ROW_SIZE))
-        noisy, scores, total = (
+        noise_gram, score_gram, total = (
             np.zeros((PARAMETERS, PARAMETERS)),
             np.zeros((PARAMETERS, PARAMETERS)),
             np.zeros((ROW_SIZE, ROW_SIZE)),
         )
         sums, each = np.zeros(35), np.zeros((203, 5))
-        foot_points(field, np.zeros(3), turn, AXES, each)
-        add_all(field, np.zeros(3), turn, AXES, 5, parts, 1e-3, blocks, noisy, scores)
-        add_total(field, np.zeros(3), turn, AXES, total)
-        add(field, np.ones(3), 2.0, sums)
-        found.append([parts, blocks, noisy, scores, total, sums, each])
+        surface = PrincipalAxes(np.zeros(3), turn, AXES)
+        write_foot_points(field, surface, each)
+        add_all(field, surface, 1e-3, 5, parts, RowSums(blocks, noise_gram, score_gram))
+        add_total(field, surface, total)
+        add(field, sums)
+        found.append([parts, blocks, noise_gram, score_gram, total, sums, each])
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
 
 
@@ -242,7 +246,7 @@ def powers_of(field: FloatArray) -> FloatArray:
 def test_the_sums_are_those_of_powers() -> None:
     field = np.random.default_rng(1).normal(size=(100, 3)) + (3.0, 4.0, 5.0)
     sums = np.zeros(35)
-    _power_sums.add_powers(field, np.array([3.0, 4.0, 5.0]), 2.0, sums)
+    _power_sums.add_powers((field - [3.0, 4.0, 5.0]) / 2.0, sums)
     assert sums == pytest.approx(powers_of((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
     wanted = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
     assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
@@ -256,7 +260,7 @@ def test_noise_is_taken_out_of_the_products_exactly() -> None:
     means = np.zeros(35)
     for i, j, k in product(range(4), repeat=3):
         means += weights[i] * weights[j] * weights[k] * powers_of((point + stddev * nodes[[i, j, k]])[None, :])
-    zero, one, two = _power_sums.noise_polynomial(means)
+    zero, one, two = _power_sums.compute_noise_polynomial(means)
     monomials = np.array([np.prod(point ** np.array(powers)) for powers in _power_sums.QUADRIC])
     found = zero + stddev**2 * one + stddev**4 * two
     assert found == pytest.approx(np.outer(monomials, monomials), abs=1e-12)
@@ -271,9 +275,9 @@ def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_no
         v = random.normal(size=(200_000, 3))
         v /= np.linalg.norm(v, axis=1)[:, None]
         sums = np.zeros(35)
-        _power_sums.add_powers(v @ matrix + 0.1 * random.normal(size=v.shape), np.zeros(3), 1.0, sums)
-        ours.append(np.diag(_power_sums.initial_ellipsoid(sums, soft_iron=True).matrix))
-        _, vectors = np.linalg.eigh(_power_sums.noise_polynomial(sums / sums[0])[0])
+        _power_sums.add_powers(v @ matrix + 0.1 * random.normal(size=v.shape), sums)
+        ours.append(np.diag(_power_sums.estimate_initial_ellipsoid(sums, soft_iron=True).matrix))
+        _, vectors = np.linalg.eigh(_power_sums.compute_noise_polynomial(sums / sums[0])[0])
         found = _power_sums._quadric_to_ellipsoid(vectors[:, 0])
         assert found is not None
         plain.append(np.diag(found.matrix))
@@ -294,8 +298,8 @@ def test_sums_of_another_surface_start_from_a_sphere() -> None:
     for name, field in shapes.items():
         for soft_iron in (True, False):
             sums = np.zeros(35)
-            _power_sums.add_powers(field, np.zeros(3), 1.0, sums)
-            start = _power_sums.initial_ellipsoid(sums, soft_iron=soft_iron)
+            _power_sums.add_powers(field, sums)
+            start = _power_sums.estimate_initial_ellipsoid(sums, soft_iron=soft_iron)
             assert np.isfinite(start.centre).all(), name
             assert np.linalg.eigvalsh(start.matrix)[0] > 0.0, name
 

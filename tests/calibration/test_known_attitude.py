@@ -13,7 +13,13 @@ from scipy.spatial.transform import Rotation
 
 import navsense as ns
 from navsense.calibration import Calibration, KnownAttitudeCalibrator, _attitude_fit
-from navsense.calibration._attitude_fit import PRIOR_READINGS, GramSums, SecondMoments, initial_fit, tangent_plane
+from navsense.calibration._attitude_fit import (
+    PRIOR_READINGS,
+    GramSums,
+    SecondMoments,
+    find_initial_fit,
+    make_tangent_plane,
+)
 from navsense.calibration.known_attitude import MotionExcitation, assess_excitation
 from navsense.core.errors import CalibrationError
 from navsense.core.typing import FloatArray, Quaternions, Vectors
@@ -385,7 +391,7 @@ def test_regularisation_covers_attitude_errors() -> None:
     statistics = GramSums()
     statistics.update(device.read(swaying), quaternions(jolted(swaying, 0.5)))
     sums = SecondMoments.from_products(statistics.products(0), statistics.count)
-    plain = initial_fit(sums, DOWN, soft_iron=False)  # least squares, all readings of one weight
+    plain = find_initial_fit(sums, DOWN, soft_iron=False)  # least squares, all readings of one weight
     part = assess_excitation(sums, plain).attitude_error_gain * math.radians(0.5) ** 2
     assert 0.03 < part < 0.1
     # Errors of 0.009 of the field an axis in a motion of 0.05 rms: 0.009 / 0.05 / sqrt(count) of the scale, 5 times.
@@ -438,7 +444,7 @@ def test_few_readings_are_not_trusted_more_than_they_are_worth(count: int) -> No
 def test_readings_that_are_all_alike_or_saturated() -> None:
     turns = anyhow(4000)
     attitude = quaternions(turns)
-    with pytest.raises(CalibrationError, match="all readings are alike"):
+    with pytest.raises(CalibrationError, match="all readings are equal"):
         ns.calibration.known_attitude(np.tile([1e-5, 2e-5, 3e-5], (4000, 1)), attitude)
     clipped = np.minimum(Device().read(turns), 4e-5)
     with pytest.raises(CalibrationError, match=r"field along x: [0-9]+ readings are equal to 4e-05"):
@@ -696,10 +702,10 @@ def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
     assert other.what == "direction"
     assert "different world frames, east-north-up and north-east-down" in other.remedy
     for degrees in (10.0, 90.0):
-        wrong = Rotation.from_rotvec(math.radians(degrees) * tangent_plane(DOWN)[:, 0]).apply(DOWN)
+        wrong = Rotation.from_rotvec(math.radians(degrees) * make_tangent_plane(DOWN)[:, 0]).apply(DOWN)
         error = refused(device, turns, direction=wrong, soft_iron=soft)
-        told = float(str(error.value).partition(" is ")[2].split()[0])
-        assert abs(told - degrees) < 0.5
+        shown = float(str(error.value).partition(" differs by ")[2].split()[0])
+        assert abs(shown - degrees) < 0.5
         assert "declination" in error.remedy
     tiny = calibrated(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
     assert np.allclose(tiny.direction, DOWN, rtol=1e-12, atol=0.0)
@@ -762,6 +768,6 @@ def test_garbage_ends_in_our_error_or_in_numbers(soft: bool, known: bool) -> Non
 
 def test_the_plane_across_a_direction() -> None:
     for direction in anyhow(50).apply([0.0, 0.0, 1.0]):
-        sides = tangent_plane(direction)
+        sides = make_tangent_plane(direction)
         assert np.allclose(sides.T @ sides, np.eye(2), atol=1e-15, rtol=0.0)
         assert np.allclose(sides.T @ direction, 0.0, atol=1e-15, rtol=0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.calibration.units import check_scale, format_unit, plausible_units, validate_strength, validate_unit
+from navsense.calibration.units import check_scale, format_unit, list_plausible_units, validate_strength, validate_unit
 from navsense.core.errors import CalibrationError
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 
@@ -45,7 +45,7 @@ def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
     for tesla in (22e-6, 45e-6, 67e-6):
         for unit, factor in MAGNETIC_FIELD_UNITS.items():
             check_scale(tesla / factor, unit, None)
-            assert unit in plausible_units(tesla / factor)
+            assert unit in list_plausible_units(tesla / factor)
 
 
 def test_implausible_field_is_an_error() -> None:

@@ -18,12 +18,12 @@ from navsense.calibration.verdict import (
     Verdict,
     Whiteness,
     assess_whiteness,
-    correlation_reasons,
-    direction_dependence_reasons,
-    distribution_reasons,
-    excess_noise_reasons,
-    stddev_reasons,
-    zero_reading_reasons,
+    list_correlation_reasons,
+    list_direction_dependence_reasons,
+    list_distribution_reasons,
+    list_excess_noise_reasons,
+    list_stddev_reasons,
+    list_zero_reading_reasons,
 )
 from navsense.core.typing import FloatArray, Vectors
 
@@ -70,8 +70,8 @@ def test_correlated_residuals_are_reported(rho: float) -> None:
     limit = (1.0 + rho) / (1.0 - rho)
     deviation = np.sqrt(2.0 / (200000 / found.span)) * norm.isf(5e-7)
     assert block_ratio(rho, 8) * (1.0 - 0.05) < found.inflation < limit * (1.0 + deviation)
-    assert correlation_reasons(found)
-    assert f"about {found.span} samples" in correlation_reasons(found)[0]
+    assert list_correlation_reasons(found)
+    assert f"about {found.span} samples" in list_correlation_reasons(found)[0]
 
 
 def test_a_walk_is_not_taken_to_be_over() -> None:
@@ -86,7 +86,7 @@ def test_slight_correlation_is_inflated_but_no_reason() -> None:
     found = judged(correlated(1_000_000, 0.02, 7))
     assert not found.white
     assert 1.0 < found.inflation < 1.1
-    assert correlation_reasons(found) == ()
+    assert list_correlation_reasons(found) == ()
 
 
 def test_short_records_and_none_at_all_are_not_accused() -> None:
@@ -98,13 +98,15 @@ def test_the_words_of_a_verdict() -> None:
     good = Verdict(0.001, 0.999)
     assert good.ok
     assert str(good) == "ok: known to 0.1 % of the field, 99.9 % explained"
-    reasons = stddev_reasons(0.03, "tilt it") + correlation_reasons(Whiteness(white=False, inflation=4.0, span=64))
+    reasons = list_stddev_reasons(0.03, "tilt it") + list_correlation_reasons(
+        Whiteness(white=False, inflation=4.0, span=64)
+    )
     poor = Verdict(0.03, 0.8, Whiteness(white=False, inflation=4.0, span=64), reasons)
     assert not poor.ok
     assert str(poor).splitlines()[0] == "poor: known to 3 % of the field, 80 % explained"
     assert "tilt it" in str(poor)
     assert "multiplied by 4" in str(poor)
-    assert stddev_reasons(0.01, "") == ()
+    assert list_stddev_reasons(0.01, "") == ()
 
 
 def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np
     kept = Subsample(3)
     kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
     squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)
-    return distribution_reasons(squares, residuals.shape[1], kept, stddev)
+    return list_distribution_reasons(squares, residuals.shape[1], kept, stddev)
 
 
 def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
@@ -192,7 +194,7 @@ def test_coarse_steps_are_no_outliers() -> None:
     stddev = float(np.sqrt(np.mean(residuals**2)))
     assert said(residuals, readings)
     assert said(residuals, readings, stddev) == ()
-    assert distribution_reasons(np.zeros(0), 3, Subsample(3)) == ()
+    assert list_distribution_reasons(np.zeros(0), 3, Subsample(3)) == ()
 
 
 def sphere(count: int, seed: int) -> Vectors:
@@ -209,7 +211,7 @@ def test_residuals_that_do_not_depend_on_place(count: int, loud: float) -> None:
     for seed in range(200):
         seen = sphere(count, seed)
         residuals = 0.1 * np.sum(seen * rng.normal(size=(count, 3)) * (1.0, 1.0, 1.0 + loud), axis=1)
-        alarms += bool(direction_dependence_reasons(residuals, seen, 1.0))
+        alarms += bool(list_direction_dependence_reasons(residuals, seen, 1.0))
     assert alarms <= 1
 
 
@@ -219,18 +221,18 @@ def test_residuals_that_depend_on_place() -> None:
     left = np.minimum(seen[:, 0], 0.8)
     left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]
     noisy = left + 0.02 * np.random.default_rng(2).normal(size=2000)
-    (reason,) = direction_dependence_reasons(noisy, seen, 1.0)
+    (reason,) = list_direction_dependence_reasons(noisy, seen, 1.0)
     assert "depend on its direction in the sensor" in reason
     size = float(reason.split("of ")[1].split(" %")[0]) / 100.0
     assert abs(size / np.sqrt(np.mean(left**2)) - 1.0) < 0.1
-    assert direction_dependence_reasons(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed
-    assert direction_dependence_reasons(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
+    assert list_direction_dependence_reasons(0.1 * noisy, seen, 1.0) == ()  # nobody is harmed
+    assert list_direction_dependence_reasons(noisy, seen, 1000.0) == ()  # as likely by residuals that hang together
 
 
 def test_warnings_of_dropouts_and_excess_noise() -> None:
-    assert zero_reading_reasons((0, 0)) == ()
-    assert zero_reading_reasons((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
-    assert "30 readings are exactly" in zero_reading_reasons((30, 7))[0]
-    assert excess_noise_reasons(3.0, None, "uT") == ()
-    assert excess_noise_reasons(1.9, 1.0, "uT") == ()
-    assert "residuals of 3 uT per axis, where 1 uT are declared" in excess_noise_reasons(3.0, 1.0, "uT")[0]
+    assert list_zero_reading_reasons((0, 0)) == ()
+    assert list_zero_reading_reasons((1, 5))[0].startswith("a reading is exactly (0, 0, 0), row 5 first: leave out")
+    assert "30 readings are exactly" in list_zero_reading_reasons((30, 7))[0]
+    assert list_excess_noise_reasons(3.0, None, "uT") == ()
+    assert list_excess_noise_reasons(1.9, 1.0, "uT") == ()
+    assert "residuals of 3 uT per axis, where 1 uT are declared" in list_excess_noise_reasons(3.0, 1.0, "uT")[0]

@@ -248,13 +248,13 @@ def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callab
     given = draws(25)
     measured, bias, direction = given["measured"], given["bias"][:1].copy(), given["direction"]
     quaternion, theta = given["quaternion"], given["theta"][:, None].copy()
-    scale, none = np.full((1, 1), FIELD), np.empty((0, 4))
+    known, none = blocks.KnownField(measured, np.full((1, 1), FIELD), direction, bias), np.empty((0, 4))
     for kernel, arguments, shapes in (
-        (blocks._yaw_residuals, (theta, measured, scale, direction, bias, np.array([0.3])), [(3, 1)]),
-        (blocks._attitude_residuals, (quaternion, measured, scale, direction, bias, none), [(3, 3)]),
-        (blocks._attitude_residuals, (quaternion, measured, scale, direction, bias, quaternion), [(3, 6)]),
+        (blocks._yaw_residuals, (theta, known, np.array([0.3])), [(3, 1)]),
+        (blocks._attitude_residuals, (quaternion, known, none), [(3, 3)]),
+        (blocks._attitude_residuals, (quaternion, known, quaternion), [(3, 6)]),
         (blocks._field_residuals, (direction, bias, measured, quaternion), [(3, 3)]),
-        (blocks._direction_residuals, (scale, direction, bias, measured, quaternion), [(3, 1), (3, 2)]),
+        (blocks._direction_residuals, (known, quaternion), [(3, 1), (3, 2)]),
     ):
         results = []
         for run in (kernel, interpreted(kernel)):

@@ -111,7 +111,7 @@ def _add_readings(
 
 
 @kernel
-def attitude_rows(rotation_ws: Quaternions) -> FloatArray:
+def compute_attitude_rows(rotation_ws: Quaternions) -> FloatArray:
     """Return z (n, 10) of attitudes (n, 4)."""
     out = np.empty((rotation_ws.shape[0], 10))
     for i in range(rotation_ws.shape[0]):
@@ -239,7 +239,7 @@ class AttitudeFit:
     @property
     def theta(self) -> FloatArray:
         """Theta (3, 10)."""
-        return _theta(self.matrix, self.direction, self.bias)
+        return _make_theta(self.matrix, self.direction, self.bias)
 
     def without_soft_iron(self) -> AttitudeFit:
         """Return the fit for scale 1, no soft iron and no bias."""
@@ -253,7 +253,7 @@ class AttitudeFit:
         products[0] = self.direction[None, :, None] * self.matrix[:, None, :]
         first = 1
         if self.fits_direction:
-            products[1:3] = tangent_plane(self.direction).T[:, None, :, None] * self.matrix[None, :, None, :]
+            products[1:3] = make_tangent_plane(self.direction).T[:, None, :, None] * self.matrix[None, :, None, :]
             first = 3
         if self.fits_soft_iron:
             products[first:] = self.direction[None, None, :, None] * (self.matrix @ TRACELESS)[:, :, None, :]
@@ -265,14 +265,14 @@ class AttitudeFit:
         matrix, direction, change = self.matrix * np.exp(step[3]), self.direction, step[4:]
         bias = self.bias + self.scale * step[:3]
         if self.fits_direction:
-            direction, change = direction + tangent_plane(direction) @ change[:2], change[2:]
+            direction, change = direction + make_tangent_plane(direction) @ change[:2], change[2:]
             direction = direction / np.linalg.norm(direction)
         if self.fits_soft_iron:
             matrix = matrix @ (np.eye(3) + np.tensordot(change, TRACELESS, 1))
         return replace(self, matrix=matrix, direction=direction, bias=bias)
 
 
-def _theta(matrix: FloatArray, direction: FloatArray, bias: FloatArray) -> FloatArray:
+def _make_theta(matrix: FloatArray, direction: FloatArray, bias: FloatArray) -> FloatArray:
     """Return Theta (3, 10) of A, f and b."""
     out = np.empty((3, 10))
     out[:, :9] = (direction[None, :, None] * matrix[:, None, :]).reshape(3, 9)
@@ -280,7 +280,7 @@ def _theta(matrix: FloatArray, direction: FloatArray, bias: FloatArray) -> Float
     return out
 
 
-def tangent_plane(direction: FloatArray) -> FloatArray:
+def make_tangent_plane(direction: FloatArray) -> FloatArray:
     """Return the tangent basis (3, 2) of a direction, that of the factors."""
     basis = tangent_basis_python(*direction.tolist())
     return np.array((basis[:3], basis[3:])).T
@@ -293,20 +293,20 @@ def residual_covariance(sums: SecondMoments, fit: AttitudeFit) -> FloatArray:
     return np.asarray(sums.square - mixed - mixed.T + theta @ sums.gram @ theta.T)
 
 
-def fisher_information(jacobian: FloatArray, gram: FloatArray, weight: FloatArray) -> FloatArray:
+def compute_information(jacobian: FloatArray, gram: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the information matrix (n, n). jacobian: (n, 3, 10). gram: (10, 10). weight: (3, 3)."""
     count = jacobian.shape[0]
     weighted = weight @ jacobian @ gram
     return np.asarray(weighted.reshape(count, -1) @ jacobian.reshape(count, -1).T)
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
+def _invert(matrix: FloatArray) -> FloatArray:
     """Return the inverse of a symmetric matrix (n, n). Eigenvalues below the rounding error count as rounding error."""
     values, axes = np.linalg.eigh(matrix)
     return np.asarray((axes / np.maximum(values, np.finfo(np.float64).eps * values[-1])) @ axes.T)
 
 
-def _linear_fits(sums: SecondMoments, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _fit_linear(sums: SecondMoments, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (A | b) (n, 3, 4) for each direction (n, 3), and the explained mean square (n,) of the readings."""
     selection = np.zeros((directions.shape[0], 4, 10))
     selection[:, :3, :9] = (directions[:, None, :, None] * np.eye(3)[None, :, None, :]).reshape(-1, 3, 9)
@@ -317,20 +317,21 @@ def _linear_fits(sums: SecondMoments, directions: FloatArray) -> tuple[FloatArra
     return np.asarray(solutions.transpose(0, 2, 1)), np.asarray(np.sum(solutions * cross, axis=(1, 2)))
 
 
-def initial_fit(sums: SecondMoments, direction: FloatArray | None, *, soft_iron: bool) -> AttitudeFit:
+def find_initial_fit(sums: SecondMoments, direction: FloatArray | None, *, soft_iron: bool) -> AttitudeFit:
     """Return the start of the iteration. `direction` (3,) is None if it is unknown."""
     if soft_iron:
-        directions = half_sphere(DIRECTIONS) if direction is None else direction[None, :]
-        solutions, explained = _linear_fits(sums, directions)
+        directions = spread_directions(DIRECTIONS) if direction is None else direction[None, :]
+        solutions, explained = _fit_linear(sums, directions)
         best = int(np.argmax(explained))
         matrix, bias = solutions[best, :, :3], solutions[best, :, 3]
         return AttitudeFit(matrix, directions[best], bias, direction is None, soft_iron)
     axes = np.eye(3) if direction is None else direction[None, :]
     jacobian = np.array(
-        [_theta(np.eye(3), f, np.zeros(3)) for f in axes] + [_theta(np.zeros((3, 3)), axes[0], b) for b in np.eye(3)]
+        [_make_theta(np.eye(3), f, np.zeros(3)) for f in axes]
+        + [_make_theta(np.zeros((3, 3)), axes[0], b) for b in np.eye(3)]
     )
     gradient = np.tensordot(jacobian, sums.cross, ((1, 2), (1, 0)))
-    information = fisher_information(jacobian, sums.gram, np.eye(3)) + RIDGE * np.eye(len(jacobian))
+    information = compute_information(jacobian, sums.gram, np.eye(3)) + RIDGE * np.eye(len(jacobian))
     parameters = np.asarray(np.linalg.solve(information, gradient))
     bias, product = parameters[-3:], parameters[:-3]
     if direction is not None:
@@ -346,7 +347,7 @@ def _minimize(sums: SecondMoments, fit: AttitudeFit, weight: FloatArray) -> Atti
         jacobian = fit.jacobian()
         residual = (sums.cross - sums.gram @ fit.theta.T) @ weight
         gradient = np.tensordot(jacobian, residual, ((1, 2), (1, 0)))
-        step = _inverse(fisher_information(jacobian, sums.gram, weight)) @ gradient
+        step = _invert(compute_information(jacobian, sums.gram, weight)) @ gradient
         squared_length = sums.count * float(step @ gradient)  # in standard deviations
         step *= min(1.0, 0.5 / max(float(np.linalg.norm(step)), 0.5))  # where the linear model is valid
         for _ in range(MAX_HALVINGS):
@@ -371,7 +372,7 @@ def noise_covariance(sums: SecondMoments, fit: AttitudeFit) -> FloatArray:
     return np.asarray((axes * np.maximum(values, floor)) @ axes.T)
 
 
-def _weight(sums: SecondMoments, noise: FloatArray) -> FloatArray:
+def _estimate_weight(sums: SecondMoments, noise: FloatArray) -> FloatArray:
     """Return the inverse (3, 3) of the covariance of the residuals, with the prior of equal noise on all axes."""
     equal = np.eye(3) * np.trace(noise) / 3.0
     return np.asarray(np.linalg.inv((sums.count * noise + PRIOR_READINGS * equal) / (sums.count + PRIOR_READINGS)))
@@ -380,20 +381,20 @@ def _weight(sums: SecondMoments, noise: FloatArray) -> FloatArray:
 def refine_fit(sums: SecondMoments, fit: AttitudeFit) -> tuple[AttitudeFit, FloatArray, FloatArray]:
     """Return the most likely parameters, their covariance (n, n), and the noise covariance (3, 3), in units of size."""
     for _ in range(WEIGHT_ROUNDS):
-        fit = _minimize(sums, fit, _weight(sums, noise_covariance(sums, fit)))
+        fit = _minimize(sums, fit, _estimate_weight(sums, noise_covariance(sums, fit)))
     if fit.fits_direction and np.linalg.det(fit.matrix) < 0.0:  # (-A, -f) gives the same readings
         fit = replace(fit, matrix=-fit.matrix, direction=-fit.direction)
     noise = noise_covariance(sums, fit)
-    weight = _weight(sums, noise)
+    weight = _estimate_weight(sums, noise)
     jacobian = fit.jacobian()
-    inverse = _inverse(fisher_information(jacobian, sums.gram, weight))
-    middle = fisher_information(jacobian, sums.gram, weight @ noise @ weight)
+    inverse = _invert(compute_information(jacobian, sums.gram, weight))
+    middle = compute_information(jacobian, sums.gram, weight @ noise @ weight)
     vectors = sums.count - fit.size / 3.0
     inflation = vectors / (vectors - 4.0)
     return fit, np.asarray(inverse @ middle @ inverse * (inflation / sums.count)), noise
 
 
-def half_sphere(count: int) -> Vectors:
+def spread_directions(count: int) -> Vectors:
     """Return unit vectors (n, 3) evenly distributed over a half sphere: a spiral with the golden angle."""
     number = np.arange(count)
     z = 1.0 - (number + 0.5) / count

@@ -193,7 +193,7 @@ def find_static_rotation(transforms: dict[str, TransformSeries], body: str, sens
     return multiply_arrays(_attitude.invert(rotations[0]), rotations[1])
 
 
-def attitude_from_transforms(
+def read_transform_attitude(
     transforms: dict[str, TransformSeries], sensor: str, world: str, stamp: IntArray
 ) -> AttitudeSeries:
     """Return rotation_ws of a frame at stamps (n,) ns by transforms up to `world`, up to the root if that is empty."""
@@ -254,7 +254,7 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
     transforms = read_transforms(bag)
     topic_name, _, world = name.partition(":")
     if topic_name.strip("/") == "tf":
-        attitude = attitude_from_transforms(transforms, field.frame, world, field.stamp)
+        attitude = read_transform_attitude(transforms, field.frame, world, field.stamp)
         return (
             attitude if mounting is None else replace(attitude, rotation=multiply_arrays(attitude.rotation, mounting))
         )

@@ -16,9 +16,9 @@ Noise gives d the mean s k, because a curved surface has more space outside than
 a bias of s / r for a radius r; s k_i corrects it. The sums over the readings, in one pass:
 
 - r r' of rows r = (J, d, k), eleven numbers, and the same of their sums over blocks of 8^k readings (`verdict`).
-- `noisy`: K = sum J_t J_t' of the derivatives J_t by two tangents t. Noise along the surface moves the foot point, so
-  that the part s K of the information is not due to motion.
-- `scores`: (d - s k)^2 J J', the empirical variance of the score.
+- `noise_gram`: K = sum J_t J_t' of the derivatives J_t by two tangents t. Noise along the surface moves the foot point,
+  so that the part s K of the information is not due to motion.
+- `score_gram`: (d - s k)^2 J J', the empirical variance of the score.
 
 **Uncertainty.** The directions v_i are unknown too, one per reading. At their optimum, the likelihood depends only on
 the distances d_i. M is the information due to motion alone. If M is not clearly positive, the motion has no
@@ -57,8 +57,48 @@ PADDED_SIZE: Final = 16
 """Columns of a row in memory, padded with zeros to full SIMD registers."""
 
 
+class PrincipalAxes(NamedTuple):
+    """An ellipsoid: centre b (3,), rotation Q (3, 3), axes a (3,), rising."""
+
+    centre: FloatArray
+    rotation: FloatArray
+    axes: FloatArray
+
+
+class RowSums(NamedTuple):
+    """Sums over the readings.
+
+    blocks: (levels, 11, 11), sum of v v' over blocks of 8^level readings, v the sum of the rows of a block.
+    noise_gram, score_gram: (9, 9).
+    """
+
+    blocks: FloatArray
+    noise_gram: FloatArray
+    score_gram: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """The sum of r r' (11, 11)."""
+        return np.asarray(self.blocks[0])
+
+    def transform(self, change: FloatArray) -> RowSums:
+        """Return the sums for rows multiplied by `change` (11, 11)."""
+        inner = change[:PARAMETERS, :PARAMETERS]
+        grams = (inner @ gram @ inner.T for gram in (self.noise_gram, self.score_gram))
+        return RowSums(change @ self.blocks @ change.T, *grams)
+
+    def extrapolate_total(self, theta: FloatArray) -> FloatArray:
+        """Return `total` at theta for rows extrapolated to theta = 0."""
+        change = _make_extrapolation(theta)
+        return np.asarray(change @ self.total @ change.T)
+
+    def add(self, other: RowSums) -> RowSums:
+        """Return the sum of both."""
+        return RowSums(*map(np.add, self, other))
+
+
 @kernel
-def multiplier(ax: float, ay: float, az: float, x: float, y: float, z: float) -> float:
+def find_multiplier(ax: float, ay: float, az: float, x: float, y: float, z: float) -> float:
     """Return t, the largest root of |v(t)| = 1, for a point along the axes of the ellipsoid."""
     px, py, pz = ax * ax, ay * ay, az * az
     low = max(ax * abs(x) - px, ay * abs(y) - py, az * abs(z) - pz)  # where one component of v is 1: a lower bound
@@ -81,11 +121,11 @@ def multiplier(ax: float, ay: float, az: float, x: float, y: float, z: float) ->
 
 
 @kernel
-def _row(axes: FloatArray, x: float, y: float, z: float, rows: FloatArray, k: int, foot: FloatArray) -> None:
+def _write_row(axes: FloatArray, x: float, y: float, z: float, rows: FloatArray, k: int, foot: FloatArray) -> None:
     """Write rows[k] (11,), and n, v, |g| to `foot` (7,), for a point along the axes. axes (9,): a, 1/a and 1/a^2."""
     ax, ay, az = axes[0], axes[1], axes[2]
     qx, qy, qz = axes[6], axes[7], axes[8]
-    t = multiplier(ax, ay, az, x, y, z)
+    t = find_multiplier(ax, ay, az, x, y, z)
     if t > -ax * ax:
         vx, vy, vz = ax * x / (t + ax * ax), ay * y / (t + ay * ay), az * z / (t + az * az)
     else:  # the centre; the axes are in rising order
@@ -93,19 +133,19 @@ def _row(axes: FloatArray, x: float, y: float, z: float, rows: FloatArray, k: in
     length = 1.0 / math.sqrt(vx * vx + vy * vy + vz * vz)
     vx, vy, vz = vx * length, vy * length, vz * length
     gx, gy, gz = vx * axes[3], vy * axes[4], vz * axes[5]
-    steep = math.sqrt(gx * gx + gy * gy + gz * gz)
-    flat = 1.0 / steep
+    slope_length = math.sqrt(gx * gx + gy * gy + gz * gz)
+    flat = 1.0 / slope_length
     nx, ny, nz = gx * flat, gy * flat, gz * flat
     rows[k, 0], rows[k, 1], rows[k, 2] = -nx, -ny, -nz
     rows[k, 3], rows[k, 4], rows[k, 5] = -nx * vx, -(nx * vy + ny * vx), -(nx * vz + nz * vx)
     rows[k, 6], rows[k, 7], rows[k, 8] = -ny * vy, -(ny * vz + nz * vy), -nz * vz
-    rows[k, 9] = t * steep
+    rows[k, 9] = t * slope_length
     rows[k, 10] = 0.5 * flat * (qx + qy + qz - (nx * nx * qx + ny * ny * qy + nz * nz * qz))
-    foot[0], foot[1], foot[2], foot[3], foot[4], foot[5], foot[6] = nx, ny, nz, vx, vy, vz, steep
+    foot[0], foot[1], foot[2], foot[3], foot[4], foot[5], foot[6] = nx, ny, nz, vx, vy, vz, slope_length
 
 
 @kernel
-def _tangent_derivative(
+def _write_tangent(
     axes: FloatArray, foot: FloatArray, tx: float, ty: float, tz: float, changes: FloatArray, k: int
 ) -> None:
     """Write changes[k] (9,): the derivative of J along a tangent t at a foot point."""
@@ -125,7 +165,7 @@ def _tangent_derivative(
 
 
 @kernel
-def _tangents(axes: FloatArray, foot: FloatArray, first: FloatArray, second: FloatArray, k: int) -> None:
+def _write_tangents(axes: FloatArray, foot: FloatArray, first: FloatArray, second: FloatArray, k: int) -> None:
     """Write first[k] and second[k] (9,): the derivatives of J along two tangents at a foot point."""
     nx, ny, nz = foot[0], foot[1], foot[2]
     if abs(nx) < 0.6:
@@ -134,14 +174,14 @@ def _tangents(axes: FloatArray, foot: FloatArray, first: FloatArray, second: Flo
         sx, sy, sz = -nz, 0.0, nx
     length = 1.0 / math.sqrt(sx * sx + sy * sy + sz * sz)
     sx, sy, sz = sx * length, sy * length, sz * length
-    _tangent_derivative(axes, foot, sx, sy, sz, first, k)
-    _tangent_derivative(axes, foot, ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx, second, k)
+    _write_tangent(axes, foot, sx, sy, sz, first, k)
+    _write_tangent(axes, foot, ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx, second, k)
 
 
 @kernel
-def _add_products(four: FloatArray, total: FloatArray) -> None:
+def _add_products(rows: FloatArray, total: FloatArray) -> None:
     """Add the sum of u u' over four rows u (4, 16) to `total` (n, 16)."""
-    u0, u1, u2, u3 = four[0], four[1], four[2], four[3]
+    u0, u1, u2, u3 = rows[0], rows[1], rows[2], rows[3]
     for i in range(total.shape[0]):
         a, b, c, d = u0[i], u1[i], u2[i], u3[i]
         for j in range(PADDED_SIZE):
@@ -149,20 +189,20 @@ def _add_products(four: FloatArray, total: FloatArray) -> None:
 
 
 @kernel
-def _add_remaining(four: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
+def _add_remaining(rows: FloatArray, used: int, total: FloatArray, upper: FloatArray) -> None:
     """Add the last `used` of four rows to `total` (n, 16), and `total` to the upper triangle of `upper` (n, n)."""
     if used:
         for k in range(used, 4):
             for j in range(PADDED_SIZE):
-                four[k, j] = 0.0
-        _add_products(four, total)
+                rows[k, j] = 0.0
+        _add_products(rows, total)
     for j in range(upper.shape[0]):
         for k in range(j, upper.shape[0]):
             upper[j, k] += total[j, k]
 
 
 @kernel
-def axes_with_inverses(axes: FloatArray) -> FloatArray:
+def append_inverses(axes: FloatArray) -> FloatArray:
     """Return a, 1/a and 1/a^2 (9,) of axes a (3,)."""
     out = np.empty(9)
     for k in range(3):
@@ -188,96 +228,76 @@ def _add_blocks(index: int, parts: FloatArray, blocks: FloatArray) -> None:
 
 
 @kernel
-def add_total(field: Vectors, centre: FloatArray, rotation: FloatArray, axes: FloatArray, total: FloatArray) -> None:
-    """Add r r' of field (n, 3) to the upper triangle of `total` (11, 11). rotation: Q (3, 3). axes: a (3,), rising."""
-    inverses = axes_with_inverses(axes)
-    four, foot, products = np.zeros((4, PADDED_SIZE)), np.empty(7), np.zeros((11, PADDED_SIZE))
-    for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
-        _row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            four,
-            i % 4,
-            foot,
-        )
-        if i % 4 == 3:
-            _add_products(four, products)
-    _add_remaining(four, field.shape[0] % 4, products, total)
+def _to_principal_axes(ellipsoid: PrincipalAxes, field: Vectors, i: int) -> tuple[float, float, float]:
+    """Return reading i of field (n, 3) relative to the centre, along the axes of the ellipsoid."""
+    centre, rotation = ellipsoid.centre, ellipsoid.rotation
+    x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
+    return (
+        rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
+        rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
+        rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
+    )
 
 
 @kernel
-def foot_points(field: Vectors, centre: FloatArray, rotation: FloatArray, axes: FloatArray, out: FloatArray) -> None:
-    """Write d, k and v (n, 5) of field (n, 3), v along the axes of the ellipsoid."""
-    inverses, foot, row = axes_with_inverses(axes), np.empty(7), np.empty((1, PADDED_SIZE))
+def add_total(field: Vectors, ellipsoid: PrincipalAxes, total: FloatArray) -> None:
+    """Add r r' of field (n, 3) to the upper triangle of `total` (11, 11)."""
+    inverses = append_inverses(ellipsoid.axes)
+    rows, foot, products = np.zeros((4, PADDED_SIZE)), np.empty(7), np.zeros((11, PADDED_SIZE))
     for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
-        _row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            row,
-            0,
-            foot,
-        )
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
+        _write_row(inverses, x, y, z, rows, i % 4, foot)
+        if i % 4 == 3:
+            _add_products(rows, products)
+    _add_remaining(rows, field.shape[0] % 4, products, total)
+
+
+@kernel
+def write_foot_points(field: Vectors, ellipsoid: PrincipalAxes, out: FloatArray) -> None:
+    """Write d, k and v (n, 5) of field (n, 3), v along the axes of the ellipsoid."""
+    inverses, foot, row = append_inverses(ellipsoid.axes), np.empty(7), np.empty((1, PADDED_SIZE))
+    for i in range(field.shape[0]):
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
+        _write_row(inverses, x, y, z, row, 0, foot)
         out[i, 0], out[i, 1] = row[0, 9], row[0, 10]
         out[i, 2], out[i, 3], out[i, 4] = foot[3], foot[4], foot[5]
 
 
 @kernel
 def add_all(
-    field: Vectors,
-    centre: FloatArray,
-    rotation: FloatArray,
-    axes: FloatArray,
-    count: int,
-    parts: FloatArray,
-    variance: float,
-    blocks: FloatArray,
-    noisy: FloatArray,
-    scores: FloatArray,
+    field: Vectors, ellipsoid: PrincipalAxes, variance: float, count: int, parts: FloatArray, sums: RowSums
 ) -> None:
-    """Add field (n, 3) to the upper triangles of `blocks` (levels, 11, 11), `noisy` and `scores` (9, 9).
+    """Add field (n, 3) to the upper triangles of `sums`.
 
-    blocks[k]: sum of v v' over blocks of 8^k readings, v the sum of the rows of a block. count: readings before these.
-    parts (levels, 11): sums of incomplete blocks. variance: s.
+    variance: s.
+    count: readings before these.
+    parts (levels, 11): sums of incomplete blocks.
     """
-    inverses, foot, four, shortest = axes_with_inverses(axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
+    inverses, foot, rows, block_sum = append_inverses(ellipsoid.axes), np.empty(7), np.zeros((4, PADDED_SIZE)), parts[1]
     first, second, score = np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE)), np.zeros((4, PADDED_SIZE))
     row_sum, noise_sum, score_sum = np.zeros((11, PADDED_SIZE)), np.zeros((9, PADDED_SIZE)), np.zeros((9, PADDED_SIZE))
     for i in range(field.shape[0]):
-        x, y, z = field[i, 0] - centre[0], field[i, 1] - centre[1], field[i, 2] - centre[2]
+        x, y, z = _to_principal_axes(ellipsoid, field, i)
         slot = i % 4
-        _row(
-            inverses,
-            rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z,
-            rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z,
-            rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z,
-            four,
-            slot,
-            foot,
-        )
-        _tangents(inverses, foot, first, second, slot)
-        residual = four[slot, 9] - variance * four[slot, 10]
+        _write_row(inverses, x, y, z, rows, slot, foot)
+        _write_tangents(inverses, foot, first, second, slot)
+        residual = rows[slot, 9] - variance * rows[slot, 10]
         for j in range(9):
-            score[slot, j] = residual * four[slot, j]
+            score[slot, j] = residual * rows[slot, j]
         for j in range(11):
-            shortest[j] += four[slot, j]
+            block_sum[j] += rows[slot, j]
         if (count + i + 1) % BLOCK_FACTOR == 0:
-            _add_blocks(count + i + 1, parts, blocks)
+            _add_blocks(count + i + 1, parts, sums.blocks)
         if slot == 3:
-            _add_products(four, row_sum)
+            _add_products(rows, row_sum)
             _add_products(first, noise_sum)
             _add_products(second, noise_sum)
             _add_products(score, score_sum)
     used = field.shape[0] % 4
-    _add_remaining(four, used, row_sum, blocks[0])
+    _add_remaining(rows, used, row_sum, sums.blocks[0])
     _add_remaining(second, used, noise_sum, np.zeros((9, 9)))
-    _add_remaining(first, used, noise_sum, noisy)
-    _add_remaining(score, used, score_sum, scores)
+    _add_remaining(first, used, noise_sum, sums.noise_gram)
+    _add_remaining(score, used, score_sum, sums.score_gram)
 
 
 BLOCK: Final = 1 << 16
@@ -331,13 +351,13 @@ def theta_from_matrix(centre: FloatArray, matrix: FloatArray) -> FloatArray:
     return np.array([*centre, *(matrix[row, column] for row, column in PAIRS)])
 
 
-def _principal_axes(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centre (3,), rotation Q (3, 3) and axes (3,) of an ellipsoid."""
+def _find_principal_axes(theta: FloatArray) -> PrincipalAxes:
+    """Return the principal axes of an ellipsoid."""
     axes, rotation = np.linalg.eigh(theta_to_matrix(theta))
-    return theta[:3].copy(), np.ascontiguousarray(rotation), axes
+    return PrincipalAxes(theta[:3].copy(), np.ascontiguousarray(rotation), axes)
 
 
-def _rotation_of_rows(rotation: FloatArray) -> FloatArray:
+def _make_row_rotation(rotation: FloatArray) -> FloatArray:
     """Return the matrix (11, 11) from rows along the axes of `rotation` to rows along the sensor's axes."""
     matrix, of_theta = np.eye(ROW_SIZE), np.zeros((PARAMETERS, PARAMETERS))
     of_theta[:3, :3] = rotation.T
@@ -349,39 +369,12 @@ def _rotation_of_rows(rotation: FloatArray) -> FloatArray:
     return matrix
 
 
-def _symmetric(upper: FloatArray) -> FloatArray:
+def _fill_symmetric(upper: FloatArray) -> FloatArray:
     """Return symmetric matrices (..., n, n) from their upper triangles."""
     return np.asarray(np.triu(upper) + np.swapaxes(np.triu(upper, 1), -1, -2))
 
 
-class RowSums(NamedTuple):
-    """Sums of `add_all`: `blocks` (levels, 11, 11), `noisy` and `scores` (9, 9)."""
-
-    blocks: FloatArray
-    noisy: FloatArray
-    scores: FloatArray
-
-    @property
-    def total(self) -> FloatArray:
-        """The sum of r r' (11, 11)."""
-        return np.asarray(self.blocks[0])
-
-    def transform(self, change: FloatArray) -> RowSums:
-        """Return the sums for rows multiplied by `change` (11, 11)."""
-        inner = change[:PARAMETERS, :PARAMETERS]
-        return RowSums(change @ self.blocks @ change.T, inner @ self.noisy @ inner.T, inner @ self.scores @ inner.T)
-
-    def extrapolate_total(self, theta: FloatArray) -> FloatArray:
-        """Return `total` at theta for rows extrapolated to theta = 0."""
-        change = _extrapolation(theta)
-        return np.asarray(change @ self.total @ change.T)
-
-    def add(self, other: RowSums) -> RowSums:
-        """Return the sum of both."""
-        return RowSums(self.blocks + other.blocks, self.noisy + other.noisy, self.scores + other.scores)
-
-
-def _extrapolation(theta: FloatArray) -> FloatArray:
+def _make_extrapolation(theta: FloatArray) -> FloatArray:
     """Return the matrix (11, 11) from rows extrapolated to theta = 0 to rows at theta."""
     change = np.eye(ROW_SIZE)
     change[PARAMETERS, :PARAMETERS] = theta
@@ -414,8 +407,8 @@ class EllipsoidFit:
     @property
     def information(self) -> tuple[FloatArray, FloatArray]:
         """H and s K (p, p), in the basis."""
-        noisy = self.variance * self.sums.noisy
-        return self.basis.T @ self.sums.total[:PARAMETERS, :PARAMETERS] @ self.basis, self.basis.T @ noisy @ self.basis
+        total, noise = self.sums.total[:PARAMETERS, :PARAMETERS], self.variance * self.sums.noise_gram
+        return self.basis.T @ total @ self.basis, self.basis.T @ noise @ self.basis
 
     @property
     def covariance(self) -> FloatArray:
@@ -425,9 +418,9 @@ class EllipsoidFit:
         if values[0] <= 1e-14 * values[-1]:
             return np.full((PARAMETERS, PARAMETERS), math.inf)
         inverse = (vectors / values) @ vectors.T
-        scores = self.basis.T @ self.sums.scores @ self.basis * (self.count / (self.count - len(values)))
+        score_gram = self.basis.T @ self.sums.score_gram @ self.basis * (self.count / (self.count - len(values)))
         weight = EQUAL_NOISE_READINGS
-        middle = (self.count * scores + weight * self.variance * total) / (self.count + weight)
+        middle = (self.count * score_gram + weight * self.variance * total) / (self.count + weight)
         return np.asarray(self.basis @ inverse @ middle @ inverse @ self.basis.T)
 
     @property
@@ -450,10 +443,9 @@ class EllipsoidFit:
 
     def residuals_at(self, field: Vectors) -> tuple[FloatArray, Vectors]:
         """Return the residuals d - s k (n,) of readings (n, 3), and the directions v (n, 3) of the field."""
-        centre, rotation, axes = _principal_axes(self.theta)
-        out = np.empty((len(field), 5))
-        foot_points(np.ascontiguousarray(field), centre, rotation, axes, out)
-        return out[:, 0] - self.variance * out[:, 1], out[:, 2:] @ rotation.T
+        ellipsoid, out = _find_principal_axes(self.theta), np.empty((len(field), 5))
+        write_foot_points(np.ascontiguousarray(field), ellipsoid, out)
+        return out[:, 0] - self.variance * out[:, 1], out[:, 2:] @ ellipsoid.rotation.T
 
     @property
     def whiteness(self) -> Whiteness:
@@ -485,7 +477,7 @@ def estimate_variance(total: FloatArray, degrees_of_freedom: int) -> float:
     return square / degrees_of_freedom
 
 
-def _gauss_newton_step(
+def _compute_gauss_newton_step(
     total: FloatArray, basis: FloatArray, degrees_of_freedom: int, damping: float
 ) -> tuple[FloatArray, float, float]:
     """Return a step (p,), its length in standard deviations, and the largest increase of sum d^2 that it can cause."""
@@ -546,7 +538,7 @@ def _search(
     """
     total, damping, largest = total_at(theta), 0.0, MAX_GROWTH * float(np.abs(theta).max())
     for _ in range(MAX_ROUNDS):
-        step, length, tolerance = _gauss_newton_step(total, basis, degrees_of_freedom, damping)
+        step, length, tolerance = _compute_gauss_newton_step(total, basis, degrees_of_freedom, damping)
         trial = _move_along_quadric(theta, basis @ step)
         if length < CONVERGED_STEP or float(np.abs(step).max()) < 1e-14 * float(np.abs(theta).max()):
             return trial, total, True
@@ -569,8 +561,8 @@ class EllipsoidFitter:
         self.shift: FloatArray = np.zeros(3)
         self.unit = 1.0
         self.powers: FloatArray = np.zeros(len(_power_sums.EXPONENTS))
-        self._kept: Vectors = np.empty((0, 3))
-        self._held = 0
+        self._stored: Vectors = np.empty((0, 3))
+        self._stored_count = 0
         self._folded: RowSums | None = None
         self._parts: FloatArray = np.zeros((BLOCK_LEVELS + 1, ROW_SIZE))
         self._next_fold = BLOCK
@@ -585,6 +577,11 @@ class EllipsoidFitter:
         """The number of parameters."""
         return int(self._basis.shape[1])
 
+    @property
+    def _readings(self) -> Vectors:
+        """The stored readings (n, 3), in units of the fit."""
+        return self._stored[: self._stored_count]
+
     def add(self, field: Vectors) -> None:
         """Add finite readings (n, 3)."""
         if len(field) and not self.count:
@@ -592,24 +589,24 @@ class EllipsoidFitter:
             self.unit = float(np.abs(field[0]).max()) or 1.0
         first = 0
         while first < len(field):
-            last = min(len(field), first + self._next_fold - self._held)
+            last = min(len(field), first + self._next_fold - self._stored_count)
             self._append(np.ascontiguousarray(field[first:last]))
             first = last
-            if self._held == self._next_fold:
+            if self._stored_count == self._next_fold:
                 self._fold()
 
     def _append(self, field: Vectors) -> None:
         """Store readings in units of the fit."""
         with np.errstate(over="ignore", invalid="ignore"):  # the caller of `fit` checks for overflow
             field = (field - self.shift) / self.unit
-            _power_sums.add_powers(field, np.zeros(3), 1.0, self.powers)
-        needed = self._held + len(field)
-        if needed > len(self._kept):
-            grown = np.empty((min(self._next_fold, max(needed, 2 * len(self._kept))), 3))
-            grown[: self._held] = self._kept[: self._held]
-            self._kept = grown
-        self._kept[self._held : needed] = field
-        self._held = needed
+            _power_sums.add_powers(field, self.powers)
+        needed = self._stored_count + len(field)
+        if needed > len(self._stored):
+            grown = np.empty((min(self._next_fold, max(needed, 2 * len(self._stored))), 3))
+            grown[: self._stored_count] = self._readings
+            self._stored = grown
+        self._stored[self._stored_count : needed] = field
+        self._stored_count = needed
 
     def _fold(self) -> None:
         """Replace stored readings by sums if they determine the ellipsoid; else wait for as many again."""
@@ -618,50 +615,49 @@ class EllipsoidFitter:
             if (
                 trial is None
                 or not trial.converged
-                or not trial.max_relative_stddev * math.sqrt(trial.count / self._held) < FOLD_BELOW
+                or not trial.max_relative_stddev * math.sqrt(trial.count / self._stored_count) < FOLD_BELOW
             ):
                 self._next_fold = 2 * self._next_fold
                 return
             fit = self.fit()
             self._theta, variance = fit.theta, fit.variance
         else:
-            degrees_of_freedom = self.count - self._held - self.size
+            degrees_of_freedom = self.count - self._stored_count - self.size
             self._theta, total, _ = _search(
                 self._folded.extrapolate_total, self._theta, self._basis, degrees_of_freedom
             )
             variance = estimate_variance(total, degrees_of_freedom)
-        sums = self._row_sums(self._theta, variance, self._parts).transform(_extrapolation(-self._theta))
+        sums = self._compute_row_sums(self._theta, variance, self._parts).transform(_make_extrapolation(-self._theta))
         self._folded = sums if self._folded is None else self._folded.add(sums)
-        self._held, self._next_fold = 0, BLOCK
-        self._kept = self._kept[:BLOCK].copy()
+        self._stored_count, self._next_fold = 0, BLOCK
+        self._stored = self._stored[:BLOCK].copy()
 
-    def _row_sums(self, theta: FloatArray, variance: float, parts: FloatArray) -> RowSums:
+    def _compute_row_sums(self, theta: FloatArray, variance: float, parts: FloatArray) -> RowSums:
         """Return the sums over stored readings at theta. Updates `parts`, sums of incomplete blocks at theta = 0."""
-        centre, rotation, axes = _principal_axes(theta)
-        back = _rotation_of_rows(rotation)
-        change = _extrapolation(-theta) @ back
+        ellipsoid = _find_principal_axes(theta)
+        back = _make_row_rotation(ellipsoid.rotation)
+        change = _make_extrapolation(-theta) @ back
         incomplete = np.ascontiguousarray(np.linalg.solve(change, parts.T).T)
-        blocks = np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE))
-        sums = (blocks, np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS)))
-        add_all(self._kept[: self._held], centre, rotation, axes, self.count - self._held, incomplete, variance, *sums)
+        grams = np.zeros((2, PARAMETERS, PARAMETERS))
+        upper = RowSums(np.zeros((BLOCK_LEVELS + 1, ROW_SIZE, ROW_SIZE)), grams[0], grams[1])
+        add_all(self._readings, ellipsoid, variance, self.count - self._stored_count, incomplete, upper)
         parts[:] = incomplete @ change.T
-        return RowSums(*(_symmetric(upper) for upper in sums)).transform(back)
+        return RowSums(*map(_fill_symmetric, upper)).transform(back)
 
-    def _sum_rows(self, theta: FloatArray) -> FloatArray:
+    def _compute_total(self, theta: FloatArray) -> FloatArray:
         """Return `total` of all readings at theta."""
-        centre, rotation, axes = _principal_axes(theta)
-        upper = np.zeros((ROW_SIZE, ROW_SIZE))
-        add_total(self._kept[: self._held], centre, rotation, axes, upper)
-        back = _rotation_of_rows(rotation)
-        total = np.asarray(back @ _symmetric(upper) @ back.T)
+        ellipsoid, upper = _find_principal_axes(theta), np.zeros((ROW_SIZE, ROW_SIZE))
+        add_total(self._readings, ellipsoid, upper)
+        back = _make_row_rotation(ellipsoid.rotation)
+        total = np.asarray(back @ _fill_symmetric(upper) @ back.T)
         return total if self._folded is None else total + self._folded.extrapolate_total(theta)
 
     def _fit_subsample(self, count: int) -> EllipsoidFit:
         """Return the fit to `count` to 2 `count` evenly spaced stored readings."""
         fitter = EllipsoidFitter(soft_iron=self._soft_iron)
-        fitter._kept = np.ascontiguousarray(self._kept[: self._held : self._held // count])
-        fitter._held = len(fitter._kept)
-        _power_sums.add_powers(fitter._kept, np.zeros(3), 1.0, fitter.powers)
+        fitter._stored = np.ascontiguousarray(self._readings[:: self._stored_count // count])
+        fitter._stored_count = len(fitter._stored)
+        _power_sums.add_powers(fitter._stored, fitter.powers)
         return fitter.fit()
 
     def fit(self) -> EllipsoidFit:
@@ -670,21 +666,21 @@ class EllipsoidFitter:
         If more than `BLOCK` readings could not be folded because of missing motion, a fit to some of them comes first.
         It is the result if all readings would leave the ellipsoid undetermined too.
         """
-        if self._held > BLOCK:
+        if self._stored_count > BLOCK:
             trial = self._fit_subsample(TRIAL_READINGS)
             trial = trial if trial.converged else self._fit_subsample(BLOCK // 2)
-            scaled_stddev = trial.max_relative_stddev * math.sqrt(trial.count / self._held)
+            scaled_stddev = trial.max_relative_stddev * math.sqrt(trial.count / self._stored_count)
             if not trial.converged or scaled_stddev > REFUSE_FACTOR * REFUSE_ABOVE:
                 return trial
             start = trial.theta
         else:
-            initial = _power_sums.initial_ellipsoid(self.powers, soft_iron=self._soft_iron)
+            initial = _power_sums.estimate_initial_ellipsoid(self.powers, soft_iron=self._soft_iron)
             start = theta_from_matrix(initial.centre, initial.matrix)
         degrees_of_freedom = self.count - self.size
-        theta, total, converged = _search(self._sum_rows, start, self._basis, degrees_of_freedom)
-        sums = self._row_sums(theta, estimate_variance(total, degrees_of_freedom), self._parts.copy())
+        theta, total, converged = _search(self._compute_total, start, self._basis, degrees_of_freedom)
+        sums = self._compute_row_sums(theta, estimate_variance(total, degrees_of_freedom), self._parts.copy())
         if self._folded is not None:
-            sums = sums.add(self._folded.transform(_extrapolation(theta)))
+            sums = sums.add(self._folded.transform(_make_extrapolation(theta)))
         return EllipsoidFit(
             theta, estimate_variance(sums.total, degrees_of_freedom), sums, self.count, self._basis, converged
         )

@@ -61,14 +61,11 @@ MAX_AXIS_RATIO: Final = 1e3
 
 
 @kernel
-def add_powers(field: Vectors, shift: FloatArray, unit: float, sums: FloatArray) -> None:
-    """Add the powers of (field - shift) / unit to the 35 sums, in the order of `EXPONENTS`."""
+def add_powers(field: Vectors, sums: FloatArray) -> None:
+    """Add the powers of field (n, 3) to the 35 sums, in the order of `EXPONENTS`."""
     for i in range(field.shape[0]):
-        x = (field[i, 0] - shift[0]) / unit
-        y = (field[i, 1] - shift[1]) / unit
-        z = (field[i, 2] - shift[2]) / unit
-        index = 0
-        px = 1.0
+        x, y, z = field[i, 0], field[i, 1], field[i, 2]
+        index, px = 0, 1.0
         for a in range(5):
             py = px
             for b in range(5 - a):
@@ -82,7 +79,7 @@ def add_powers(field: Vectors, shift: FloatArray, unit: float, sums: FloatArray)
 
 
 @cache
-def _binomials() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+def _expand_binomials() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     """Return for each term of (u - c)^p: index of the result, index of the power of u, factor, exponents of -c."""
     terms = [
         (
@@ -100,13 +97,13 @@ def _binomials() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
 
 def shift_powers(sums: FloatArray, shift: FloatArray, unit: float) -> FloatArray:
     """Return the 35 sums of (u - shift) / unit from those of u."""
-    target, source, factor, exponents = _binomials()
+    target, source, factor, exponents = _expand_binomials()
     terms = factor * np.prod((-shift) ** exponents, axis=1) * sums[source]
     return np.bincount(target, terms, len(EXPONENTS)) / unit ** np.array([sum(powers) for powers in EXPONENTS])
 
 
 @cache
-def _noise_polynomial_tensor() -> FloatArray:
+def _make_noise_polynomial_tensor() -> FloatArray:
     """Return the tensor (3, 10, 10, 35) from the 35 means to P0, P1 and P2."""
     parts = np.zeros((3, 10, 10, len(EXPONENTS)))
     for (row, first), (column, second) in product(enumerate(QUADRIC), enumerate(QUADRIC)):
@@ -118,9 +115,9 @@ def _noise_polynomial_tensor() -> FloatArray:
     return parts
 
 
-def noise_polynomial(means: FloatArray) -> FloatArray:
+def compute_noise_polynomial(means: FloatArray) -> FloatArray:
     """Return P0, P1 and P2 (3, 10, 10) of Psi(s) = P0 + s P1 + s^2 P2 from the 35 means."""
-    return np.asarray(_noise_polynomial_tensor() @ means)
+    return np.asarray(_make_noise_polynomial_tensor() @ means)
 
 
 class InitialEllipsoid(NamedTuple):
@@ -194,14 +191,14 @@ def _quadric_to_ellipsoid(vector: FloatArray) -> InitialEllipsoid | None:
     return InitialEllipsoid(centre, (axes * np.sqrt(size / values)) @ axes.T)
 
 
-def initial_ellipsoid(sums: FloatArray, *, soft_iron: bool) -> InitialEllipsoid:
+def estimate_initial_ellipsoid(sums: FloatArray, *, soft_iron: bool) -> InitialEllipsoid:
     """Return the ellipsoid of the sums, or without soft iron the sphere.
 
     If the sums define another surface, return a sphere; if they define none, a sphere about their mean.
     """
     spread = compute_spread(sums)
     unit = math.sqrt(float(spread.variances.sum()))
-    parts = noise_polynomial(shift_powers(sums, spread.mean, unit) / sums[INDEX[0, 0, 0]])
+    parts = compute_noise_polynomial(shift_powers(sums, spread.mean, unit) / sums[INDEX[0, 0, 0]])
     limit = float(spread.variances[0]) / unit**2
     scaled = _quadric_to_ellipsoid(find_null_vector(parts, limit)) if soft_iron else None
     if scaled is None:

@@ -101,7 +101,7 @@ def validate_rotation(rotation_ws: ArrayLike, count: int) -> Quaternions:
     if rows.shape[0] != count:
         allowed = f"must be ({count}, 4), an attitude for each reading"
         raise CalibrationError("rotation_ws", f"shape {rows.shape}", allowed=allowed)
-    row = _first_non_unit(rows)
+    row = _find_non_unit(rows)
     if row >= 0:
         _check_finite("rotation_ws", rows)
         remedy = "give rotations from sensor to world as unit quaternions w x y z"
@@ -119,7 +119,7 @@ def check_count(count: int, minimum: int, parameters: int) -> None:
 
 
 @kernel
-def _first_non_unit(rotation: Quaternions) -> int:
+def _find_non_unit(rotation: Quaternions) -> int:
     """Return the first row (n, 4) whose length is not 1 or not finite, -1 if there is none."""
     for i in range(rotation.shape[0]):
         w, x, y, z = rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3]
@@ -213,7 +213,7 @@ class SaturationCheck:
             if len(constant) < len(AXES):
                 what = f"field along {' and '.join(constant)}"
                 remedy = "check that the axis is read at all; turn the sensor through many attitudes"
-            raise CalibrationError(what, "all readings are alike", allowed="must vary", remedy=remedy)
+            raise CalibrationError(what, "all readings are equal", allowed="must vary", remedy=remedy)
         for side in range(6):
             self._check_limit(side, span)
 

@@ -243,7 +243,7 @@ def parse_values(lines: Sequence[str], head: CsvHeader, wanted: Sequence[int], w
     out = array("d")
     for number, cells in iterate_rows(lines, head, where):
         if len(cells) != count and (len(cells) < count or any(cell.strip() for cell in cells[count:])):
-            raise _column_count_error(lines, Where(where.path, number), len(cells), count)
+            raise _make_column_count_error(lines, Where(where.path, number), len(cells), count)
         for i, name in zip(wanted, names, strict=True):
             try:
                 value = float(cells[i])
@@ -270,7 +270,7 @@ def iterate_rows(lines: Sequence[str], head: CsvHeader, where: Where) -> Iterato
         raise CalibrationError("table", str(cause), where=place, allowed=_FILE.allowed) from cause
 
 
-def _column_count_error(lines: Sequence[str], place: Where, cells: int, count: int) -> CalibrationError:
+def _make_column_count_error(lines: Sequence[str], place: Where, cells: int, count: int) -> CalibrationError:
     """Return the error of a row with more or fewer cells than the header."""
     remedy = "name every column in the header, and use a decimal point" if cells > count else ""
     if cells < count and not any(line.strip() for line in lines[place.line :]):

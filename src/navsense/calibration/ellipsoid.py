@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.calibration import verdict
-from navsense.calibration._attitude_fit import half_sphere
+from navsense.calibration._attitude_fit import spread_directions
 from navsense.calibration._ellipsoid_fit import (
     ELLIPSOIDS,
     PAIRS,
@@ -100,13 +100,13 @@ class MissingMotion(NamedTuple):
 def find_missing_motion(fit: EllipsoidFit, spread: ReadingSpread, limit: float) -> MissingMotion:
     """Return the motion that is missing for a relative standard deviation below `limit`."""
     iron = "soft iron" if fit.basis.shape[1] == PARAMETERS else SCALE
-    combinations = _uncertain_combinations(fit, limit)
+    combinations = _find_uncertain_combinations(fit, limit)
     if is_planar(spread):
         motion, uncertain = _describe_planar(spread, iron)
         target = spread.axes[:, 0]
     else:
         motion, uncertain = "the readings cover a part of the sphere only", _describe_partial(combinations, iron)
-        target = _most_informative_direction(fit, combinations)
+        target = _find_informative_direction(fit, combinations)
     remedy = (
         f"tilt the sensor by {TILT_DEGREES} degrees or more to each side about other axes, so that the field also comes"
         f" nearer to {_format_axis(target)} of the sensor and to its opposite"
@@ -125,7 +125,7 @@ def _format_axis(vector: FloatArray) -> str:
     return format_vector(vector if vector[int(np.abs(vector).argmax())] > 0.0 else -vector)
 
 
-def _uncertain_combinations(fit: EllipsoidFit, limit: float) -> FloatArray:
+def _find_uncertain_combinations(fit: EllipsoidFit, limit: float) -> FloatArray:
     """Return the combinations (k, 9) with a relative standard deviation above `limit`, at least the largest one."""
     total, noise = fit.information
     motion, vectors = np.linalg.eigh(total - noise)
@@ -139,9 +139,9 @@ def _uncertain_combinations(fit: EllipsoidFit, limit: float) -> FloatArray:
     return np.asarray((fit.basis @ vectors[:, uncertain or [0]]).T)
 
 
-def _most_informative_direction(fit: EllipsoidFit, combinations: FloatArray) -> FloatArray:
+def _find_informative_direction(fit: EllipsoidFit, combinations: FloatArray) -> FloatArray:
     """Return the direction (3,) of the field in the sensor with the most information on the combinations."""
-    v = half_sphere(DIRECTIONS)
+    v = spread_directions(DIRECTIONS)
     n = v @ np.linalg.inv(theta_to_matrix(fit.theta))
     n /= np.linalg.norm(n, axis=1)[:, None]
     information = np.zeros(DIRECTIONS)
@@ -195,12 +195,12 @@ class NeglectedSoftIron(NamedTuple):
     @property
     def error(self) -> float:
         """The rms of the combination of bias and scale with the largest error."""
-        return _largest_stddev(self.hidden_covariance + np.outer(self.shift, self.shift))
+        return _compute_largest_stddev(self.hidden_covariance + np.outer(self.shift, self.shift))
 
     @property
     def hidden_error(self) -> float:
         """The rms of the combination with the largest error due to soft iron that the residuals do not show."""
-        return _largest_stddev(self.hidden_covariance)
+        return _compute_largest_stddev(self.hidden_covariance)
 
 
 def estimate_neglected_soft_iron(fit: EllipsoidFit) -> NeglectedSoftIron:
@@ -212,7 +212,7 @@ def estimate_neglected_soft_iron(fit: EllipsoidFit) -> NeglectedSoftIron:
 
     size = TYPICAL_SOFT_IRON * fit.strength
     total = fit.sums.total
-    motion = total[:PARAMETERS, :PARAMETERS] - fit.variance * fit.sums.noisy
+    motion = total[:PARAMETERS, :PARAMETERS] - fit.variance * fit.sums.noise_gram
     score = SYMMETRIC_TRACELESS.T @ (total[:PARAMETERS, 9] - fit.variance * total[:PARAMETERS, 10])
     gain = np.linalg.solve(fit.basis.T @ motion @ fit.basis, fit.basis.T @ motion @ SYMMETRIC_TRACELESS)
     eigenvalues, axes = np.linalg.eigh(SYMMETRIC_TRACELESS.T @ motion @ (SYMMETRIC_TRACELESS - fit.basis @ gain))
@@ -237,11 +237,11 @@ def estimate_neglected_soft_iron(fit: EllipsoidFit) -> NeglectedSoftIron:
     )
 
 
-def _largest_stddev(covariance: FloatArray) -> float:
+def _compute_largest_stddev(covariance: FloatArray) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh(covariance)[-1]), 0.0))
 
 
-def soft_iron_reasons(fit: EllipsoidFit, spread: ReadingSpread) -> tuple[str, ...]:
+def list_soft_iron_reasons(fit: EllipsoidFit, spread: ReadingSpread) -> tuple[str, ...]:
     """Return a reason if neglected soft iron affects the sphere.
 
     Raises `CalibrationError` if soft iron that the motion does not show could make the sphere useless.
@@ -327,7 +327,7 @@ class EllipsoidCalibrator:
         try:
             return self._solve()
         except CalibrationError as error:
-            unit_error = _axis_unit_error(self._subsample.rows)
+            unit_error = _find_axis_unit_error(self._subsample.rows)
             if unit_error is None:
                 raise
             raise unit_error from error
@@ -336,7 +336,7 @@ class EllipsoidCalibrator:
         self._saturation.check()
         if not np.isfinite(self._fitter.powers).all():
             remedy = "leave out invalid readings, above all the first one"
-            raise CalibrationError("field", "cannot be squared", allowed="must be numbers of like size", remedy=remedy)
+            raise CalibrationError("field", "cannot be squared", allowed="must be of similar size", remedy=remedy)
         fit, spread = self._fitter.fit(), compute_spread(self._fitter.powers)
         r_squared = 1.0 - 3.0 * fit.variance / float(spread.variances.sum())
         if not is_planar(spread):
@@ -347,39 +347,41 @@ class EllipsoidCalibrator:
             raise find_missing_motion(fit, spread, REFUSE_ABOVE).error()
         has_noise = fit.variance > ROUNDING_VARIANCE * float(spread.variances.sum())
         whiteness = fit.whiteness if has_noise else Whiteness()
-        numbers, jacobian = _calibration_numbers(fit)
+        numbers, jacobian = _compute_calibration_numbers(fit)
         covariance = whiteness.inflation * (jacobian @ fit.covariance @ jacobian.T)
-        stddev = _max_relative_stddev(covariance, numbers[0])
+        stddev = _compute_max_relative_stddev(covariance, numbers[0])
         if not stddev <= REFUSE_ABOVE:
-            raise self._uncertain_error(fit, spread, stddev, whiteness)
+            raise self._make_uncertain_error(fit, spread, stddev, whiteness)
         check_scale(numbers[0] * self._fitter.unit, self._unit, self._strength)
         _check_misfit(fit, r_squared)
         axes: FloatArray = np.linalg.eigvalsh(theta_to_matrix(fit.theta))
         verdict.check_stretch(axes[::-1], "check that all three axes work and are in one unit")
-        reasons = self._residual_reasons(fit, whiteness) + _verdict_reasons(fit, spread, stddev, r_squared, whiteness)
+        reasons = self._list_residual_reasons(fit, whiteness) + _list_verdict_reasons(
+            fit, spread, stddev, r_squared, whiteness
+        )
         return self._make_result(fit, numbers, covariance, Verdict(stddev, r_squared, whiteness, reasons))
 
-    def _uncertain_error(
+    def _make_uncertain_error(
         self, fit: EllipsoidFit, spread: ReadingSpread, stddev: float, whiteness: Whiteness
     ) -> CalibrationError:
         """Return the error of a fit with a too large standard deviation: of the residuals, else of the motion."""
-        reasons = self._residual_reasons(fit, whiteness)
+        reasons = self._list_residual_reasons(fit, whiteness)
         if stddev <= REFUSE_ABOVE * math.sqrt(whiteness.inflation):
-            reasons += verdict.correlation_reasons(whiteness)
+            reasons += verdict.list_correlation_reasons(whiteness)
         if not reasons:
             return find_missing_motion(fit, spread, REFUSE_ABOVE).error()
         known = f"known to {100.0 * stddev:.2g} % of the field only"
         return CalibrationError(f"residuals: {known}", allowed="must be noise only", remedy="; ".join(reasons))
 
-    def _residual_reasons(self, fit: EllipsoidFit, whiteness: Whiteness) -> tuple[str, ...]:
+    def _list_residual_reasons(self, fit: EllipsoidFit, whiteness: Whiteness) -> tuple[str, ...]:
         """Return the reasons in the residuals of the subsample."""
-        reasons = verdict.zero_reading_reasons(self._saturation.zeros)
+        reasons = verdict.list_zero_reading_reasons(self._saturation.zeros)
         if not fit.variance > ROUNDING_VARIANCE * fit.strength**2:
             return reasons
         field = (self._subsample.rows - self._fitter.shift) / self._fitter.unit
         residual, directions = fit.residuals_at(field)
-        reasons += verdict.distribution_reasons(residual**2 / fit.variance, 1, self._subsample)
-        return reasons + verdict.direction_dependence_reasons(
+        reasons += verdict.list_distribution_reasons(residual**2 / fit.variance, 1, self._subsample)
+        return reasons + verdict.list_direction_dependence_reasons(
             residual[:, None] / fit.strength, directions, whiteness.inflation
         )
 
@@ -429,7 +431,7 @@ def ellipsoid(
     return calibrator.solve()
 
 
-def _calibration_numbers(fit: EllipsoidFit) -> tuple[FloatArray, FloatArray]:
+def _compute_calibration_numbers(fit: EllipsoidFit) -> tuple[FloatArray, FloatArray]:
     """Return scale, bias and soft iron (13,) in units of the fit, and their derivatives (13, 9) by theta."""
     matrix, scale = theta_to_matrix(fit.theta), fit.strength
     inverse, jacobian = np.linalg.inv(matrix), np.zeros((13, PARAMETERS))
@@ -443,7 +445,7 @@ def _calibration_numbers(fit: EllipsoidFit) -> tuple[FloatArray, FloatArray]:
     return np.array([scale, *fit.theta[:3], *(matrix / scale).ravel()]), jacobian
 
 
-def _max_relative_stddev(covariance: FloatArray, scale: float) -> float:
+def _compute_max_relative_stddev(covariance: FloatArray, scale: float) -> float:
     """Return the largest standard deviation of any combination of bias / scale, ln scale and soft iron."""
     if not np.isfinite(covariance).all():
         return math.inf
@@ -461,22 +463,22 @@ def _check_misfit(fit: EllipsoidFit, r_squared: float) -> None:
     raise CalibrationError("field", what, allowed="must lie on an ellipsoid with small noise", remedy=MISFIT_REMEDY)
 
 
-def _verdict_reasons(
+def _list_verdict_reasons(
     fit: EllipsoidFit, spread: ReadingSpread, stddev: float, r_squared: float, whiteness: Whiteness
 ) -> tuple[str, ...]:
     """Return the reasons in the uncertainty, the correlation, the explained variance and neglected soft iron."""
     reasons: tuple[str, ...] = ()
     if stddev > WARN_ABOVE:
         missing = find_missing_motion(fit, spread, WARN_ABOVE)
-        reasons += verdict.stddev_reasons(stddev, f"{missing.motion}; {missing.remedy}, or record for longer")
-    reasons += verdict.correlation_reasons(whiteness)
-    reasons += verdict.r_squared_reasons(r_squared, MISFIT_REMEDY)
+        reasons += verdict.list_stddev_reasons(stddev, f"{missing.motion}; {missing.remedy}, or record for longer")
+    reasons += verdict.list_correlation_reasons(whiteness)
+    reasons += verdict.list_r_squared_reasons(r_squared, MISFIT_REMEDY)
     if fit.basis.shape[1] < PARAMETERS and fit.variance > 0.0:
-        reasons += soft_iron_reasons(fit, spread)
+        reasons += list_soft_iron_reasons(fit, spread)
     return reasons
 
 
-def _axis_unit_error(field: FloatArray) -> CalibrationError | None:
+def _find_axis_unit_error(field: FloatArray) -> CalibrationError | None:
     """Return the error of an axis in another unit than the others, None if that is not the cause of a failure."""
     with np.errstate(all="ignore"):
         decades = np.log10(field.std(axis=0))

@@ -50,13 +50,13 @@ from navsense.calibration._attitude_fit import (
     AttitudeFit,
     GramSums,
     SecondMoments,
-    attitude_rows,
-    fisher_information,
-    initial_fit,
+    compute_attitude_rows,
+    compute_information,
+    find_initial_fit,
+    make_tangent_plane,
     noise_covariance,
     refine_fit,
     residual_covariance,
-    tangent_plane,
 )
 from navsense.calibration.checks import Subsample
 from navsense.calibration.result import NAMES, Calibration
@@ -179,8 +179,8 @@ class MotionExcitation:
 def assess_excitation(sums: SecondMoments, fit: AttitudeFit) -> MotionExcitation:
     """Return the excitation of the fitted parameters by the motion, near the direction of the fit."""
     jacobian = fit.without_soft_iron().jacobian()
-    motion_information = fisher_information(jacobian, sums.gram, np.eye(3))
-    error_information = fisher_information(jacobian, _rotated_gram(sums.gram), np.eye(3))
+    motion_information = compute_information(jacobian, sums.gram, np.eye(3))
+    error_information = compute_information(jacobian, _rotate_gram(sums.gram), np.eye(3))
     values, axes = np.linalg.eigh(motion_information)
     mean = sums.gram[9, :9].reshape(3, 3)
     if values[0] < SINGULAR * values[-1]:
@@ -190,7 +190,7 @@ def assess_excitation(sums: SecondMoments, fit: AttitudeFit) -> MotionExcitation
     return MotionExcitation(float(shares[-1]), half @ combinations[:, -1:], mean)
 
 
-def _rotated_gram(gram: FloatArray) -> FloatArray:
+def _rotate_gram(gram: FloatArray) -> FloatArray:
     """Return the Gram matrix (10, 10) of the derivatives of z by small rotations, summed over three axes."""
     total = np.zeros((10, 10))
     for axis in np.eye(3):
@@ -204,16 +204,16 @@ def _rotated_gram(gram: FloatArray) -> FloatArray:
 
 def check_direction(sums: SecondMoments, fit: AttitudeFit) -> None:
     """Raise `CalibrationError` if the known direction of a fit disagrees with the readings."""
-    free, _, noise = refine_fit(sums, initial_fit(sums, None, soft_iron=fit.fits_soft_iron))
+    free, _, noise = refine_fit(sums, find_initial_fit(sums, None, soft_iron=fit.fits_soft_iron))
     given, fitted = fit.direction, free.direction
-    angle = _angle(given, fitted)
+    angle = _compute_angle(given, fitted)
     variance_limit = MAX_VARIANCE_RATIO * float(np.trace(noise))
     if float(np.trace(noise_covariance(sums, fit))) <= variance_limit or angle < MIN_DIRECTION_ERROR:
         return
     remedy = "check declination, inclination and the axes of the attitude's world, or omit direction"
-    if _angle(-given, fitted) < ANGLE_TOLERANCE:
+    if _compute_angle(-given, fitted) < ANGLE_TOLERANCE:
         remedy = f"reverse its sign: {FRAME_HINT}"
-    elif _angle(given[[1, 0, 2]] * (1.0, 1.0, -1.0), fitted) < ANGLE_TOLERANCE:
+    elif _compute_angle(given[[1, 0, 2]] * (1.0, 1.0, -1.0), fitted) < ANGLE_TOLERANCE:
         remedy = "direction and attitude have different world frames, east-north-up and north-east-down: use one"
     what = f"{format_vector(given)} differs by {math.degrees(angle):.3g} deg from the fit, {format_vector(fitted)}"
     raise CalibrationError("direction", what, allowed="must be the field's in the attitude's world", remedy=remedy)
@@ -223,8 +223,8 @@ def check_handedness(fit: AttitudeFit) -> None:
     """Raise `CalibrationError` if the determinant of the soft iron is not positive."""
     if np.linalg.det(fit.matrix) > 0.0:
         return
-    rotation = _nearest_rotation(-fit.matrix)
-    angle = _rotation_angle(rotation)
+    rotation = _find_nearest_rotation(-fit.matrix)
+    angle = _compute_rotation_angle(rotation)
     if fit.fits_soft_iron and angle >= MOUNTING_ROTATION:
         axis_error = _find_axis_error(rotation) if angle > HALF_ROTATION else ""
         what = "left-handed" + (f": {axis_error}" if axis_error else "")
@@ -237,10 +237,10 @@ def check_handedness(fit: AttitudeFit) -> None:
     raise CalibrationError("field", what, allowed="must agree with direction, in right-handed axes", remedy=remedy)
 
 
-def mounting_reasons(fit: AttitudeFit) -> tuple[str, ...]:
+def list_mounting_reasons(fit: AttitudeFit) -> tuple[str, ...]:
     """Return a reason if the soft iron rotates the field as a mounting does."""
-    rotation = _nearest_rotation(fit.matrix)
-    angle = _rotation_angle(rotation)
+    rotation = _find_nearest_rotation(fit.matrix)
+    angle = _compute_rotation_angle(rotation)
     if angle < MOUNTING_ROTATION:
         return ()
     reason = (
@@ -253,18 +253,18 @@ def mounting_reasons(fit: AttitudeFit) -> tuple[str, ...]:
     return (reason,)
 
 
-def _angle(a: FloatArray, b: FloatArray) -> float:
+def _compute_angle(a: FloatArray, b: FloatArray) -> float:
     """Return the angle (rad) between two unit vectors."""
     return float(np.arccos(np.clip(a @ b, -1.0, 1.0)))
 
 
-def _nearest_rotation(matrix: FloatArray) -> FloatArray:
+def _find_nearest_rotation(matrix: FloatArray) -> FloatArray:
     """Return the rotation (3, 3) nearest to a matrix with a positive determinant."""
     left, _, right = np.linalg.svd(matrix)
     return np.asarray(left @ right)
 
 
-def _rotation_angle(rotation: FloatArray) -> float:
+def _compute_rotation_angle(rotation: FloatArray) -> float:
     return math.acos(min(1.0, max(-1.0, 0.5 * (float(np.trace(rotation)) - 1.0))))
 
 
@@ -308,7 +308,7 @@ class FitResiduals(NamedTuple):
         fit: AttitudeFit,
     ) -> FitResiduals:
         """Return the residuals of the readings `field` with the attitudes `rotation`. `first`: origin of `sums`."""
-        z = attitude_rows(rotation.rows)
+        z = compute_attitude_rows(rotation.rows)
         rows = (field.rows - first) / sums.size - z @ fit.theta.T
         trace = float(np.trace(noise_covariance(sums, fit)))
         return cls(
@@ -393,7 +393,7 @@ class KnownAttitudeCalibrator:
         Raises `CalibrationError` if the calibration cannot be trusted.
         """
         sums = self.second_moments()
-        start = initial_fit(sums, self._direction, soft_iron=self._soft_iron)
+        start = find_initial_fit(sums, self._direction, soft_iron=self._soft_iron)
         motion = assess_excitation(sums, start)
         _check_motion(motion, self._attitude_stddev, start)
         fit, covariance, noise = refine_fit(sums, start)
@@ -401,9 +401,9 @@ class KnownAttitudeCalibrator:
         residuals = FitResiduals.from_fit(
             self._field_subsample, self._rotation_subsample, self._gram_sums.first, sums, fit
         )
-        reasons = verdict.zero_reading_reasons(self._saturation.zeros)
+        reasons = verdict.list_zero_reading_reasons(self._saturation.zeros)
         if residuals.has_noise:
-            reasons += verdict.distribution_reasons(residuals.squares, 3, self._field_subsample, residuals.stddev)
+            reasons += verdict.list_distribution_reasons(residuals.squares, 3, self._field_subsample, residuals.stddev)
         if self._direction is not None:
             check_direction(sums, fit)
         misfit_remedy = "; ".join((*reasons, MISFIT_REMEDY))
@@ -421,7 +421,7 @@ class KnownAttitudeCalibrator:
         )  # of attitude errors that explain the residuals
         if motion.attitude_error_gain * largest_stddev**2 > MAX_RESIDUAL_SHARE:
             if not sufficient:
-                raise _motion_error(f"{motion}, within the attitude errors that the residuals show", motion, fit)
+                raise _make_motion_error(f"{motion}, within the attitude errors that the residuals show", motion, fit)
             what = f"{100.0 * math.sqrt(2.0 / 3.0) * largest_stddev:.2g} % of the field per axis"
             allowed = "must be small compared with the field"
             raise CalibrationError("residuals", what, allowed=allowed, remedy=misfit_remedy)
@@ -432,16 +432,16 @@ class KnownAttitudeCalibrator:
         stddev = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
         _check_stddev(stddev, whiteness, motion, fit, sufficient=sufficient)
         if residuals.has_noise:
-            reasons += verdict.direction_dependence_reasons(
+            reasons += verdict.list_direction_dependence_reasons(
                 residuals.along_field, residuals.directions, whiteness.inflation
             )
-        reasons += self._excess_noise_reasons(sums, fit, noise) + verdict.correlation_reasons(whiteness)
+        reasons += self._list_excess_noise_reasons(sums, fit, noise) + verdict.list_correlation_reasons(whiteness)
         remedy = "record for longer" if sufficient else f"{motion}; {motion.remedy}, or record for longer"
-        uncertain = verdict.stddev_reasons(stddev, remedy)
+        uncertain = verdict.list_stddev_reasons(stddev, remedy)
         is_correlation_cause = stddev <= verdict.WARN_ABOVE * math.sqrt(whiteness.inflation)  # the cause comes first
         reasons = reasons + uncertain if is_correlation_cause else uncertain + reasons
-        reasons += self._attitude_error_reasons(motion, largest_stddev, detected_stddev, sufficient=sufficient)
-        reasons += verdict.r_squared_reasons(r_squared, MISFIT_REMEDY) + mounting_reasons(fit)
+        reasons += self._list_attitude_error_reasons(motion, largest_stddev, detected_stddev, sufficient=sufficient)
+        reasons += verdict.list_r_squared_reasons(r_squared, MISFIT_REMEDY) + list_mounting_reasons(fit)
         return self._make_result(sums, fit, covariance, noise, Verdict(stddev, r_squared, whiteness, reasons))
 
     def second_moments(self) -> SecondMoments:
@@ -452,19 +452,19 @@ class KnownAttitudeCalibrator:
         sums = SecondMoments.from_products(self._gram_sums.products(0), self.count)
         if not 0.0 < sums.size < math.inf:
             remedy = "give them in a unit in which the earth's field is a smaller number"
-            raise CalibrationError("field", "cannot be squared", allowed="must be numbers of usual size", remedy=remedy)
+            raise CalibrationError("field", "cannot be squared", allowed="must be of moderate size", remedy=remedy)
         return sums
 
-    def _excess_noise_reasons(self, sums: SecondMoments, fit: AttitudeFit, noise: FloatArray) -> tuple[str, ...]:
+    def _list_excess_noise_reasons(self, sums: SecondMoments, fit: AttitudeFit, noise: FloatArray) -> tuple[str, ...]:
         """Return a reason if the residuals exceed the declared noise and the errors of the attitude."""
         if self._noise_stddev is None:
             return ()
         attitude_noise = self._attitude_stddev * fit.scale * sums.size  # across the field: on two of three axes
         stddev = sums.size * math.sqrt(float(np.trace(noise)) / 3.0)
         declared = math.sqrt(self._noise_stddev**2 + 2.0 / 3.0 * attitude_noise**2)
-        return verdict.excess_noise_reasons(stddev, declared, self._unit)
+        return verdict.list_excess_noise_reasons(stddev, declared, self._unit)
 
-    def _attitude_error_reasons(
+    def _list_attitude_error_reasons(
         self, motion: MotionExcitation, largest_stddev: float, detected_stddev: float, *, sufficient: bool
     ) -> tuple[str, ...]:
         """Return a reason if attitude errors affect the result: the declared, the detected or the largest possible."""
@@ -486,7 +486,7 @@ class KnownAttitudeCalibrator:
         gram_sums = GramSums()
         gram_sums.update(field, np.ascontiguousarray(rotation_ws))
         sums = SecondMoments.from_products(gram_sums.products(0), gram_sums.count)
-        fit, _, _ = refine_fit(sums, initial_fit(sums, self._direction, soft_iron=self._soft_iron))
+        fit, _, _ = refine_fit(sums, find_initial_fit(sums, self._direction, soft_iron=self._soft_iron))
         unexplained = float(np.trace(residual_covariance(sums, fit))) / sums.variance
         return unexplained, float(np.linalg.norm(fit.matrix - fit.scale * np.eye(3))) / fit.scale
 
@@ -494,7 +494,7 @@ class KnownAttitudeCalibrator:
         self, sums: SecondMoments, fit: AttitudeFit, covariance: FloatArray, noise: FloatArray, quality: Verdict
     ) -> Calibration:
         """Return the calibration in the unit of the readings."""
-        names, jacobian = _calibration_jacobian(fit)
+        names, jacobian = _compute_calibration_jacobian(fit)
         unit = np.array([sums.size if name.startswith(("scale", "bias")) else 1.0 for name in names])
         jacobian = jacobian * unit[:, None]
         return Calibration(
@@ -591,7 +591,7 @@ def _check_motion(motion: MotionExcitation, stddev: float, fit: AttitudeFit) -> 
     gain = motion.attitude_error_gain
     if math.isfinite(gain) and gain * stddev**2 <= REFUSE_ERROR_SHARE:
         return
-    error = _motion_error(str(motion), motion, fit)
+    error = _make_motion_error(str(motion), motion, fit)
     if gain * ATTITUDE_STDDEV**2 <= REFUSE_ERROR_SHARE:
         error.remedy += f"; or check attitude_stddev, {stddev:.3g} rad are {math.degrees(stddev):.3g} deg"
     raise error
@@ -613,10 +613,10 @@ def _check_stddev(
         return
     known = f"known to {100.0 * stddev:.2g} % of the field only"
     if stddev <= verdict.REFUSE_ABOVE * math.sqrt(whiteness.inflation):
-        remedy = verdict.correlation_reasons(whiteness)[0]
+        remedy = verdict.list_correlation_reasons(whiteness)[0]
         raise CalibrationError(f"residuals: {known}", allowed="must be white", remedy=remedy)
     if not sufficient:
-        raise _motion_error(f"{known}, {motion}", motion, fit)
+        raise _make_motion_error(f"{known}, {motion}", motion, fit)
     allowed = f"must be known to {100.0 * verdict.REFUSE_ABOVE:g} %"
     raise CalibrationError("field", known, allowed=allowed, remedy=f"record for longer, or {MISFIT_REMEDY}")
 
@@ -631,9 +631,9 @@ def _describe_residual_errors(motion: MotionExcitation, stddev: float, *, suffic
     return f"{motion}, residuals {errors}; {motion.remedy}"
 
 
-def _motion_error(what: str, motion: MotionExcitation, fit: AttitudeFit) -> CalibrationError:
+def _make_motion_error(what: str, motion: MotionExcitation, fit: AttitudeFit) -> CalibrationError:
     """Return the error of a motion that does not excite a combination of parameters."""
-    names, jacobian = _calibration_jacobian(fit.without_soft_iron())
+    names, jacobian = _compute_calibration_jacobian(fit.without_soft_iron())
     parts = np.linalg.norm(jacobian @ motion.weakest_combinations, axis=1)
     largest = sorted(int(i) for i in np.argsort(-parts)[:4] if parts[i] > 0.3 * parts.max())
     allowed = f"must separate {', '.join(names[i] for i in largest)}"
@@ -657,7 +657,7 @@ def _assess_whiteness(gram_sums: GramSums, sums: SecondMoments, fit: AttitudeFit
     return verdict.assess_whiteness(ratio, counts, 3)
 
 
-def _calibration_jacobian(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray]:
+def _compute_calibration_jacobian(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names (k,) of the fitted numbers of a calibration, and their derivatives (k, n) by the parameters."""
     scale, size = fit.scale, fit.size
     jacobian = np.zeros((16, size))
@@ -665,7 +665,7 @@ def _calibration_jacobian(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray
     jacobian[4:7, :3] = scale * np.eye(3)
     fitted = [0, 4, 5, 6]
     if fit.fits_direction:
-        jacobian[1:4, 4:6] = tangent_plane(fit.direction)
+        jacobian[1:4, 4:6] = make_tangent_plane(fit.direction)
         fitted[1:1] = (1, 2, 3)
     if fit.fits_soft_iron:
         jacobian[7:, size - 8 :] = ((fit.matrix / scale) @ TRACELESS).reshape(8, 9).T

@@ -29,7 +29,7 @@ from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, plausible_units
+from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, list_plausible_units
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy
@@ -130,7 +130,7 @@ def read(
     Raises `CalibrationError`, `RecordingError`.
     """
     path = Path(path)
-    rotation_bs = _mounting_quaternion(mounting)
+    rotation_bs = _to_quaternion(mounting)
     is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
     recording_format = None if is_table else format_of_recording(path)
     if not is_table and recording_format is None and not path.is_dir():
@@ -166,7 +166,7 @@ def parse_strength(text: str, unit: str | None) -> float:
     exact = Decimal(number.strip())
     if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
         low, high = (f"{limit / MAGNETIC_FIELD_UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
-        guess = " or ".join(f"{number.strip()}{name}" for name in plausible_units(value))
+        guess = " or ".join(f"{number.strip()}{name}" for name in list_plausible_units(value))
         remedy = f"write {guess}" if guess else ""
         if not own_unit:
             remedy = f"give it with its unit, as {guess or '48.3uT'}: the readings are in {unit}"
@@ -207,14 +207,14 @@ def calibrate_samples(
     except CalibrationError as error:
         error.what, error.allowed, error.remedy = map(use_option_names, (error.what, error.allowed, error.remedy))
         raise
-    notes = (*noise_notes(samples, result), *rotation_notes(result))
+    notes = (*list_noise_notes(samples, result), *list_rotation_notes(result))
     if target_unit:
         notes = (*notes, f"the readings have no unit; the calibrated field is in {target_unit}")
         result = replace(result, strength=value)
     return result, notes
 
 
-def rotation_notes(result: Calibration) -> tuple[str, ...]:
+def list_rotation_notes(result: Calibration) -> tuple[str, ...]:
     """Return a note on the rotation R of a soft iron S = R P, with P symmetric and positive; none without attitude.
 
     An error of the mounting appears as such a rotation.
@@ -273,7 +273,7 @@ def _attitude_stddev(degrees: float | None, samples: Samples) -> float:
     raise CalibrationError("--attitude-stddev", degrees, allowed=allowed)
 
 
-def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
+def list_noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     """Return a note if the residuals are larger than the noise that the file declares.
 
     It names outliers if most residuals agree with the declared noise, and a few of them are large.
@@ -306,7 +306,7 @@ def _check_options(recording_format: Format | None, attitude: str, mounting: Seq
         raise CalibrationError("run", run, allowed=allowed)
 
 
-def _mounting_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
+def _to_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
     """Return the quaternion (4,) of a mounting: roll, pitch, yaw (rad)."""
     if mounting is None:
         return None
@@ -324,7 +324,7 @@ def _select_valid_rows(contents: _FileContents, unit: str | None) -> Samples:
         notes.append(f"{keep.size - np.count_nonzero(keep)} of {keep.size} readings are invalid and are left out")
     rotation = None
     if contents.attitude is not None:
-        notes += [*contents.attitude.notes, *_missing_attitude_notes(contents.attitude, keep)]
+        notes += [*contents.attitude.notes, *_list_missing_attitude_notes(contents.attitude, keep)]
         keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
         rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
     if unit and contents.unit and unit != contents.unit:
@@ -345,7 +345,7 @@ def _select_valid_rows(contents: _FileContents, unit: str | None) -> Samples:
     )
 
 
-def _missing_attitude_notes(attitude: AttitudeSeries, keep: BoolArray) -> list[str]:
+def _list_missing_attitude_notes(attitude: AttitudeSeries, keep: BoolArray) -> list[str]:
     """Return notes on readings (n,) without attitude.
 
     Raises `CalibrationError` if all readings lack one, or if most are between attitudes that are too far apart: the
@@ -426,7 +426,7 @@ def _read_recording(
     reading = select_run(reading, run)
     field = np.where((reading.valid & reading.emitted)[:, None], reading["field"], math.nan)
     noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
-    series = None if attitude == "none" else _attitude_from_recording(dataset, sensor, attitude, mounting, run)
+    series = None if attitude == "none" else _read_recorded_attitude(dataset, sensor, attitude, mounting, run)
     source = f"{sensor} (magnetometer)"
     return _FileContents(field, np.asarray(reading.time), series, "T", noise, source, exact=attitude == "truth")
 
@@ -455,13 +455,13 @@ def _match_sensor_name(name: str, names: Sequence[str]) -> str:
     return matches[0] if len(matches) == 1 else ""
 
 
-def _attitude_from_recording(
+def _read_recorded_attitude(
     dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int
 ) -> AttitudeSeries:
     """Return the attitude of a recorded sensor from the truth of its link, or from an IMU on the link."""
     heads: Mapping[str, Any] = dataset.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
-    rotation_bs = mounting if mounting is not None else _recorded_mounting(heads[sensor], sensor)
+    rotation_bs = mounting if mounting is not None else _read_mounting(heads[sensor], sensor)
     time = dataset[sensor].time
     if attitude == "truth":
         if link not in dataset.truth:
@@ -479,14 +479,14 @@ def _attitude_from_recording(
     if heads[attitude].get("link") != link:
         allowed = f"must be on the magnetometer's link, {link}"
         raise CalibrationError("--attitude", attitude, allowed=allowed)
-    rotation_bi = _recorded_mounting(heads[attitude], attitude)
+    rotation_bi = _read_mounting(heads[attitude], attitude)
     rotation_is = multiply_arrays(_attitude.invert(rotation_bi), rotation_bs)
     reading = select_run(dataset[attitude], run)
     rotation, status = _attitude.interpolate(reading.time, reading["orientation"], time)
     return AttitudeSeries(multiply_arrays(rotation, rotation_is), status, f"orientation of {attitude}")
 
 
-def _recorded_mounting(head: Mapping[str, Any], name: str) -> FloatArray:
+def _read_mounting(head: Mapping[str, Any], name: str) -> FloatArray:
     """Return the quaternion (4,) from a sensor to its link in a recording."""
     if "mounting" not in head:
         remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 if it is aligned with its link"

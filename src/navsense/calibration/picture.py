@@ -93,7 +93,7 @@ def draw(
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4, fontsize=9, markerscale=1.5)
     _draw_lengths(figure.add_subplot(grid[1, :4]), rows, calibrated, calibration)
     _draw_histogram(figure.add_subplot(grid[1, 4:]), compute_residuals(rows, calibration, turns), calibration, noise)
-    figure.suptitle(_title(calibration), x=0.01, ha="left", fontsize=11)
+    figure.suptitle(_make_title(calibration), x=0.01, ha="left", fontsize=11)
     save_figure(figure, target, CalibrationError)
 
 
@@ -101,8 +101,8 @@ def draw_readings(path: str | os.PathLike[str], field: Vectors, reason: str, *, 
     """Write a picture of readings (n, 3) without a calibration, and the reason. The errors are those of `draw`."""
     rows = validate_field(field)
     target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 4.8, CalibrationError)
-    factor, name, _, _ = _display_units(unit)
-    plotted = factor * rows[_plotted_rows(rows.shape[0])]
+    factor, name, _, _ = _select_display_units(unit)
+    plotted = factor * rows[_select_rows(rows.shape[0])]
     for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
         axes.plot(plotted[:, first], plotted[:, second], ".", color=BEFORE, markersize=2.5, alpha=0.6, rasterized=True)
         axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
@@ -112,7 +112,7 @@ def draw_readings(path: str | os.PathLike[str], field: Vectors, reason: str, *, 
     save_figure(figure, target, CalibrationError)
 
 
-def _title(calibration: Calibration) -> str:
+def _make_title(calibration: Calibration) -> str:
     """Return method, number of readings, and verdict with the start of each reason, wrapped left of the legend."""
     reasons = "; ".join(reason.partition(":")[0] for reason in calibration.verdict.reasons)
     verdict = "ok" if calibration.verdict.ok else f"poor: {reasons}"
@@ -133,13 +133,13 @@ def compute_residuals(field: Vectors, calibration: Calibration, rotation_ws: Qua
     return np.asarray((length - calibration.scale) / np.sqrt((slope**2).sum(axis=1)))
 
 
-def _display_units(unit: str | None) -> tuple[float, str, float, str]:
+def _select_display_units(unit: str | None) -> tuple[float, str, float, str]:
     """Return factor and name of the unit of fields in the picture, and of the unit of residuals."""
     name = unit or "as read"
     return DISPLAY_UNITS.get(name, (1.0, name, 1.0, name))
 
 
-def _plotted_rows(count: int) -> FloatArray:
+def _select_rows(count: int) -> FloatArray:
     """Return the rows in the picture."""
     return np.unique(np.linspace(0, count - 1, min(count, MAX_POINTS)).astype(np.int64))
 
@@ -148,8 +148,8 @@ def _draw_projection(
     axes: Any, field: Vectors, calibrated: Vectors, calibration: Calibration, first: int, second: int
 ) -> None:
     """Draw two axes of the readings before and after, and a circle with the radius of the field."""
-    factor, unit, _, _ = _display_units(calibration.unit)
-    rows = _plotted_rows(field.shape[0])
+    factor, unit, _, _ = _select_display_units(calibration.unit)
+    rows = _select_rows(field.shape[0])
     for points, colour, label in ((field, BEFORE, "before"), (calibrated, AFTER, "after")):
         x, y = factor * points[rows, first], factor * points[rows, second]
         axes.plot(x, y, ".", color=colour, markersize=2.5, alpha=0.6, label=label, rasterized=True)
@@ -180,8 +180,8 @@ def _format_spread(values: FloatArray, unit: str) -> str:
 
 def _draw_lengths(axes: Any, field: Vectors, calibrated: Vectors, calibration: Calibration) -> None:
     """Draw the length of each reading before and after."""
-    factor, unit, _, _ = _display_units(calibration.unit)
-    rows = _plotted_rows(field.shape[0])
+    factor, unit, _, _ = _select_display_units(calibration.unit)
+    rows = _select_rows(field.shape[0])
     for points, colour, label in ((field, BEFORE, "before"), (calibrated, AFTER, "after")):
         length = factor * np.sqrt((points[rows] ** 2).sum(axis=1))
         text = f"{label}: {_format_spread(length, unit)}"
@@ -197,7 +197,7 @@ def _draw_lengths(axes: Any, field: Vectors, calibrated: Vectors, calibration: C
 
 def _draw_histogram(axes: Any, residuals: FloatArray, calibration: Calibration, noise: float) -> None:
     """Draw a histogram of the residuals with the densities of the fitted and the declared noise."""
-    _, _, factor, unit = _display_units(calibration.unit)
+    _, _, factor, unit = _select_display_units(calibration.unit)
     fitted = factor * calibration.residual_stddev
     densities: Sequence[tuple[float, str, str, str]] = ((fitted, MODEL, "-", "found"),)
     if noise > 0.0:

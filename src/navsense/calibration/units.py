@@ -85,7 +85,7 @@ def _check_plausible(what: str, value: float, text: str, unit: str) -> None:
     if is_plausible_strength(value * MAGNETIC_FIELD_UNITS[unit]):
         return
     low, high = MIN_FIELD / MAGNETIC_FIELD_UNITS[unit], MAX_FIELD / MAGNETIC_FIELD_UNITS[unit]
-    units = plausible_units(value)
+    units = list_plausible_units(value)
     if abs(value - 1.0) <= UNIT_VECTOR_TOLERANCE:
         remedy = 'the numbers look like unit vectors: give unit=None; if they are gauss, unit="G"'
     elif units:
@@ -107,6 +107,6 @@ def is_plausible_strength(tesla: float) -> bool:
     return MIN_FIELD * (1.0 - ROUNDING) <= tesla <= MAX_FIELD * (1.0 + ROUNDING)
 
 
-def plausible_units(value: float) -> tuple[str, ...]:
+def list_plausible_units(value: float) -> tuple[str, ...]:
     """Return the units in which a value is a plausible strength of the earth's field."""
     return tuple(unit for unit, factor in MAGNETIC_FIELD_UNITS.items() if is_plausible_strength(value * factor))

@@ -148,14 +148,14 @@ class Verdict:
         return "\n".join([*lines, *(f"- {reason}" for reason in self.reasons)])
 
 
-def stddev_reasons(stddev: float, remedy: str) -> tuple[str, ...]:
+def list_stddev_reasons(stddev: float, remedy: str) -> tuple[str, ...]:
     """Return a reason if the largest relative standard deviation is above `WARN_ABOVE`."""
     if stddev <= WARN_ABOVE:
         return ()
     return (f"known to {100.0 * stddev:.2g} % of the field only, more than {100.0 * WARN_ABOVE:g} %: {remedy}",)
 
 
-def correlation_reasons(whiteness: Whiteness) -> tuple[str, ...]:
+def list_correlation_reasons(whiteness: Whiteness) -> tuple[str, ...]:
     """Return a reason if the residuals are correlated."""
     if whiteness.inflation <= MAX_INFLATION:
         return ()
@@ -187,7 +187,7 @@ def assess_whiteness(ratio: Sequence[float] | FloatArray, count: Sequence[int], 
     return result
 
 
-def distribution_reasons(
+def list_distribution_reasons(
     squares: FloatArray, axes: int, subsample: Subsample, stddev: float = math.inf
 ) -> tuple[str, ...]:
     """Return a reason if the residuals have outliers, or if few readings make most of their variance.
@@ -202,7 +202,7 @@ def distribution_reasons(
     count = squares.size
     if not count:
         return ()
-    step = _quantisation_step(subsample) / stddev
+    step = _estimate_quantisation_step(subsample) / stddev
     normal_limit = UNEQUAL_AXES_FACTOR * ndtri(FALSE_ALARM / (4.0 * count)) ** 2
     outliers = np.flatnonzero(squares > max(normal_limit, (MAX_QUANTISATION_STEPS * step) ** 2))
     if outliers.size:
@@ -218,7 +218,7 @@ def distribution_reasons(
     return ()
 
 
-def _quantisation_step(subsample: Subsample) -> float:
+def _estimate_quantisation_step(subsample: Subsample) -> float:
     """Return the length of the vector of the smallest differences between readings on each axis."""
     values = (np.unique(subsample.rows[:, axis]) for axis in range(len(AXES)))
     return math.sqrt(sum(float(np.diff(column).min(initial=math.inf)) ** 2 for column in values if column.size > 1))
@@ -241,7 +241,7 @@ def format_vector(values: FloatArray, form: str = "z.2f") -> str:
     return "(" + ", ".join(f"{value:{form}}" for value in values) + ")"
 
 
-def _polynomials(directions: Vectors) -> FloatArray:
+def _evaluate_polynomials(directions: Vectors) -> FloatArray:
     """Return the monomials (n, 25) of `POLYNOMIAL_DEGREES` at unit vectors (n, 3)."""
     powers = np.ones((max(POLYNOMIAL_DEGREES) + 1, len(AXES), directions.shape[0]))
     for degree in range(1, max(POLYNOMIAL_DEGREES) + 1):
@@ -250,7 +250,7 @@ def _polynomials(directions: Vectors) -> FloatArray:
     return np.stack([powers[i, 0] * powers[j, 1] * powers[k, 2] for i, j, k in exponents], axis=-1)
 
 
-def direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inflation: float) -> tuple[str, ...]:
+def list_direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inflation: float) -> tuple[str, ...]:
     """Return a reason if the residuals depend on the direction of the field in the sensor.
 
     residuals: (n,) or (n, 1) along the field, relative to it.
@@ -260,7 +260,7 @@ def direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inf
     from scipy.special import fdtrc
 
     rows = residuals.ravel()
-    basis = _polynomials(directions)
+    basis = _evaluate_polynomials(directions)
     eigenvalues, axes = np.linalg.eigh(basis.T @ basis)
     independent = eigenvalues > RANK_TOLERANCE * eigenvalues[-1]
     rank = int(np.count_nonzero(independent))
@@ -280,7 +280,7 @@ def direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inf
     return (reason,)
 
 
-def r_squared_reasons(r_squared: float, remedy: str) -> tuple[str, ...]:
+def list_r_squared_reasons(r_squared: float, remedy: str) -> tuple[str, ...]:
     """Return a reason if the model explains less than `WARN_R_SQUARED` of the variance of the readings."""
     if r_squared >= WARN_R_SQUARED:
         return ()
@@ -297,7 +297,7 @@ def check_stretch(stretches: FloatArray, remedy: str) -> None:
         raise CalibrationError("soft_iron", what, allowed=f"must be at most {MAX_STRETCH:g}", remedy=remedy)
 
 
-def zero_reading_reasons(zeros: tuple[int, int]) -> tuple[str, ...]:
+def list_zero_reading_reasons(zeros: tuple[int, int]) -> tuple[str, ...]:
     """Return a reason if readings are exactly 0 on all axes. `zeros` are their number and the first row."""
     count, row = zeros
     if not count:
@@ -306,7 +306,7 @@ def zero_reading_reasons(zeros: tuple[int, int]) -> tuple[str, ...]:
     return (f"{subject} exactly (0, 0, 0), row {row} first: leave out what the sensor did not measure",)
 
 
-def excess_noise_reasons(stddev: float, declared: float | None, unit: str | None) -> tuple[str, ...]:
+def list_excess_noise_reasons(stddev: float, declared: float | None, unit: str | None) -> tuple[str, ...]:
     """Return a reason if the standard deviation of the residuals is above `MAX_NOISE_RATIO` times the declared one."""
     if declared is None or stddev <= MAX_NOISE_RATIO * declared:
         return ()
