@@ -61,8 +61,7 @@ class Body:
         return self.motion is None and self.pose == IDENTITY
 
 
-@dataclass(frozen=True, eq=False)
-class RayHits:
+class RayHits(NamedTuple):
     """The hits of rays, with the shape (...) of origins and directions without their last axis.
 
     range: (...) m, infinite for a miss.
@@ -72,9 +71,9 @@ class RayHits:
     """
 
     range: FloatArray
-    normal_w: FloatArray
+    normal_w: Vectors
     body: IntArray
-    velocity_w: FloatArray
+    velocity_w: Vectors
 
     @property
     def hit(self) -> BoolArray:
@@ -114,11 +113,8 @@ def _to_surface_frame(
         k = row[n] if position.shape[0] > 1 else 0
         qw, qx, qy, qz = rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3]
         x, y, z = rotate(qw, qx, qy, qz, mount[0], mount[1], mount[2])
-        x, y, z = (
-            origin[n, 0] - (position[k, 0] + x),
-            origin[n, 1] - (position[k, 1] + y),
-            origin[n, 2] - (position[k, 2] + z),
-        )
+        x, y = origin[n, 0] - (position[k, 0] + x), origin[n, 1] - (position[k, 1] + y)
+        z = origin[n, 2] - (position[k, 2] + z)
         w, i, j, h = multiply(qw, qx, qy, qz, mount[3], mount[4], mount[5], mount[6])
         origin_s[n, 0], origin_s[n, 1], origin_s[n, 2] = rotate(w, -i, -j, -h, x, y, z)
         x, y, z = direction[n, 0], direction[n, 1], direction[n, 2]
@@ -174,14 +170,6 @@ def _merge_hits(
         speed[n, 0], speed[n, 1], speed[n, 2] = velocity[k, 0] + x, velocity[k, 1] + y, velocity[k, 2] + z
     if is_last:
         _clear_misses(best, normal, body, speed)
-
-
-class HitArrays(NamedTuple):
-    """The hits of n rays as in `RayHits`: normal (n, 3), body (n,) and velocity (n, 3) m/s."""
-
-    normal_w: Vectors
-    body: IntArray
-    velocity_w: Vectors
 
 
 _WORLD_FRAME = Stationary().at(np.zeros(1))
@@ -243,7 +231,7 @@ class Scene:
         if bad >= 0:
             raise ray_error(origin, direction, float(reach[bad]), bad)
         best = reach.copy()
-        normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
+        _, normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
         return RayHits(best.reshape(shape), normal.reshape(axes), body.reshape(shape), velocity.reshape(axes))
 
@@ -255,7 +243,7 @@ class Scene:
         row: IntArray,
         times: Times,
         exclude: tuple[str, ...] = (),
-    ) -> HitArrays:
+    ) -> RayHits:
         """Return the first hits of n rays without checks. `unit` (n, 3) must be of length 1, and all values finite.
 
         best: (n,) m, the largest range of each ray. The range is written to it, infinite for a miss.
@@ -263,45 +251,23 @@ class Scene:
         exclude: as for `cast`.
         """
         count, bodies = best.shape[0], self._select_bodies(exclude)
-        normal_w, number, velocity_w = np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3))
+        hits = RayHits(best, np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
         if not bodies:
-            number.fill(NO_BODY)
-            _clear_misses(best, normal_w, number, velocity_w)
+            hits.body.fill(NO_BODY)
+            _clear_misses(*hits)
         last = len(bodies) - 1
-        for k, (n, body) in enumerate(bodies):  # without star arguments, which are slow for few rays
+        for k, (number, body) in enumerate(bodies):
             block = _WORLD_FRAME if body.motion is None else body.motion.at(times)
-            position, rotation, velocity, omega = (
-                block.position_w,
-                block.rotation_wb,
-                block.velocity_w,
-                block.angular_velocity_b,
-            )
-            mount, origin_s, direction_s = body.mount, origin, unit
+            position, rotation, mount = block.position_w, block.rotation_wb, body.mount
+            origin_s, direction_s = origin, unit
             if not body.is_at_origin:
                 origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
                 _to_surface_frame(mount, row, position, rotation, origin, unit, origin_s, direction_s)
             distance, normal = np.empty(count), np.empty((count, 3))
             body.shape.trace(Rays(origin_s, direction_s, best, distance, normal))
-            _merge_hits(
-                n,
-                k == 0,
-                k == last,
-                mount,
-                row,
-                position,
-                rotation,
-                velocity,
-                omega,
-                origin,
-                unit,
-                distance,
-                normal,
-                best,
-                normal_w,
-                number,
-                velocity_w,
-            )
-        return HitArrays(normal_w, number, velocity_w)
+            motion = (position, rotation, block.velocity_w, block.angular_velocity_b)
+            _merge_hits(number, k == 0, k == last, mount, row, *motion, origin, unit, distance, normal, *hits)
+        return hits
 
     @cached_property
     def _selections(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
