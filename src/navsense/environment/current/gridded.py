@@ -451,13 +451,9 @@ def _check_complete(
     if index.size == size:
         return
     shape = " x ".join(str(axis.size) for axis in points)
-    present = index[order]
-    missing = int(present[-1] + 1)
-    gaps = np.nonzero(present != np.arange(present.size))[0]
-    if gaps.size:
-        missing = int(gaps[0])
-    at = np.unravel_index(missing, tuple(axis.size for axis in points))
-    point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
+    missing = np.argmax(np.append(index[order], size) != np.arange(index.size + 1))  # the points are 0 to size - 1
+    place = np.unravel_index(missing, tuple(axis.size for axis in points))
+    point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, place, strict=True))
     allowed = "must hold each combination of its points"
     remedy, what = f"fill the gaps, the first at {point}", "rows of the grid"
     raise FieldError(what, f"{index.size} for {shape} points", allowed=allowed, where=Where(name), remedy=remedy)

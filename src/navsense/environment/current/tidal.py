@@ -325,9 +325,8 @@ def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
 
 
 def _instant_error(time: Times, row: int) -> FieldError:
-    return FieldError(
-        "instant (s)", float(time[row]), row=row, allowed=f"must be finite and at most {MAX_COORDINATE:g} s"
-    )
+    allowed = f"must be finite and at most {MAX_COORDINATE:g} s"
+    return FieldError("instant (s)", float(time[row]), row=row, allowed=allowed)
 
 
 @dataclass(frozen=True)
@@ -450,10 +449,8 @@ def _parse_unit(header: TableRow, where: Where) -> float:
         allowed = "must be Date_Time (GMT), Event, Speed (unit)"
         raise FieldError("header of the tide table", ", ".join(header[1]), allowed=allowed, where=where)
     if units[0] not in ("gmt", "utc"):
-        remedy = "download the table in GMT"
-        raise FieldError(
-            "zone of the tide table", units[0] or "none", allowed="must be GMT", where=where, remedy=remedy
-        )
+        what, value, remedy = "zone of the tide table", units[0] or "none", "download the table in GMT"
+        raise FieldError(what, value, allowed="must be GMT", where=where, remedy=remedy)
     if units[2] not in _UNITS:
         allowed = f"must be one of {', '.join(_UNITS)}"
         raise FieldError("unit of the tide table", units[2] or "none", allowed=allowed, where=where)

@@ -312,11 +312,8 @@ def _write_rays(
     wide, tall, last = levels[0, 2], levels[0, 3], levels.shape[0] - 1
     for n in range(origin.shape[0]):
         u, v, z = (origin[n, 0] - frame[0]) / frame[2], (origin[n, 1] - frame[1]) / frame[3], origin[n, 2]
-        du, dv, dz = (
-            _zero_small_rate(direction[n, 0] / frame[2]),
-            _zero_small_rate(direction[n, 1] / frame[3]),
-            _zero_small_rate(direction[n, 2]),
-        )
+        du, dv = _zero_small_rate(direction[n, 0] / frame[2]), _zero_small_rate(direction[n, 1] / frame[3])
+        dz = _zero_small_rate(direction[n, 2])
         margin = _clearance(frame[4], frame[5], z)
         t0, t1 = _clip_interval(z, dz, frame[4] - margin, frame[5] + margin, 0.0, reach[n])
         t0, t1 = _clip_interval(u, du, 0.0, float(wide), t0, t1)
@@ -460,14 +457,12 @@ class Heightmap:
         if sampling < 1 or sampling != int(sampling):
             raise FieldError("heightmap's sampling", sampling, where=where, allowed="must be a whole number from 1 on")
         if size is not None and not all(0.0 < one < math.inf for one in size[:2]):
-            raise FieldError(
-                "heightmap's size (m)", size, where=where, allowed="must be above 0 along x and y, and finite"
-            )
+            allowed = "must be above 0 along x and y, and finite"
+            raise FieldError("heightmap's size (m)", size, where=where, allowed=allowed)
         if size is not None and not 0.0 <= size[2] < math.inf:
+            what, allowed = "heightmap's size along z (m)", "must be at least 0"
             remedy = "invert the image: Gazebo mirrors an image of negative height at 1 m"
-            raise FieldError(
-                "heightmap's size along z (m)", size[2], where=where, allowed="must be at least 0", remedy=remedy
-            )
+            raise FieldError(what, size[2], where=where, allowed=allowed, remedy=remedy)
         if Path(name).suffix.lower() in GRID_SUFFIXES:
             heights, spacing = _read_text_grid(name, size)
         else:

@@ -308,9 +308,8 @@ def _parse_stl_text(data: bytes, name: str) -> FloatArray:
             after = place + len(data[place : place + 400]) - len(data[place : place + 400].lstrip())
             given = data[after : after + 40].decode("latin-1")
             where = Where(name, _line_number(data, after))
-            raise FieldError(
-                "STL file", given, where=where, allowed="must be a facet with an outer loop of three vertices"
-            )
+            allowed = "must be a facet with an outer loop of three vertices"
+            raise FieldError("STL file", given, where=where, allowed=allowed)
         try:
             numbers.extend(map(float, found.groups()[3:]))
         except ValueError as cause:
@@ -329,9 +328,8 @@ def _parse_stl(data: bytes, name: str) -> FloatArray:
             if len(data) < size or len(data) >= size + _FACET_SIZE:
                 allowed = f"must be {size} bytes for the {count} triangles that it announces"
                 raise FieldError("STL file", f"{len(data)} bytes", where=Where(name), allowed=allowed)
-            return np.frombuffer(data, dtype=_FACET_DTYPE, count=count, offset=_HEADER_SIZE)["corners"].astype(
-                np.float64
-            )
+            facets = np.frombuffer(data, dtype=_FACET_DTYPE, count=count, offset=_HEADER_SIZE)
+            return facets["corners"].astype(np.float64)
     if not data.lstrip().lower().startswith(b"solid"):
         raise FieldError("STL file", f"begins with {data[:16]!r}", where=Where(name), allowed=_FILE_KIND.allowed)
     return _parse_stl_text(data, name)
@@ -383,9 +381,8 @@ def _parse_obj(data: bytes, name: str, submesh: str) -> FloatArray:
             first, *others = [corner for corner in corners if corner is not None]
             faces += [(first, one, two) for one, two in pairwise(others)]
     if submesh and not faces:
-        raise FieldError(
-            "submesh", submesh, where=Where(name), allowed="must be the name of an object or a group with faces"
-        )
+        allowed = "must be the name of an object or a group with faces"
+        raise FieldError("submesh", submesh, where=Where(name), allowed=allowed)
     return np.array(points, dtype=np.float64).reshape(-1, 3)[np.array(faces, dtype=np.int64).reshape(-1, 3)]
 
 
@@ -463,9 +460,8 @@ class Mesh:
         bad = _mark_valid(rows, valid)
         if bad >= 0:
             allowed = f"must be finite and within {MAX_DISTANCE:g} m of the origin along each axis"
-            raise FieldError(
-                f"corners of triangle {bad + 1} (m)", rows[bad].tolist(), where=self.where, allowed=allowed
-            )
+            what, value = f"corners of triangle {bad + 1} (m)", rows[bad].tolist()
+            raise FieldError(what, value, where=self.where, allowed=allowed)
         if not valid.any():
             raise FieldError("mesh", f"{len(rows)} triangles", where=self.where, allowed="must have one with an area")
         rows_kept = rows[valid]
