@@ -19,7 +19,7 @@ from navsense.core.errors import MotionError
 from navsense.core.intervals import find_interval
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import MotionBlock, Trajectory, waypoints
-from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate
+from navsense.motion._spline import FIRST_DERIVATIVES, POLYNOMIALS, SECOND_DERIVATIVES, evaluate
 
 Array = NDArray[np.float64]
 
@@ -234,7 +234,7 @@ def test_any_split_and_any_order_give_the_same_bits(cuts: list[int], order: list
 @given(
     seed=st.integers(0, 10**6),
     period=st.sampled_from([math.inf, 0.7]),
-    form=st.sampled_from([POLYNOMIALS, SLOPES, BENDS]),
+    form=st.sampled_from([POLYNOMIALS, FIRST_DERIVATIVES, SECOND_DERIVATIVES]),
 )
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: int, period: float, form: int) -> None:
     rng = np.random.default_rng(seed)

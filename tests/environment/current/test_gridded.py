@@ -17,7 +17,15 @@ from navsense.core.errors import FieldError
 from navsense.core.geodesy import Origin
 from navsense.core.typing import FloatArray, Vectors
 from navsense.environment.current import GriddedCurrent
-from navsense.environment.current.gridded import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
+from navsense.environment.current.gridded import (
+    CENTRE,
+    GEODETIC,
+    HALF_WIDTH,
+    JACOBIAN,
+    LINEARISATION_SIZE,
+    ROTATION,
+    update_linearisation,
+)
 
 pytestmark = pytest.mark.requirement("CUR-2")
 
@@ -103,15 +111,18 @@ def test_a_grid_round_the_earths_centre() -> None:
 def test_patches_are_the_ellipsoid(latitude: float) -> None:
     """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
     origin = Origin(latitude, 1.0, 50.0, 0.4)
-    here = np.full(PATCH_SIZE, math.nan)
+    here = np.full(LINEARISATION_SIZE, math.nan)
     position = DRAW.uniform((-3e3, -3e3, -300.0), (3e3, 3e3, 100.0), (400, 3))
     expected = origin.to_geodetic(position)
     for place, (phi, lam, height) in zip(position.tolist(), expected.tolist(), strict=True):
         x, y, z = place
-        update_patch(origin.ecef_transform, x, y, z, here)
-        way = np.array(place) - here[MIDDLE : MIDDLE + 3]
-        assert np.abs(way).max() <= here[REACH] <= 8.0
-        got, east = here[PLACE : PLACE + 3] + here[SLOPE : SLOPE + 9].reshape(3, 3) @ way, here[TURN : TURN + 3]
+        update_linearisation(origin.ecef_transform, x, y, z, here)
+        way = np.array(place) - here[CENTRE : CENTRE + 3]
+        assert np.abs(way).max() <= here[HALF_WIDTH] <= 8.0
+        got, east = (
+            here[GEODETIC : GEODETIC + 3] + here[JACOBIAN : JACOBIAN + 9].reshape(3, 3) @ way,
+            here[ROTATION : ROTATION + 3],
+        )
         near = 3e-5 * max(1.0, math.tan(abs(phi))) if abs(phi) < math.pi / 2 - 2e-3 else 1e-8
         around = math.remainder(float(got[1]) - lam, 2.0 * math.pi) * math.cos(phi)
         assert abs(float(got[0]) - phi) * 6.4e6 < near

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.requirement("DVU-2", "ALT-8")
 COUNT = 300 if INTERPRETED else 3000
 
 
-def met(shape: Any, origin: AnyArray, direction: AnyArray, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Any, origin: AnyArray, direction: AnyArray, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     """Return ranges (n,) and normals (n, 3) of rays, their directions brought to unit length."""
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.requirement("DVU-2")
 COUNT = 20 if INTERPRETED else 400
 
 
-def met(shape: Mesh, origin: Any, direction: Any, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Mesh, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 
@@ -129,11 +129,11 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     origin, direction = rng.uniform(-2.0, 2.0, (30, 3)), rng.normal(size=(30, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, found, normal = np.empty(30), np.empty(30, np.int64), np.full((30, 3), math.nan)
-    stack, reach = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
-    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
+    stack, max_range = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
+    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, max_range, distance, found)
     interpreted(module._write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
-    mesh.trace(Rays(origin, direction, reach, fast, slanted))
+    mesh.trace(Rays(origin, direction, max_range, fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 

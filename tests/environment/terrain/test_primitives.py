@@ -27,12 +27,12 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def met(shape: Shape, origin: Any, direction: Any, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Shape, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 

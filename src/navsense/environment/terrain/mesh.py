@@ -173,12 +173,12 @@ def _build_tree(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: In
 
 @kernel
 def _intersects_box(
-    x0: float, y0: float, z0: float, x1: float, y1: float, z1: float, ix: float, iy: float, iz: float, reach: float
+    x0: float, y0: float, z0: float, x1: float, y1: float, z1: float, ix: float, iy: float, iz: float, max_range: float
 ) -> bool:
-    """Return true if a ray may hit a box before `reach`; corners relative to the origin of the ray, ix = 1 / d_x."""
+    """Return true if a ray may hit a box. The corners are relative to the origin of the ray, ix = 1 / d_x."""
     x0, x1, y0, y1, z0, z1 = x0 * ix, x1 * ix, y0 * iy, y1 * iy, z0 * iz, z1 * iz
     enter = max(min(x0, x1), min(y0, y1), min(z0, z1), 0.0)
-    leave = min(max(x0, x1), max(y0, y1), max(z0, z1), reach)
+    leave = min(max(x0, x1), max(y0, y1), max(z0, z1), max_range)
     return enter <= leave * _BOX_MARGIN
 
 
@@ -217,13 +217,13 @@ def _trace_rays(
     stack: IntArray,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     distance: FloatArray,
     found: IntArray,
 ) -> None:
     """Write the ranges (n,) of the first hits, infinite for a miss, and the triangles (n,), -1 for a miss."""
     for n in range(origin.shape[0]):
-        x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], reach[n]
+        x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], max_range[n]
         dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
         ix, iy, iz = _safe_reciprocal(dx), _safe_reciprocal(dy), _safe_reciprocal(dz)
         kz = 1 if abs(dy) > abs(dx) else 0
@@ -498,8 +498,8 @@ class Mesh:
 
     def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        origin, direction, reach, distance, normal = rays
+        origin, direction, max_range, distance, normal = rays
         triangles = self.triangles.reshape(-1, 9)
-        stack, found = np.empty(STACK_SIZE, np.int64), np.empty(len(reach), np.int64)
-        _trace_rays(self._nodes, self._links, triangles, stack, origin, direction, reach, distance, found)
+        stack, found = np.empty(STACK_SIZE, np.int64), np.empty(len(max_range), np.int64)
+        _trace_rays(self._nodes, self._links, triangles, stack, origin, direction, max_range, distance, found)
         _write_normals(triangles, found, direction, normal)

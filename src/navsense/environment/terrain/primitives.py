@@ -160,7 +160,7 @@ def _trace(
     c: float,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
@@ -180,7 +180,7 @@ def _trace(
         else:
             t, x, y, z = _intersect_capsule(a, b, ox, oy, oz, dx, dy, dz)
         distance[n] = math.inf
-        if not t <= reach[n] or t == math.inf:
+        if not t <= max_range[n] or t == math.inf:
             continue
         scale = 1.0 / math.sqrt(x * x + y * y + z * z)
         if x * dx + y * dy + z * dz > 0.0:
