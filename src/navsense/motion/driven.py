@@ -16,7 +16,7 @@ with semi-implicit steps (p_1 = p_0 + h v_1) therefore gets its own acceleration
 At t = 0 there is no earlier state: a missing quantity of the first state is zero there. If you give it, the orders hold
 from the first step. In the first step, m_p is the given v_0 with h_p = 0. A missing v_0 becomes ``2 m - v_1``, a
 missing a_0 ``2 (v_1 - v_0) / h - a_1``. If v_0 and v_1 are both missing, the rate is constant in the first step with an
-error of order h, and the acceleration is unknown until the second step.
+error of order h. The acceleration is then unknown until the second step.
 
 Inside a step, at s = (t - t_0) / h:
 

@@ -22,7 +22,7 @@ has heights in metres, which `size` scales to size_z from the lowest to the high
 f is linear between the points where the ray crosses a side or a diagonal of a cell. The traversal stores the side of
 the surface on which the ray starts. The ray hits the surface where the sign of f changes between two such points; a
 sign change cannot be missed at an edge. Blocks of cells store their lowest and highest height. A block is skipped if
-the ray stays above or below it. Otherwise the ray is clipped to the height range of the block, and the traversal
+the ray stays above or below it. Otherwise the ray is clipped to the height range of the block. The traversal
 continues in the smallest blocks that are as wide as the clipped ray is long. It can be stopped above the level of cells
 and continued, which allows prefetching the heights of many rays.
 """
@@ -116,7 +116,7 @@ def _intersect_cell(
     t1: float,
     side: float,
 ) -> tuple[float, int, float]:
-    """Return the range of the hit in [t0, t1], the triangle and the side of a ray at (a, b, z) in the cell at t = 0."""
+    """Return the range of the hit in [t0, t1], the triangle and the side. At t = 0 the ray is at (a, b, z) in the cell."""
     a0, b0, a1, b1 = a + t0 * da, b + t0 * db, a + t1 * da, b + t1 * db
     first, last = a0 - b0, a1 - b1
     triangle = UPPER if first < 0.0 or (first == 0.0 and last < 0.0) else LOWER
@@ -155,7 +155,7 @@ def _clearance(lowest: float, highest: float, z: float) -> float:
 def _clip_to_heights(
     z: float, dz: float, inv_dz: float, lowest: float, highest: float, margin: float, t0: float, t1: float, side: float
 ) -> tuple[float, float, float]:
-    """Return the part of [t0, t1] in which a ray with inv_dz = 1 / dz is within `margin` of the height range, and its side."""
+    """Return the part of [t0, t1] in which a ray is within `margin` of the height range, and its side."""
     if side >= 0.0 and z + t0 * dz > highest:
         first, second, side = highest + margin, lowest - margin, 1.0
     elif side <= 0.0 and z + t0 * dz < lowest:
@@ -449,8 +449,8 @@ class Heightmap:
         size: SDF's size (m). Default: 1 x 1 x 1 for an image, the size of the grid for a text grid with a header.
         pos: SDF's position (m); sampling: SDF's sampling.
 
-        Raises `FieldError` for an unreadable file, an image that is not square, an invalid size, and a text grid
-        without a header if there is no size.
+        Raises `FieldError` for an unreadable file, an image that is not square and an invalid size. A text grid without
+        a header requires a size.
         """
         name = os.fspath(path)
         where = Where(name)

@@ -4,17 +4,17 @@ Embree is not used: its single precision is centimetres at 100 km from the origi
 vertices. Here the result of a ray does not depend on other rays. Degenerate triangles are ignored and counted. Rays hit
 a mesh from both sides.
 
-**Bounding volume hierarchy.** The tree is split by the surface area heuristic with 16 bins along the longest axis of
-the box centres (Wald, "On fast construction of SAH-based bounding volume hierarchies", IEEE RT 2007). Below a depth of
-48 it is split in the middle of the list, which bounds the depth.
+**Bounding volume hierarchy.** The tree is split by the surface area heuristic (SAH) with 16 bins along
+the longest axis of the box centres. Below a depth of 48 it is split in the middle of the list, which bounds the depth.
+Source: Wald, "On fast construction of SAH-based bounding volume hierarchies", IEEE RT 2007.
 
 **Intersection.** A triangle is sheared so that the ray is along z. With x, y, z of its corners A, B, C::
 
     U = C_x B_y - C_y B_x,  V = A_x C_y - A_y C_x,  W = B_x A_y - B_y A_x;   hit if U, V, W have one sign or are 0
     t = (U A_z + V B_z + W C_z) / (U + V + W)
 
-Two triangles with a common edge compute the same number for it with opposite signs, so a ray hits one of them (Woop,
-Benthin, Wald, "Watertight ray/triangle intersection", JCGT 2013). Boxes have a margin for rounding.
+Two triangles with a common edge compute the same number for it with opposite signs, so a ray hits one of them. Boxes
+have a margin for rounding. Source: Woop, Benthin, Wald, "Watertight ray/triangle intersection", JCGT 2013.
 
 **Files.** A polygon of an OBJ file becomes a fan of triangles from its first corner. Lines, points, normals, textures
 and materials are ignored. The numbers of a file are metres, and its axes are unchanged, as in Gazebo.
