@@ -13,8 +13,8 @@ water between them it is half a cosine. A time outside the table raises `FieldEr
 water flows to (rad from north towards east).
 
 **Astronomy**. V0 at the start of the run is a sum of multiples of T, s, h and p, and of a constant. T is 15 degrees per
-hour since midnight. s, h and p are the mean longitudes of the moon, the sun and the lunar perigee. f and u are functions
-of the longitude N of the moon's node. I is the inclination of the orbit to the equator, xi and nu are the longitudes of
+hour since midnight. s, h and p are the mean longitudes of the moon, the sun and the lunar perigee. f and u depend on
+the longitude N of the moon's node. I is the inclination of the orbit to the equator, xi and nu are the longitudes of
 their intersection:
 
     speed = 15 n_T + rates of s, h, p
@@ -370,8 +370,8 @@ class TideTable:
     times: s from the start of the run; flows: m/s, flood positive, 0 for slack water.
     start: date and time of the start of the run, UTC without a time zone.
 
-    Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP` and two slacks without a maximum between them. The
-    run must start within the table.
+    Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP` and two slacks without a maximum between them.
+    The run must start within the table.
     """
 
     times: FloatArray

@@ -116,7 +116,7 @@ def _intersect_cell(
     t1: float,
     side: float,
 ) -> tuple[float, int, float]:
-    """Return the range of the hit in [t0, t1], the triangle and the side. At t = 0 the ray is at (a, b, z) in the cell."""
+    """Return the range of the hit in [t0, t1], triangle and side. The ray is at (a, b, z) in the cell at t = 0."""
     a0, b0, a1, b1 = a + t0 * da, b + t0 * db, a + t1 * da, b + t1 * db
     first, last = a0 - b0, a1 - b1
     triangle = UPPER if first < 0.0 or (first == 0.0 and last < 0.0) else LOWER

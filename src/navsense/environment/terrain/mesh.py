@@ -206,7 +206,7 @@ def _intersect_triangle(
     determinant = u + v + w
     if determinant == 0.0:
         return math.inf
-    return sz * (u * a + v * b + w * c) / determinant
+    return float(sz * (u * a + v * b + w * c) / determinant)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Ray casting against the bodies of a world, stationary or moving.
 
-At the time of a ray, the frame b of a body has the position p, rotation_wb, velocity v and angular velocity omega_b. The
-pose of its shape in b is (r, rotation_bs):
+At the time of a ray, the frame b of a body has the position p, rotation_wb, velocity v and angular velocity omega_b.
+The pose of its shape in b is (r, rotation_bs):
 
     rotation_ws = rotation_wb rotation_bs,  p_s = p + rotation_wb r
     o_s = rotation_ws^-1 (o_w - p_s),  d_s = rotation_ws^-1 d_w
