@@ -95,7 +95,7 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], t: float) -> float:
 
 @dataclass(frozen=True)
 class LunarNode:
-    """Angles that depend on the moon's node: inclination, xi, nu, nu' and 2 nu'' (rad)."""
+    """Angles (rad) that depend on the moon's node: inclination, xi, nu, nu_1 (nu') and nu_2 (2 nu'')."""
 
     inclination: float
     xi: float
