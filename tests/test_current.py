@@ -1,4 +1,4 @@
-"""A current in whole runs: in memory, in recordings, live, in several runs at once."""
+"""A current in complete runs: in memory, in recordings, live, in several runs at once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_world_without_the_element() -> None:
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_it_is_the_field_at_the_place_and_rate() -> None:
+def test_recorded_current_is_the_field_at_its_position_and_rate() -> None:
     topic = CurrentTopic("/flow", 4.0, (1.0, 2.0, -5.0))
     run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
     assert run.current is not None
@@ -75,7 +75,7 @@ def test_it_is_the_field_at_the_place_and_rate() -> None:
 
 
 @pytest.mark.requirement("CUR-1")
-def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
+def test_runs_differ_and_run_0_is_the_single_run() -> None:
     sea = world(FieldSum((LAYERS, CHANCE)))
     single, many = ns.simulate(sea, DURATION, seed=SEED), ns.simulate(sea, DURATION, seed=SEED, runs=3)
     other = ns.simulate(sea, DURATION, seed=SEED, runs=[2])
@@ -116,7 +116,7 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
 
 @pytest.mark.requirement("CUR-1", "CUR-2", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suffix: str) -> None:
+def test_layers_are_recorded_as_dave_publishes_them(tmp_path: Path, suffix: str) -> None:
     sea, path = world(FieldSum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
@@ -171,7 +171,7 @@ def test_a_live_run_draws_the_current_of_the_same_run() -> None:
         assert np.array_equal(field.at(np.zeros((250, 3)), run.time), run.velocity[0])
 
 
-def test_where_it_is_not_given_the_error_says_so() -> None:
+def test_query_outside_the_current_is_an_error() -> None:
     ends = CurrentReplay(np.array([0.0, 1.0]), np.zeros((2, 3)))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world(ends), 5.0)
@@ -181,7 +181,7 @@ def test_where_it_is_not_given_the_error_says_so() -> None:
         ns.simulate(world(deep, CurrentTopic(position=(0.0, 0.0, -20.0))), 1.0)
 
 
-def test_two_of_one_name_are_refused() -> None:
+def test_duplicate_name_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be unique"):
         ns.simulate(world(FieldSum((CHANCE, CHANCE))), 1.0)
 
@@ -195,7 +195,7 @@ def test_invalid_topics(given: dict[str, object], problem: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_a_turned_world_has_the_current_turned() -> None:
+def test_rotated_world_has_the_rotated_current() -> None:
     half = math.sqrt(0.5)
     turned = Environment(current=FieldSum((UniformField((0.1, 0.0, 0.0)), LAYERS))).rotate((half, 0.0, 0.0, half))
     assert turned.current is not None

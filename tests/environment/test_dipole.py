@@ -47,14 +47,14 @@ def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_on_the_axis_and_beside_it() -> None:
+def test_field_on_the_axis_and_on_the_equator() -> None:
     field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
     assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
     assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
 
 
 def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
-    """One wall at the surface: bounded, whole across it, and at the centre as on the axis."""
+    """One wall at the surface: bounded, continuous across it, and at the centre as on the axis."""
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
     inside, surface, outside = at(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
@@ -66,7 +66,7 @@ def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
 
 
 @given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
-def test_turned_with_the_world(angles: Vector) -> None:
+def test_field_rotates_with_the_world(angles: Vector) -> None:
     turn = pose.from_rpy(*angles)
     field = FieldSum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), UniformField((1e-6, 2e-6, -3e-6))))
     points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
@@ -84,7 +84,7 @@ def test_a_sum_is_the_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "problem"),
     [
         ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be a number from 1e-06"),
         ({"radius": math.nan}, "radius of a dipole"),
@@ -92,17 +92,17 @@ def test_a_sum_is_the_sum() -> None:
         ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),
     ],
 )
-def test_invalid_dipole_is_an_error(changes: dict[str, Any], said: str) -> None:
+def test_invalid_dipole_is_an_error(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(FieldError) as caught:
         Dipole(**{"position_w": (0.0, 0.0, 0.0), "moment_w": (0.0, 0.0, 1.0), **changes})
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 def test_a_record_may_be_cut_anywhere() -> None:
     points = np.random.default_rng(1).uniform(-4.0, 4.0, (50, 3))
-    whole = WRECK.at(points, np.zeros(50))
+    complete = WRECK.at(points, np.zeros(50))
     parts = [WRECK.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

@@ -1,4 +1,4 @@
-"""What surrounds a robot, as a whole: its heading, and how it turns."""
+"""The environment: its heading and its rotation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_surroundings_are_values() -> None:
     assert one != Environment()
 
 
-def test_signals_are_asked_for_by_name() -> None:
+def test_signals_have_names() -> None:
     world = Environment(signals={"motor": Signal((0.0, 2.0), (1.0, 9.0))})
     assert world.signal("motor", np.array([1.0])).tolist() == [5.0]
     for surroundings, known in ((world, "motor"), (Environment(), "none")):
@@ -40,7 +40,7 @@ def test_signals_are_asked_for_by_name() -> None:
             surroundings.signal("heater", np.zeros(1))
 
 
-def test_all_of_it_turns_about_the_vertical() -> None:
+def test_environment_rotates_about_the_vertical() -> None:
     turn = pose.from_rpy(0.0, 0.0, 0.3)
     turned = ON_EARTH.rotate(turn)
     assert turned.heading == pytest.approx(0.2, abs=1e-15)
@@ -52,7 +52,7 @@ def test_all_of_it_turns_about_the_vertical() -> None:
         assert after == pytest.approx(pose.rotate(turn, tuple(before.tolist())), rel=1e-12, abs=1e-11)
 
 
-def test_off_the_earth_it_turns_anyhow_and_on_it_not() -> None:
+def test_only_a_world_without_origin_rotates_about_any_axis() -> None:
     tilt = pose.from_rpy(0.3, 0.0, 0.0)
     assert Environment().rotate(tilt).origin is None
     with pytest.raises(FieldError, match="must be about the vertical"):

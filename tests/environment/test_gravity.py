@@ -38,14 +38,14 @@ def test_the_published_values(latitude: float, published: float) -> None:
     assert got == pytest.approx([0.0, 0.0, -published], abs=1.1e-10, rel=0.0)
 
 
-def test_another_program_on_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_gravity_equals_another_program_on_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("wgs84/ellipsoid.csv")
     for latitude, wanted in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
         got = at(NormalGravity(origin(float(latitude))), (0.0, 0.0, 0.0))[0]
         assert got == pytest.approx([0.0, 0.0, -wanted], abs=1e-11, rel=0.0)
 
 
-def test_another_program_above_it(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_gravity_equals_another_program_above_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     """To 1e-8 m/s^2, twice what the gradient of the other program's potential is good to."""
     for latitude, height, north, up in zip(*oracle("wgs84/above.csv").values(), strict=True):
         got = at(NormalGravity(origin(float(latitude), float(height))), (0.0, 0.0, 0.0))[0]
@@ -54,7 +54,7 @@ def test_another_program_above_it(oracle: Callable[[str], dict[str, AnyArray]]) 
 
 @pytest.mark.parametrize("heading", [0.0, 50.0])
 @pytest.mark.parametrize("latitude", [-75.0, 3.0, 45.0, 89.99])
-def test_away_from_the_origin_the_vertical_is_that_of_the_place(latitude: float, heading: float) -> None:
+def test_gravity_away_from_the_origin_is_along_the_local_vertical(latitude: float, heading: float) -> None:
     """On the ellipsoid, 30 km from the origin, gravity is across it, and leans towards the origin by 30 km / radius."""
     here = origin(latitude, 0.0, heading)
     places = here.to_geodetic(np.array([(30e3, 0.0, 0.0), (-12e3, 25e3, 0.0)]))
@@ -69,7 +69,7 @@ def test_away_from_the_origin_the_vertical_is_that_of_the_place(latitude: float,
 
 
 @pytest.mark.parametrize("height", [-5000.0, 0.0, 20e3])
-def test_it_is_the_gradient_of_a_potential_of_a_turning_earth(height: float) -> None:
+def test_gravity_is_the_gradient_of_a_potential_of_a_rotating_earth(height: float) -> None:
     """Curl 0, divergence 2 omega^2; by differences 2 km wide, good to 1e-12 per second squared."""
     field, step = NormalGravity(origin(37.0, height, 25.0)), 1000.0
     rows = [tuple(sign * step if axis == i else 0.0 for i in range(3)) for axis in range(3) for sign in (1, -1)]
@@ -87,7 +87,7 @@ def test_an_accelerometer_at_rest_feels_it() -> None:
 
 
 @given(st.floats(-math.pi, math.pi))
-def test_turned_with_the_world(yaw: float) -> None:
+def test_gravity_rotates_with_the_world(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     field = NormalGravity(origin(60.0, 10.0, 33.0))
     points = ((120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0))
@@ -96,22 +96,22 @@ def test_turned_with_the_world(yaw: float) -> None:
     assert at(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
 
 
-def test_the_earth_does_not_lie_down() -> None:
+def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
         NormalGravity(origin(60.0)).rotate(pose.from_rpy(0.0, 0.2, 0.0))
 
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 2e10, 0.0)])
-def test_the_earths_centre_and_the_sky_are_refused(position: Vector) -> None:
+def test_position_outside_the_range_is_an_error(position: Vector) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\)"):
         at(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
 
 
 def test_a_record_may_be_cut_anywhere() -> None:
     points, field = np.random.default_rng(1).uniform(-4e4, 4e4, (50, 3)), NormalGravity(origin(-10.0))
-    whole = field.at(points, np.zeros(50))
+    complete = field.at(points, np.zeros(50))
     parts = [field.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

@@ -106,7 +106,7 @@ def test_the_published_values(oracle: Callable[[str], dict[str, AnyArray]], mode
 
 
 @pytest.mark.requirement("MAG-7")
-def test_another_program_at_many_places(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_field_equals_another_program_at_many_positions(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("noaa/pygeomag.csv")
     for i, model in enumerate(table["model"]):
         latitude, longitude = np.radians(table["latitude_deg"][[i]]), np.radians(table["longitude_deg"][[i]])
@@ -116,7 +116,7 @@ def test_another_program_at_many_places(oracle: Callable[[str], dict[str, AnyArr
         assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
 
 
-def test_the_program_of_noaa() -> None:
+def test_field_equals_the_program_of_noaa() -> None:
     field = field_ned(np.radians([65.0]), np.radians([85.0]), np.zeros(1), 2026.5)
     wanted = [8739.604074620373, 2229.254013719841, 60367.1560360288649]
     assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
@@ -155,11 +155,11 @@ def test_the_lattice_is_the_model_within_a_tenth_of_a_nanotesla(site: tuple[floa
         got = field.origin.to_enu_at(places, field.at(position, np.zeros(len(position))))
         worst = np.abs(got - directly(field, position)).max()
         assert worst < 0.1e-9
-        assert worst < 0.01e-9  # what its docstring says
+        assert worst < 0.01e-9  # as its docstring states
 
 
 @pytest.mark.requirement("MAG-7")
-def test_the_field_at_the_origin_is_turned_by_the_heading() -> None:
+def test_heading_rotates_the_field_at_the_origin() -> None:
     x, y, z = field_ned(np.radians([48.0]), np.radians([11.0]), np.array([520.0]), DATE)[0]
     for heading in (0.0, 90.0, -35.0):
         h = math.radians(heading)
@@ -192,13 +192,13 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
         assert lattice.write_field(rows, 0.7, out) == -1
         return out
 
-    whole = read(model, position)
-    assert np.array_equal(read(model, position), whole)
+    complete = read(model, position)
+    assert np.array_equal(read(model, position), complete)
     fresh = MagneticLattice("WMM2025", DATE, here)
-    assert np.array_equal(np.concatenate((read(fresh, position[:cut]), read(fresh, position[cut:]))), whole)
+    assert np.array_equal(np.concatenate((read(fresh, position[:cut]), read(fresh, position[cut:]))), complete)
     order = np.random.default_rng(4).permutation(len(position))
     other = MagneticLattice("WMM2025", DATE, here)
-    assert np.array_equal(read(other, position[order]), whole[order])
+    assert np.array_equal(read(other, position[order]), complete[order])
 
 
 @pytest.mark.compiled
@@ -211,7 +211,7 @@ def test_threads_get_the_same_values() -> None:
     assert all(np.array_equal(one, alone[i % 8]) for i, one in enumerate(together))
 
 
-def test_the_lattice_is_whole_across_its_cells() -> None:
+def test_lattice_is_continuous_across_cells() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     edge = np.array([1000.0, 2000.0, -3000.0, 0.0])
     sides = [np.column_stack((edge + step, 0.4 * edge, edge + step)) for step in (-1e-6, 0.0, 1e-6)]
@@ -221,7 +221,7 @@ def test_the_lattice_is_whole_across_its_cells() -> None:
 
 
 @given(st.floats(-math.pi, math.pi))
-def test_turned_with_the_world(yaw: float) -> None:
+def test_field_rotates_with_the_world(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     field = WorldMagneticModel(origin(60.0, 20.0, 10.0, 33.0), DATE)
     points = [(120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0)]
@@ -230,13 +230,13 @@ def test_turned_with_the_world(yaw: float) -> None:
     assert field.rotate(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-17)
 
 
-def test_the_earth_does_not_lie_down() -> None:
+def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
         WorldMagneticModel(origin(60.0, 20.0), DATE).rotate(pose.from_rpy(0.1, 0.0, 0.0))
 
 
 @pytest.mark.parametrize(
-    ("model", "date", "said"),
+    ("model", "date", "problem"),
     [
         ("WMM2025", 2024.5, "date of WMM2025 (decimal year): 2024.5; must be from 2025.0 to 2030.0; use WMM2020"),
         ("WMM2020", 2026.0, "use WMM2025"),
@@ -245,19 +245,19 @@ def test_the_earth_does_not_lie_down() -> None:
         ("WMM2015", 2016.0, "must be one of WMM2020, WMM2025"),
     ],
 )
-def test_dates_and_models_that_do_not_fit_are_refused(model: str, date: float, said: str) -> None:
+def test_invalid_date_or_model_is_an_error(model: str, date: float, problem: str) -> None:
     with pytest.raises(FieldError) as caught:
         WorldMagneticModel(origin(0.0, 0.0), date, model)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("date", [2020.0, 2025.0])
-def test_the_ends_of_a_models_years_are_in_them(date: float) -> None:
+def test_first_and_last_day_of_a_model_are_valid(date: float) -> None:
     assert WorldMagneticModel(origin(0.0, 0.0), date, "WMM2020").date == date
 
 
 @pytest.mark.parametrize("position", [(5.1e6, 0.0, 0.0), (0.0, math.nan, 0.0), (0.0, 0.0, -math.inf)])
-def test_positions_out_of_reach_are_refused(position: tuple[float, float, float]) -> None:
+def test_position_too_far_from_the_origin_is_an_error(position: tuple[float, float, float]) -> None:
     field = WorldMagneticModel(origin(0.0, 0.0), DATE)
     with pytest.raises(FieldError, match=r"position of row 1 \(m\): .*within 5000 km"):
         field.at(np.array([(0.0, 0.0, 0.0), position]), np.zeros(2))
@@ -279,20 +279,20 @@ def test_the_field_can_be_sent_to_another_process() -> None:
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     position, here = around(6, 12, 5e3), origin(-33.0, 151.0, 20.0)
-    whole, plain = np.empty(position.shape), np.empty(position.shape)
-    assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, whole) == -1
+    complete, plain = np.empty(position.shape), np.empty(position.shape)
+    assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, complete) == -1
     other = MagneticLattice("WMM2025", DATE, here)
     sine, cosine = math.sin(0.4), math.cos(0.4)
     along = interpreted(magnetic._write_field)
     along(other._table, other._frame, other._cells, other._corners, sine, cosine, position, plain)
-    assert np.array_equal(whole, plain)
+    assert np.array_equal(complete, plain)
     places = here.to_geodetic(position)
-    whole = at_places(places, DATE)
+    complete = at_places(places, DATE)
     interpreted(magnetic._write_field_ned)(
         compute_coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain
     )
-    assert np.array_equal(whole, plain)
-    spherical = compute_elements(whole)
-    out = np.empty((4, len(whole))).T
-    interpreted(magnetic._write_elements)(whole, out)
+    assert np.array_equal(complete, plain)
+    spherical = compute_elements(complete)
+    out = np.empty((4, len(complete))).T
+    interpreted(magnetic._write_elements)(complete, out)
     assert np.array_equal(out[:, 3], spherical.inclination)

@@ -28,7 +28,7 @@ def test_signal_is_linear_and_constant_outside(time: float, value: float) -> Non
     assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15, abs=0.0)
 
 
-def test_a_jump_is_where_an_instant_stands_twice() -> None:
+def test_duplicate_time_is_a_discontinuity() -> None:
     assert RAMP.at(np.array([math.nextafter(10.0, 0.0), 10.0])).tolist() == pytest.approx(
         [3.0, -2.0], rel=1e-15, abs=0.0
     )
@@ -36,7 +36,7 @@ def test_a_jump_is_where_an_instant_stands_twice() -> None:
     assert step.at(np.array([-1.0, 0.0, 1.0])).tolist() == [1.0, 2.0, 2.0]
 
 
-def test_a_constant_is_one_always() -> None:
+def test_constant_signal() -> None:
     assert Signal.constant(21).at(np.array([-1.0, 0.0, 1e6])).tolist() == [21.0, 21.0, 21.0]
 
 
@@ -50,13 +50,13 @@ POINTS = st.lists(
 
 
 @given(POINTS, st.lists(st.floats(-1.1e3, 1.1e3), min_size=1, max_size=20))
-def test_numpy_says_the_same_in_any_order_and_cut(points: list[tuple[float, float]], instants: list[float]) -> None:
+def test_values_equal_numpy_in_any_order_and_split(points: list[tuple[float, float]], instants: list[float]) -> None:
     times, values = zip(*sorted(points), strict=True)
     one, time = Signal(times, values), np.array(instants)
-    whole = one.at(time)
-    assert whole == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
-    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), whole)
-    assert np.array_equal(one.at(time[::-1].copy())[::-1], whole)
+    complete = one.at(time)
+    assert complete == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
+    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), complete)
+    assert np.array_equal(one.at(time[::-1].copy())[::-1], complete)
 
 
 def test_signals_are_values() -> None:
@@ -65,7 +65,7 @@ def test_signals_are_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "values", "said"),
+    ("times", "values", "problem"),
     [
         ((), (), "numbers of times and values: 0 and 0; must be the same, and not 0"),
         ((0.0, 1.0), (0.0,), "2 and 1"),
@@ -77,10 +77,10 @@ def test_signals_are_values() -> None:
         ((-1e101, 1.0), (0.0, 0.0), "signal time of row 0 (s): -1e+101; must be a number of absolute value"),
     ],
 )
-def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
+def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[float, ...], problem: str) -> None:
     with pytest.raises(FieldError) as caught:
         Signal(times, values)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "motor.csv signal: is empty; must be a CSV file of time,value"),
         ("t,v\n0,1\n", "motor.csv:1 header of the signal: t,v; must be time,value"),
@@ -107,15 +107,15 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("time,value\n0,\0\n", "motor.csv signal: is not text; must be a CSV file of time,value in UTF-8"),
     ],
 )
-def test_a_wrong_file_is_refused_on_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "motor.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
         Signal.from_file(path)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"none.csv signal: does not exist"):
         Signal.from_file(tmp_path / "none.csv")
     (tmp_path / "latin.csv").write_bytes(b"time,value\n0,\xff\n")
@@ -130,6 +130,6 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     assert np.array_equal(RAMP.at(time), plain)
 
 
-def test_the_largest_values_have_a_finite_line_between_them() -> None:
+def test_interpolation_between_the_largest_values_is_finite() -> None:
     steep = Signal((0.0, 5e-324, 1.0), (1e100, -1e100, 1e100))
     assert np.isfinite(steep.at(np.array([0.0, 5e-324, 0.25, 0.5, 1.0]))).all()

@@ -80,7 +80,7 @@ def test_check_values_of_the_other_formulas() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_another_program_at_many_states(oracle: Oracle) -> None:
+def test_values_equal_another_program_at_many_states(oracle: Oracle) -> None:
     """Temperatures of 1990, so that the change of scale is held too."""
     table = oracle("unesco/seawater.csv")
     kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
@@ -92,7 +92,7 @@ def test_another_program_at_many_states(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_newer_description_of_the_same_water(oracle: Oracle) -> None:
+def test_density_agrees_with_teos_10(oracle: Oracle) -> None:
     """TEOS-10: EOS-80 is within 0.02 kg/m^3 of it in the open sea, and all four speeds within 0.8 m/s."""
     table = oracle("unesco/teos10.csv")
     for s, t, dbar, rho, c in zip(*table.values(), strict=True):
@@ -127,7 +127,7 @@ def test_saunders_check_values() -> None:
 @pytest.mark.parametrize(
     "rule", [Unesco(0.0), Unesco(-1.2), Saunders(0.7), ConstantDensity(1025.0), ConstantDensity(997.0, 9.81)], ids=repr
 )
-def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
+def test_depth_of_pressure_is_the_inverse(rule: DepthConversion) -> None:
     depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, MAX_DEPTH, 777)))
     back = rule.depth(rule.pressure(depth))
     assert back == pytest.approx(depth, rel=1e-12, abs=1e-15)
@@ -138,7 +138,7 @@ def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "problem"),
     [
         (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
@@ -147,10 +147,10 @@ def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
         (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
-def test_invalid_formula_is_an_error(made: Callable[[], object], said: str) -> None:
+def test_invalid_formula_is_an_error(made: Callable[[], object], problem: str) -> None:
     with pytest.raises(FieldError) as caught:
         made()
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 # a column
@@ -176,7 +176,7 @@ def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("here", [LAYERED, Water(latitude=1.1, **CAST)], ids=["layered", "cast"])
-def test_a_slow_integration(here: Water) -> None:
+def test_pressure_equals_a_slow_integration(here: Water) -> None:
     """The same law of hydrostatics, span by span of the profile so that no jump is stepped over."""
 
     def slope(d: float, p: list[float], t: AnyArray, s: AnyArray, ends: AnyArray) -> float:
@@ -229,7 +229,7 @@ def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_tank_has_one_density() -> None:
+def test_constant_density() -> None:
     depth = np.array([0.0, 1.0, 5.0])
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)  # at 45 degrees
     assert FRESH.pressure_at(depth) == pytest.approx(998.2 * gravity * depth, rel=1e-14, abs=0.0)
@@ -244,7 +244,7 @@ def test_a_tank_has_one_density() -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("name", SOUND_SPEED_FORMULAS)
-def test_the_formula_that_is_named_is_used(name: str) -> None:
+def test_named_formula_is_used(name: str) -> None:
     here = Water(temperatures=(283.15,), salinities=(34.0,), sound_speed=name)
     (got,) = here.sound_speed_at(np.array([800.0]))
     (p,) = here.pressure_at(np.array([800.0]))
@@ -263,7 +263,7 @@ def test_the_formula_that_is_named_is_used(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "last"), [("mackenzie", 8000.0), ("medwin", 1000.0), ("chen-millero", 1e8), ("del-grosso", 98066500.0)]
 )
-def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
+def test_depth_below_the_validity_of_a_formula_is_an_error(name: str, last: float) -> None:
     here = Water(latitude=0.5, temperatures=(275.65,), sound_speed=name)
     end = last
     if last > MAX_DEPTH:
@@ -278,7 +278,7 @@ def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "problem"),
     [
         ({"sound_speed": "mackenzie", "temperatures": (274.0,)}, "temperature of the water (degC): 0.85"),
         ({"sound_speed": "mackenzie", "salinities": (20.0,)}, "must be from 25 to 40 for the formula mackenzie"),
@@ -286,19 +286,19 @@ def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
         ({"sound_speed": "del-grosso", "temperatures": (305.0,)}, "must be from 0 to 30 for the formula del-grosso"),
     ],
 )
-def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> None:
+def test_profile_outside_the_validity_of_a_formula_is_an_error(given_: dict[str, Any], problem: str) -> None:
     here = Water(**given_)
     assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but its sound is there
     with pytest.raises(FieldError) as caught:
         here.sound_speed_at(np.zeros(1))
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
 # what is no water
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "problem"),
     [
         ({"surface": math.nan}, "surface of the water (m): nan; must be a number from -1e+06 to 1e+06"),
         ({"latitude": 90.0}, "latitude of the water (rad): 90.0"),
@@ -314,13 +314,13 @@ def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> N
         ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
     ],
 )
-def test_invalid_water_is_an_error(given_: dict[str, Any], said: str) -> None:
+def test_invalid_water_is_an_error(given_: dict[str, Any], problem: str) -> None:
     with pytest.raises(FieldError) as caught:
         Water(**given_)
-    assert said in str(caught.value)
+    assert problem in str(caught.value)
 
 
-def test_depths_go_down() -> None:
+def test_depths_must_increase() -> None:
     def made(*depths: float) -> Water:
         return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
 
@@ -342,7 +342,7 @@ def test_a_profile_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("", "cast.csv profile of the water: is empty; must be a CSV file of depth,temperature,salinity"),
         ("depth,salinity,temperature\n", "cast.csv:1 header of the profile of the water: depth,salinity,temperature"),
@@ -354,15 +354,15 @@ def test_a_profile_from_a_file(tmp_path: Path) -> None:
         ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 profile depth (m): 4.0; must not be"),
     ],
 )
-def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_profile_file_error_has_its_line(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "cast.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
         Water.read_profile(path)
-    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(said)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(problem)
 
 
-def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_profile_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         Water.read_profile(tmp_path / "none.csv")
 
@@ -370,7 +370,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 # law
 
 
-def test_the_surroundings_keep_their_water_when_turned() -> None:
+def test_rotation_keeps_the_water() -> None:
     assert Environment().water is None
     assert Environment(water=LAYERED).rotate(pose.from_rpy(0.0, 0.0, 1.0)).water == LAYERED
 

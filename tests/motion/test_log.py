@@ -57,7 +57,7 @@ def assert_equal(found: Replay, expected: Replay) -> None:
         ("tabs.tum", tum().replace("  ", "\t")),
     ],
 )
-def test_both_formats_in_all_their_dress(tmp_path: Path, name: str, text: str) -> None:
+def test_both_formats_in_all_variants(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_bytes(text.encode())
     assert_equal(load(path), from_arrays(TIME, POSITION, ROTATION))
@@ -142,7 +142,7 @@ GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
         ),
     ],
 )
-def test_a_fault_carries_file_and_line(tmp_path: Path, name: str, text: str, line: int, message: str) -> None:
+def test_invalid_log_error_has_its_line(tmp_path: Path, name: str, text: str, line: int, message: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MotionError, match=message) as caught:
@@ -153,7 +153,7 @@ def test_a_fault_carries_file_and_line(tmp_path: Path, name: str, text: str, lin
 
 
 @pytest.mark.parametrize("content", [b"time,x\x00\x00", b"\xff\xfe\x00a", b"\x89HDF\r\n\x1a\n", b"\x80abc"])
-def test_a_binary_file_is_no_log(tmp_path: Path, content: bytes) -> None:
+def test_binary_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     with pytest.raises(MotionError, match="log: is not text; must be a CSV or TUM file in UTF-8"):

@@ -61,7 +61,7 @@ class Spin:
         )
 
 
-def test_still_is_its_pose_and_zeros() -> None:
+def test_stationary_is_its_pose_and_zeros() -> None:
     pose = Pose((1.0, -2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
     block = Stationary(pose).at(np.array([0.0, 7.0, 1e9]))
     np.testing.assert_array_equal(block.position_w, [pose.position] * 3)
@@ -89,14 +89,14 @@ def test_no_instants_give_an_empty_block(motion: Motion) -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("motion", [Stationary(), wander(), AttachedMotion(wander(), Pose((1.0, 0.0, 0.0)))])
-def test_an_instant_outside_names_itself(motion: Motion, bad: float) -> None:
+def test_invalid_time_error_has_its_row(motion: Motion, bad: float) -> None:
     with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
         motion.at(np.array([0.5, bad]))
     assert repr(caught.value.value) == repr(bad)
 
 
 @pytest.mark.parametrize("time", [np.zeros((2, 2)), np.float64(1.0)])
-def test_instants_are_one_row(time: Array) -> None:
+def test_times_must_have_one_axis(time: Array) -> None:
     with pytest.raises(MotionError, match=r"must be \(n,\)"):
         Stationary().at(time)
 
@@ -155,9 +155,9 @@ def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
     far_before, far_after = motion.at(time - 2 * h), motion.at(time + 2 * h)
     block = motion.at(time)
     pairs = [("position_w", "velocity_w"), ("velocity_w", "acceleration_w")]
-    for whole, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
-        near = vars(after)[whole] - vars(before)[whole]
-        far = vars(far_after)[whole] - vars(far_before)[whole]
+    for complete, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
+        near = vars(after)[complete] - vars(before)[complete]
+        far = vars(far_after)[complete] - vars(far_before)[complete]
         # Fourth order: h^4 / 30 times the fifth derivative, below 1e3, and rounding of some 1e-15 / h.
         np.testing.assert_allclose(
             (8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate, rtol=0.0

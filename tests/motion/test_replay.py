@@ -117,7 +117,7 @@ def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: f
 
 @pytest.mark.parametrize("rate", [50.0, pytest.param(400.0, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
-def test_bandwidth_is_the_frequency_of_half_amplitude_whatever_the_rate(rate: float, ratio: float) -> None:
+def test_bandwidth_is_the_frequency_of_half_amplitude_at_any_rate(rate: float, ratio: float) -> None:
     bandwidth, reach = 1.6, 0.01
     frequency = ratio * bandwidth
     time = np.arange(int(40.0 * rate)) / rate
@@ -200,7 +200,7 @@ def test_a_cubic_has_no_noise(seed: int) -> None:
     assert position_noise(time, position) < 1e-13
 
 
-def test_a_log_too_short_to_show_its_noise_says_so() -> None:
+def test_noise_of_a_short_log_is_nan() -> None:
     short = from_arrays(np.arange(4.0), np.zeros((4, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)))
     assert math.isnan(short.position_noise)
     assert format_log_noise(short) == " (log not smoothed; too few rows to estimate its noise)"
@@ -255,14 +255,14 @@ def spoiled(which: int, row: int, value: object) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("bandwidth", [None, 1.0])
-def test_rows_that_are_no_motion(arrays: list[Any], message: str, bandwidth: float | None) -> None:
+def test_invalid_rows_are_errors(arrays: list[Any], message: str, bandwidth: float | None) -> None:
     with pytest.raises(MotionError, match=message) as caught:
         from_arrays(*arrays, bandwidth=bandwidth)
     assert caught.value.where is None
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan, math.inf, 5.0, 1e-4])
-def test_a_bandwidth_that_the_rows_cannot_have(bandwidth: float) -> None:
+def test_invalid_bandwidth_is_an_error(bandwidth: float) -> None:
     with pytest.raises(MotionError, match=r"bandwidth \(Hz\).*must be >= 0.00159155 and below 5, half the log's rate"):
         from_arrays(*rows(), bandwidth=bandwidth)
 
@@ -272,7 +272,7 @@ def test_four_rows_are_too_few_to_smooth() -> None:
         from_arrays(*rows(4), bandwidth=1.0)
 
 
-def test_rows_almost_on_one_another_cannot_be_smoothed() -> None:
+def test_too_uneven_rows_are_an_error() -> None:
     time = np.sort(np.concatenate((np.arange(50) * 0.01, np.arange(50) * 0.01 + 1e-9)))
     position = np.random.default_rng(9).normal(0.0, 1.0, (100, 3))
     time = np.concatenate((time, 1.0 + np.arange(300) * 0.01))

@@ -19,7 +19,7 @@ from navsense.core.errors import MotionError
 from navsense.core.intervals import find_interval
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import MotionBlock, Trajectory, waypoints
-from navsense.motion._spline import BENDS, POLYNOMIALS, SLOPES, evaluate
+from navsense.motion._spline import FIRST_DERIVATIVES, POLYNOMIALS, SECOND_DERIVATIVES, evaluate
 
 Array = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ def test_signs_of_the_given_quaternions_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_a_loop_goes_round_for_ever_without_a_seam(rounds: int) -> None:
+def test_loop_repeats_without_a_discontinuity(rounds: int) -> None:
     """One full turn about the vertical a loop brings the quaternion back with its sign turned; two bring it back."""
     corners = 6 * rounds
     poses = []
@@ -223,18 +223,18 @@ def test_any_split_and_any_order_give_the_same_bits(cuts: list[int], order: list
     trajectory = waypoints(given_time, poses, loop=loop)
     time = np.random.default_rng(seed).uniform(0.0, 50.0 if loop else trajectory.end, 80)
     time[::16] = given_time[:5]
-    whole = trajectory.at(time)
-    assert_equal(joined([trajectory.at(part) for part in np.split(time, sorted(cuts))]), whole)
+    complete = trajectory.at(time)
+    assert_equal(joined([trajectory.at(part) for part in np.split(time, sorted(cuts))]), complete)
     shuffled = trajectory.at(time[order])
     for name in FIELDS:
-        np.testing.assert_array_equal(getattr(shuffled, name), getattr(whole, name)[order])
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(complete, name)[order])
     assert_equal(joined([trajectory.at(time[row : row + 1]) for row in range(0, 80, 9)]), trajectory.at(time[::9]))
 
 
 @given(
     seed=st.integers(0, 10**6),
     period=st.sampled_from([math.inf, 0.7]),
-    form=st.sampled_from([POLYNOMIALS, SLOPES, BENDS]),
+    form=st.sampled_from([POLYNOMIALS, FIRST_DERIVATIVES, SECOND_DERIVATIVES]),
 )
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: int, period: float, form: int) -> None:
     rng = np.random.default_rng(seed)
@@ -251,7 +251,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: 
 @given(
     gaps=st.lists(st.floats(1e-3, 10.0), min_size=1, max_size=12), share=st.floats(0.0, 1.0), guess=st.integers(0, 11)
 )
-def test_the_segment_does_not_depend_on_the_guess(gaps: list[float], share: float, guess: int) -> None:
+def test_interval_does_not_depend_on_the_guess(gaps: list[float], share: float, guess: int) -> None:
     knots = np.concatenate(([0.0], np.cumsum(gaps)))
     for instant in (share * float(knots[-1]), *knots.tolist()):
         expected = min(int(np.searchsorted(knots, instant, side="right")) - 1, len(gaps) - 1)
@@ -275,7 +275,7 @@ def test_a_slower_round_of_the_same_waypoints_scales_rates(seed: int, scale: flo
 
 
 @pytest.mark.parametrize("angle", [119.9, 120.0])
-def test_a_turn_of_120_degrees_is_taken_the_short_way(angle: float) -> None:
+def test_turn_of_120_degrees_takes_the_short_way(angle: float) -> None:
     turn = math.radians(angle)
     block = waypoints([0.0, 2.0], [Pose(), Pose(rotation=from_rpy(0.0, 0.0, -turn))]).at(np.array([1.0, 2.0]))
     found = Rotation.from_quat(block.rotation_wb, scalar_first=True).as_rotvec()
@@ -283,7 +283,7 @@ def test_a_turn_of_120_degrees_is_taken_the_short_way(angle: float) -> None:
 
 
 @pytest.mark.parametrize("angle", [120.001, 180.0, 239.999])
-def test_a_turn_beyond_120_degrees_is_refused(angle: float) -> None:
+def test_turn_beyond_120_degrees_is_an_error(angle: float) -> None:
     with pytest.raises(MotionError, match=rf"degrees\): {min(angle, 360.0 - angle)!r}\d*; must be <= 120"):
         waypoints([0.0, 2.0], [Pose(), Pose(rotation=from_rpy(math.radians(angle), 0.0, 0.0))])
 
@@ -313,12 +313,12 @@ POSES = [Pose(), Pose((1.0, 0.0, 0.0))]
         ([0.0, 1e-200], POSES, False, r"coefficients of segment 0, from 0.0 s; must be finite; move the times"),
     ],
 )
-def test_waypoints_that_are_no_motion(time: Any, poses: list[Pose], loop: bool, message: str) -> None:
+def test_invalid_waypoints_are_errors(time: Any, poses: list[Pose], loop: bool, message: str) -> None:
     with pytest.raises(MotionError, match=message):
         waypoints(time, poses, loop=loop)
 
 
-def test_an_attitude_spline_that_swings_through_zero_is_refused() -> None:
+def test_attitude_spline_through_zero_is_an_error() -> None:
     turned = Pose(rotation=from_rpy(0.0, 0.0, 1.0))
     with pytest.raises(MotionError, match="comes near zero length; add a waypoint there, space the times"):
         waypoints([0.0, 1e-5, 1000.0, 1000.00001], [Pose(), turned, Pose(), turned])
@@ -358,7 +358,7 @@ def test_the_motion_ends_with_its_last_waypoint() -> None:
     assert "give a longer motion" in str(caught.value)
 
 
-def test_repeated_waypoints_let_the_swing_before_a_turn_die_out() -> None:
+def test_repeated_waypoints_damp_the_oscillation_before_a_turn() -> None:
     """By 2 + sqrt(3) at each, as of every cubic spline: what the page on worlds advises for rest."""
     path = [Pose((0.0, 0.0, 0.2))] * 6 + [Pose((5.0, 0.0, 0.2)), Pose((5.0, 10.0, 0.2))]
     trajectory = waypoints((0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0), path)

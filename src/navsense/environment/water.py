@@ -203,19 +203,6 @@ class Water:
             allowed = f"must be one of {', '.join(SOUND_SPEED_FORMULAS)}, or a speed in m/s"
             raise FieldError("formula for the speed of sound", self.sound_speed, allowed=allowed)
 
-    def _check_domain(self, formula: str) -> None:
-        """Raise `FieldError` for a temperature or salinity of the profile outside the validity of a formula."""
-        warmth = [(temperature - ZERO_CELSIUS) * IPTS68_SCALE for temperature in self.temperatures]
-        points = (
-            ("temperature of the water (degC)", warmth, SOUND_SPEED_FORMULAS[formula].celsius),
-            ("salinity of the water (PSS-78)", self.salinities, SOUND_SPEED_FORMULAS[formula].salinity),
-        )
-        for what, values, (least, most) in points:
-            for value in values:
-                if not least - _ROUNDING <= value <= most + _ROUNDING:
-                    allowed = f"must be from {least:g} to {most:g} for the formula {formula}"
-                    raise FieldError(what, value, allowed=allowed, remedy=_FORMULA_REMEDY)
-
     @classmethod
     def read_profile(cls, path: str | os.PathLike[str]) -> tuple[tuple[float, ...], ...]:
         """Read depths (m), temperatures (K) and salinities from a CSV file with header ``depth,temperature,salinity``.
@@ -346,10 +333,22 @@ class Water:
 
     @cached_property
     def _formula(self) -> tuple[int, ValidityRange]:
-        """The index of the formula for the speed of sound and its validity. Raises `FieldError`."""
+        """The index of the formula for the speed of sound and its validity.
+
+        Raises `FieldError` for a profile with a temperature or salinity outside the validity.
+        """
         name = str(self.sound_speed)
-        self._check_domain(name)
-        return list(SOUND_SPEED_FORMULAS).index(name), SOUND_SPEED_FORMULAS[name]
+        domain = SOUND_SPEED_FORMULAS[name]
+        celsius = [(temperature - ZERO_CELSIUS) * IPTS68_SCALE for temperature in self.temperatures]
+        for what, values, (minimum, maximum) in (
+            ("temperature of the water (degC)", celsius, domain.celsius),
+            ("salinity of the water (PSS-78)", self.salinities, domain.salinity),
+        ):
+            for value in values:
+                if not minimum - _ROUNDING <= value <= maximum + _ROUNDING:
+                    allowed = f"must be from {minimum:g} to {maximum:g} for the formula {name}"
+                    raise FieldError(what, value, allowed=allowed, remedy=_FORMULA_REMEDY)
+        return list(SOUND_SPEED_FORMULAS).index(name), domain
 
 
 _NO_NODES = np.empty((0, 4))

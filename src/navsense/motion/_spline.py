@@ -22,7 +22,7 @@ from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 BLOCK = 20_000
 """Rows that are processed at once."""
 
-POLYNOMIALS, SLOPES, BENDS = 0, 1, 2
+POLYNOMIALS, FIRST_DERIVATIVES, SECOND_DERIVATIVES = 0, 1, 2
 """Form of a spline array: coefficients, values and first derivatives, or values and second derivatives at the knots."""
 
 
@@ -43,13 +43,13 @@ def expand(knots: Times, rows: FloatArray, form: int, segment: int, coefficients
                 coefficients[power, column] = rows[segment, power, column]
         return
     h = knots[segment + 1] - knots[segment]
-    if form == SLOPES:
+    if form == FIRST_DERIVATIVES:
         for column in range(7):
             value, start, end = rows[segment, 0, column], rows[segment, 1, column], rows[segment + 1, 1, column]
             slope = (rows[segment + 1, 0, column] - value) / h
-            bend = (start + end - 2.0 * slope) / h
-            coefficients[0, column] = bend / h
-            coefficients[1, column] = (slope - start) / h - bend
+            curvature = (start + end - 2.0 * slope) / h
+            coefficients[0, column] = curvature / h
+            coefficients[1, column] = (slope - start) / h - curvature
             coefficients[2, column] = start
             coefficients[3, column] = value
         return
@@ -214,7 +214,7 @@ def interpolate(time: Times, rows: FloatArray, ends: str) -> Spline:
     Raises `MotionError` if the numbers overflow.
     """
     dx = np.diff(time)
-    solve = _parabola if ends == "not-a-knot" and time.shape[0] == 3 else _solve_derivatives
+    solve = _solve_parabola if ends == "not-a-knot" and time.shape[0] == 3 else _solve_derivatives
     try:
         # After an overflow, SciPy raises an error or returns numbers that are not finite.
         with np.errstate(all="ignore"):
@@ -232,7 +232,7 @@ def interpolate(time: Times, rows: FloatArray, ends: str) -> Spline:
     except (ValueError, np.linalg.LinAlgError) as error:
         remedy = "move the times apart or the positions nearer"
         raise MotionError("no finite spline goes through the positions", remedy=remedy) from error
-    return Spline(rows, SLOPES)
+    return Spline(rows, FIRST_DERIVATIVES)
 
 
 def _solve_derivatives(time: Times, dx: FloatArray, values: FloatArray, *, clamped: bool) -> FloatArray:
@@ -269,7 +269,7 @@ def _solve_derivatives(time: Times, dx: FloatArray, values: FloatArray, *, clamp
     return np.asarray(found).reshape(-1)
 
 
-def _parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -> FloatArray:
+def _solve_parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -> FloatArray:
     """Return the slopes (3,) of the parabola through three values, the not-a-knot spline of three knots."""
     from scipy.linalg import solve  # heavy, and only needed here
 
@@ -298,24 +298,24 @@ def smooth(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
     h = np.diff(time)
     penalty = _compute_penalty(h, bandwidth)
     try:
-        factor = cholesky_banded(_make_band(h, penalty), overwrite_ab=True, lower=True, check_finite=False)
+        factor = cholesky_banded(_make_band_matrix(h, penalty), overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         what, spacings = "rows too uneven to smooth: shortest and longest spacing (s)", (float(h.min()), float(h.max()))
         raise MotionError(what, spacings, remedy="remove rows with nearly the time of the row before") from error
     rows[0, 1], rows[-1, 1] = 0.0, 0.0
     for column in range(rows.shape[2]):
-        g, bend = rows[:, 0, column], rows[:, 1, column]
+        g, curvature = rows[:, 0, column], rows[:, 1, column]
         slope = np.diff(g)
         slope /= h
-        bend[1:-1] = cho_solve_banded((factor, True), np.diff(slope), overwrite_b=True, check_finite=False)
-        jerk = np.diff(bend)
+        curvature[1:-1] = cho_solve_banded((factor, True), np.diff(slope), overwrite_b=True, check_finite=False)
+        jerk = np.diff(curvature)
         jerk /= h
         g[0] -= penalty[0] * jerk[0]
         g[-1] += penalty[-1] * jerk[-1]
         change = np.diff(jerk)
         change *= penalty[1:-1]
         g[1:-1] -= change
-    return Spline(rows, BENDS)
+    return Spline(rows, SECOND_DERIVATIVES)
 
 
 def _compute_penalty(h: FloatArray, bandwidth: float) -> FloatArray:
@@ -327,7 +327,7 @@ def _compute_penalty(h: FloatArray, bandwidth: float) -> FloatArray:
     return penalty
 
 
-def _make_band(h: FloatArray, penalty: FloatArray) -> FloatArray:
+def _make_band_matrix(h: FloatArray, penalty: FloatArray) -> FloatArray:
     """Return the lower diagonals of ``R + lambda Q^T W^-1 Q`` in the order of LAPACK."""
     inverse = 1.0 / h
     left, right = inverse[:-1], inverse[1:]

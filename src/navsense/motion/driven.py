@@ -16,7 +16,7 @@ with semi-implicit steps (p_1 = p_0 + h v_1) therefore gets its own acceleration
 At t = 0 there is no earlier state: a missing quantity of the first state is zero there. If you give it, the orders hold
 from the first step. In the first step, m_p is the given v_0 with h_p = 0. A missing v_0 becomes ``2 m - v_1``, a
 missing a_0 ``2 (v_1 - v_0) / h - a_1``. If v_0 and v_1 are both missing, the rate is constant in the first step with an
-error of order h, and the acceleration is unknown until the second step.
+error of order h. The acceleration is then unknown until the second step.
 
 Inside a step, at s = (t - t_0) / h:
 
@@ -102,15 +102,15 @@ class State:
 
 @kernel
 def _derive_rates(
-    start: FloatArray, end: FloatArray, rate: int, acceleration: int, mean: float, former: float, h: float, span: float
+    start: FloatArray, end: FloatArray, rate: int, acceleration: int, mean: float, mean_p: float, h: float, span: float
 ) -> None:
     """Replace NaN in one axis of a rate and its derivative at the start and the end of a step.
 
     mean: mean rate over the step of length h.
-    former: mean rate over the step before, NaN if there is none.
+    mean_p: mean rate over the step before, NaN for the first step.
     span: length of both steps.
     """
-    slope = 2.0 * (mean - former) / span if not math.isnan(former) else 0.0
+    slope = 2.0 * (mean - mean_p) / span if not math.isnan(mean_p) else 0.0
     if math.isnan(end[rate]):
         if math.isnan(end[acceleration]):
             end[acceleration] = slope
@@ -130,16 +130,16 @@ def _complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatAr
     The arrays are those of `_evaluate_step`. The step before the first one has length zero.
     """
     start, end, h = rows[step - 1], rows[step], ends[step] - ends[step - 1]
-    h_former = ends[step - 1] - ends[step - 2]
+    h_p = ends[step - 1] - ends[step - 2]
     w, x, y, z = multiply(start[3], -start[4], -start[5], -start[6], end[3], end[4], end[5], end[6])
     turns[step, 0], turns[step, 1], turns[step, 2] = to_rotation_vector(w, x, y, z)
     for axis in range(3):
-        former, angular = start[7 + axis], start[10 + axis]
-        if h_former > 0.0:
-            former = (start[axis] - rows[step - 2, axis]) / h_former
-            angular = turns[step - 1, axis] / h_former
-        _derive_rates(start, end, 7 + axis, 13 + axis, (end[axis] - start[axis]) / h, former, h, h + h_former)
-        _derive_rates(start, end, 10 + axis, 16 + axis, turns[step, axis] / h, angular, h, h + h_former)
+        mean_p, angular = start[7 + axis], start[10 + axis]
+        if h_p > 0.0:
+            mean_p = (start[axis] - rows[step - 2, axis]) / h_p
+            angular = turns[step - 1, axis] / h_p
+        _derive_rates(start, end, 7 + axis, 13 + axis, (end[axis] - start[axis]) / h, mean_p, h, h + h_p)
+        _derive_rates(start, end, 10 + axis, 16 + axis, turns[step, axis] / h, angular, h, h + h_p)
 
 
 @kernel
@@ -163,8 +163,8 @@ def _find_slope(tx: float, ty: float, tz: float, ox: float, oy: float, oz: float
 def _interpolate_hermite(s: float, h: float, x0: float, d0: float, x1: float, d1: float) -> tuple[float, float]:
     """Return the cubic Hermite curve of values x0, x1 and derivatives d0, d1 over a step h at s, and its derivative."""
     mean = (x1 - x0) / h
-    bend, twist = 3.0 * mean - 2.0 * d0 - d1, d0 + d1 - 2.0 * mean
-    return x0 + s * h * (d0 + s * (bend + s * twist)), d0 + s * (2.0 * bend + 3.0 * s * twist)
+    second, third = 3.0 * mean - 2.0 * d0 - d1, d0 + d1 - 2.0 * mean
+    return x0 + s * h * (d0 + s * (second + s * third)), d0 + s * (2.0 * second + 3.0 * s * third)
 
 
 @kernel

@@ -1,15 +1,18 @@
 """Replay of a motion log: an interpolating or smoothing spline of its rows, and the noise of its acceleration.
 
-The rows of a log are measured. White position noise of standard deviation sigma (m) in rows at even spacing h (s) gives
-the acceleration of the spline the mean square over time
+The rows of a log are measured. Let sigma (m) be the standard deviation of white position noise in rows at even spacing
+h (s). The acceleration of the spline then has the mean square over time
 
     a^2 = sigma^2 / h^4 * mean over theta in [-pi, pi] of e / (1 + kappa e)^2
     e(theta) = 12 (1 - cos theta)^2 / (2 + cos theta),   kappa = (2 pi bandwidth h)^-4
 
-where sigma^2 e / h^4 is the spectrum of the interpolating spline's acceleration (kappa = 0), and 1 / (1 + kappa e) the
-smoothing spline's gain at theta = 2 pi f h. So a = 3.78864 sigma / h^2 without smoothing, exactly
-sqrt(12 (3 sqrt 3 - 4)), and a = sigma w^2 sqrt(0.0883883 h w), with w = 2 pi bandwidth, far below the log's rate:
-0.0883883 = sqrt(2) / 16 is the integral of u^4 / (1 + u^4)^2 over the real line, pi sqrt(2) / 8, divided by 2 pi.
+sigma^2 e / h^4 is the spectrum of the interpolating spline's acceleration (kappa = 0). 1 / (1 + kappa e) is the gain of
+the smoothing spline at theta = 2 pi f h. There are two limits:
+
+    a = sqrt(12 (3 sqrt 3 - 4)) sigma / h^2 = 3.78864 sigma / h^2          without smoothing
+    a = sigma w^2 sqrt(h w sqrt(2) / 16),   w = 2 pi bandwidth             for a bandwidth far below the log's rate
+
+sqrt(2) / 16 is the integral of u^4 / (1 + u^4)^2 over the real line, pi sqrt(2) / 8, divided by 2 pi.
 """
 
 from __future__ import annotations
@@ -97,9 +100,9 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     through the rows. With `bandwidth` (Hz), it is a smoothing spline of position and quaternion with the gain
     ``1 / (1 + (f / bandwidth)^4)`` at frequency f.
 
-    Raises `MotionError` for wrong shapes, fewer than two rows, numbers that are not finite, times that do not increase,
-    quaternions of zero length, turns of more than 120 degrees between rows, and a bandwidth outside the range of the
-    log's rate.
+    Raises `MotionError` for wrong shapes, fewer than two rows, numbers that are not finite and times that do not
+    increase. Quaternions must not be zero, and a turn between rows must be at most 120 degrees. The bandwidth must be
+    below half the log's rate.
     """
     try:
         arrays = [np.asarray(array, dtype=np.float64) for array in (time, position, rotation)]
@@ -299,8 +302,8 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     """Return the rms acceleration per axis (m/s^2) of the spline for white position noise of rms `noise` (m).
 
     Rows are `spacing` s apart. The module docstring has the formula. With theta = 2 atan z it is
-    e = 48 z^4 / ((1 + z^2)(3 + z^2)). The mean is computed by the midpoint rule over phi with z = b tan(phi / 2), where
-    b is of the order of the pass band.
+    e = 48 z^4 / ((1 + z^2)(3 + z^2)). The mean is computed by the midpoint rule over phi with
+    z = b tan(phi / 2); b is of the order of the pass band.
     """
     kappa, band = 0.0, 1.0
     if bandwidth is not None:

@@ -130,8 +130,8 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
     Without `loop`, the motion starts and ends at rest. With `loop`, the last pose must equal the first, and the motion
     repeats without a discontinuity.
 
-    Raises `MotionError` for fewer than two waypoints, times that do not increase from 0, turns of more than 120 degrees
-    between waypoints, and a loop that does not close.
+    Raises `MotionError` for fewer than two waypoints and times that do not increase from 0. A turn between waypoints
+    must be at most 120 degrees, and a loop must close.
     """
     times = np.array(time, dtype=np.float64)
     if times.ndim != 1 or times.shape[0] != len(poses):

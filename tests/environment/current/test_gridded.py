@@ -17,7 +17,15 @@ from navsense.core.errors import FieldError
 from navsense.core.geodesy import Origin
 from navsense.core.typing import FloatArray, Vectors
 from navsense.environment.current import GriddedCurrent
-from navsense.environment.current.gridded import MIDDLE, PATCH_SIZE, PLACE, REACH, SLOPE, TURN, update_patch
+from navsense.environment.current.gridded import (
+    CENTRE,
+    GEODETIC,
+    HALF_WIDTH,
+    JACOBIAN,
+    LINEARISATION_SIZE,
+    ROTATION,
+    update_linearisation,
+)
 
 pytestmark = pytest.mark.requirement("CUR-2")
 
@@ -40,7 +48,7 @@ def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArra
     return got
 
 
-def test_scipy_interpolates_likewise() -> None:
+def test_interpolation_equals_scipy() -> None:
     points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
     velocity = values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
@@ -72,7 +80,7 @@ POSITION = DRAW.uniform((-9e3, -9e3, -90.0), (9e3, 9e3, 0.0), (1500, 3))
 TIME = DRAW.uniform(0.0, 50.0, 1500)
 
 
-def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
+def test_geodetic_grid_agrees_with_pymap3d() -> None:
     latitude, longitude, altitude = places(POSITION)
     points = (
         rising(0.0, 50.0, 3),
@@ -88,7 +96,7 @@ def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
     assert GriddedCurrent(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
 
 
-def test_a_grid_round_the_earths_centre() -> None:
+def test_ecef_grid() -> None:
     latitude, longitude, altitude = places(POSITION)
     ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
     axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
@@ -100,18 +108,21 @@ def test_a_grid_round_the_earths_centre() -> None:
 
 
 @pytest.mark.parametrize("latitude", [0.0, 0.65, -1.2, 1.4, math.pi / 2 - 1e-4, -math.pi / 2])
-def test_patches_are_the_ellipsoid(latitude: float) -> None:
+def test_linearised_coordinates_agree_with_the_ellipsoid(latitude: float) -> None:
     """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
     origin = Origin(latitude, 1.0, 50.0, 0.4)
-    here = np.full(PATCH_SIZE, math.nan)
+    here = np.full(LINEARISATION_SIZE, math.nan)
     position = DRAW.uniform((-3e3, -3e3, -300.0), (3e3, 3e3, 100.0), (400, 3))
     expected = origin.to_geodetic(position)
     for place, (phi, lam, height) in zip(position.tolist(), expected.tolist(), strict=True):
         x, y, z = place
-        update_patch(origin.ecef_transform, x, y, z, here)
-        way = np.array(place) - here[MIDDLE : MIDDLE + 3]
-        assert np.abs(way).max() <= here[REACH] <= 8.0
-        got, east = here[PLACE : PLACE + 3] + here[SLOPE : SLOPE + 9].reshape(3, 3) @ way, here[TURN : TURN + 3]
+        update_linearisation(origin.ecef_transform, x, y, z, here)
+        way = np.array(place) - here[CENTRE : CENTRE + 3]
+        assert np.abs(way).max() <= here[HALF_WIDTH] <= 8.0
+        got, east = (
+            here[GEODETIC : GEODETIC + 3] + here[JACOBIAN : JACOBIAN + 9].reshape(3, 3) @ way,
+            here[ROTATION : ROTATION + 3],
+        )
         near = 3e-5 * max(1.0, math.tan(abs(phi))) if abs(phi) < math.pi / 2 - 2e-3 else 1e-8
         around = math.remainder(float(got[1]) - lam, 2.0 * math.pi) * math.cos(phi)
         assert abs(float(got[0]) - phi) * 6.4e6 < near
@@ -159,14 +170,14 @@ def gazebos(example_data: Path, units: Any, **rest: Any) -> GriddedCurrent:
     )
 
 
-def test_time_may_be_ignored_or_begin_later(example_data: Path) -> None:
+def test_time_can_be_ignored_or_start_later(example_data: Path) -> None:
     grid = gazebos(example_data, "degrees", ignore_time=True)
     assert grid.at(np.zeros((1, 3)), np.array([1e6]))[0, 0] == pytest.approx(-1.0, rel=1e-12, abs=0.0)
     grid = gazebos(example_data, "degrees", start=30.0)
     assert (grid.points[0][0], grid.points[0][-1]) == (-30.0, 50.0)
 
 
-def test_each_rule_is_its_own() -> None:
+def test_outside_rules_are_independent() -> None:
     points = (np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
     velocity = values(points)
     inside, outside = np.array([[1.0, 1.0, -1.0]]), np.array([[3.0, 1.0, -1.0]])
@@ -190,7 +201,7 @@ def test_rounding_at_the_edge_is_inside() -> None:
     assert got[0].tolist() == got[1].tolist()
 
 
-def test_an_axis_of_one_point_holds_along_it() -> None:
+def test_field_is_constant_along_an_axis_of_one_point() -> None:
     one = np.array([0.0])
     points = (one, np.array([0.0, 10.0]), one, one)
     velocity = np.zeros((1, 2, 1, 1, 3))
@@ -200,7 +211,7 @@ def test_an_axis_of_one_point_holds_along_it() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
+def test_axis_of_one_point_with_rule_error(axis: int) -> None:
     points = [np.array([0.0, 1.0]) for _ in range(4)]
     points[axis] = np.zeros(1)
     velocity = np.zeros((*(one.size for one in points), 3))
@@ -220,7 +231,7 @@ def read(path: Path, **rest: Any) -> GriddedCurrent:
     return GriddedCurrent.from_file(path, **given)
 
 
-def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
+def test_rows_can_be_in_any_order(tmp_path: Path) -> None:
     points = [(t, x, y, z) for t in (0, 5) for x in (0, 1, 3) for y in (0, 2) for z in (-9, 0)]
     rows = [f"{t},{x},{y},{z},{0.1 * t + 0.01 * x},{0.1 * y + 0.01 * z}\n" for t, x, y, z in points]
     path = tmp_path / "grid.csv"
@@ -231,7 +242,7 @@ def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
     assert tidy.at(np.array([[2.0, 1.0, -4.5]]), np.array([2.5]))[0] == pytest.approx([0.27, 0.055, 0.0], abs=1e-15)
 
 
-def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
+def test_table_starts_at_the_start_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(f"{t},0,0,0,{0.01 * t},0\n" for t in (100, 110, 130)))
     grid, origin = read(path, start=110.0, outside="hold"), np.zeros((3, 3))
@@ -241,7 +252,7 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "problem"),
     [
         ("", 0, "is empty"),
         (HEAD, 0, "rows of the grid of currents: none"),
@@ -261,12 +272,12 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
         read(path)
-    assert says in str(found.value)
+    assert problem in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
@@ -285,7 +296,7 @@ SOUND = (AXIS, AXIS, AXIS, AXIS)
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "problem"),
     [
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 3)), "world"), "shape of a grid of currents"),
         (lambda: GriddedCurrent(SOUND, np.full((2, 2, 2, 2, 3), math.nan), "world"), "velocity of a grid (m/s): nan"),
@@ -296,7 +307,7 @@ SOUND = (AXIS, AXIS, AXIS, AXIS)
         (lambda: GriddedCurrent(SOUND, np.zeros((2, 2, 2, 2, 3)), "world", outside="zero"), "outside of a grid: zero"),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_grid_is_an_error(make: Callable[[], object], says: str) -> None:
+def test_invalid_grid_is_an_error(make: Callable[[], object], problem: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
-    assert says in str(found.value)
+    assert problem in str(found.value)

@@ -117,12 +117,12 @@ def track(count: int = 400) -> tuple[Vectors, Times]:
 @every
 def test_blocks_of_any_size_give_the_same(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
-    whole = field.at(position, time)
+    complete = field.at(position, time)
     cuts = [0, 1, 2, 7, 130, 131, 399, 400]
     parts = [field.at(position[a:b], time[a:b]) for a, b in pairwise(cuts)]
-    assert whole.shape == (400, 3)
-    assert np.isfinite(whole).all()
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert complete.shape == (400, 3)
+    assert np.isfinite(complete).all()
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @every
@@ -155,7 +155,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
 
 @every
 @pytest.mark.parametrize("angle", [0.7, -2.9])
-def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
+def test_rotated_world_has_the_rotated_current(kind: str, angle: float) -> None:
     field, (position, time) = KINDS[kind], track()
     rotation = (math.cos(angle / 2.0), 0.0, 0.0, math.sin(angle / 2.0))
 
@@ -211,7 +211,7 @@ def vars_of(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str,
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_two_who_ask_by_turns_get_one_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+def test_alternating_queries_get_the_same_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     shared, position = realise(one, 1), np.zeros((50, 3))
     slow, quick = np.arange(50) * 7.3, np.arange(50) * 0.011
     got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
@@ -222,11 +222,11 @@ def test_two_who_ask_by_turns_get_one_current(one: GaussMarkovCurrent | Stratifi
 
 def test_nested_random_currents_are_realised() -> None:
     position, time = track()
-    whole = realise(
+    complete = realise(
         FieldSum((TABLE, BoundaryLayer(DepthScaledCurrent(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2
     )
     inner = BoundaryLayer(DepthScaledCurrent(realise(WANDER, 5, 2), (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0)
-    assert np.array_equal(whole.at(position, time), FieldSum((TABLE, inner)).at(position, time))
+    assert np.array_equal(complete.at(position, time), FieldSum((TABLE, inner)).at(position, time))
     assert realise(TABLE, 1) is TABLE
 
 
@@ -239,7 +239,7 @@ def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
 @pytest.mark.parametrize(
     "layer", [lambda field: BoundaryLayer(field, -50.0, 10.0), lambda field: DepthScaledCurrent(field, (0.0,), (0.5,))]
 )
-def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField], VectorField]) -> None:
+def test_nested_fields_are_realised_once_each(layer: Callable[[VectorField], VectorField]) -> None:
     """Were each asked for its names twice by the one around it, forty would take a trillion steps."""
     field: VectorField = GaussMarkovCurrent(GaussMarkovProcess(0.4))
     for _ in range(40):
@@ -248,7 +248,7 @@ def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField
     assert realise(field, 1).at(np.array([[0.0, 0.0, 0.0]]), np.array([1.0]))[0, 0] > 0.0
 
 
-def test_two_of_one_name_are_refused() -> None:
+def test_duplicate_name_is_an_error() -> None:
     with pytest.raises(FieldError, match="name of a current: w; must be unique"):
         realise(FieldSum((WANDER, DepthScaledCurrent(WANDER, (0.0,), (1.0,)))), 1)
     with pytest.raises(SimulationError, match="seed"):

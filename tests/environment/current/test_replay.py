@@ -24,7 +24,7 @@ def at(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
-def test_numpy_interpolates_likewise() -> None:
+def test_interpolation_equals_numpy() -> None:
     draw = np.random.default_rng(3)
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
@@ -32,7 +32,7 @@ def test_numpy_interpolates_likewise() -> None:
     assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
-def test_outside_it_is_an_error_or_holds() -> None:
+def test_outside_rules() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
         at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
     assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
@@ -47,7 +47,7 @@ def test_outside_it_is_an_error_or_holds() -> None:
         ("time,north,east,down", "0.1,0.2,0.3", (0.1, -0.2, -0.3)),
     ],
 )
-def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
+def test_header_defines_the_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
     """In a world whose x axis points north; a table in the world's own axes is not turned."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
@@ -61,7 +61,7 @@ def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     assert at(read_current(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
-def test_an_archive(tmp_path: Path) -> None:
+def test_npz_archive(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
     assert at(read_current(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
@@ -106,7 +106,7 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("kind", ["Vector3", "Vector3Stamped", "Twist", "TwistStamped"])
-def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
+def test_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
     bag(path, old, kind, "Stamped" in kind)
     field = read_current(path, topic="/current", start=1e9)
@@ -127,7 +127,7 @@ HEAD = "time,x,y,z\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "problem"),
     [
         ("", 0, "is empty"),
         ("t,x,y,z\n1,2,3,4\n", 1, "header of the record of a current: t,x,y,z; must be time,x,y,z or time,east"),
@@ -139,17 +139,17 @@ HEAD = "time,x,y,z\n"
         (HEAD + "0,0,55,0\n", 2, "must be finite and of absolute value up to 15"),
     ],
 )
-def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = tmp_path / "current.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
         read_current(path)
-    assert says in str(found.value)
+    assert problem in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "says"),
+    ("name", "data", "problem"),
     [
         ("a.npz", b"no archive", "record of a current: is not an archive; must be a CSV file"),
         ("a.npz", b"", "record of a current"),
@@ -159,22 +159,22 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: st
         ("none.bag", None, "does not exist"),
     ],
 )
-def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None, says: str) -> None:
+def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None, problem: str) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(FieldError) as found:
         read_current(tmp_path / name)
-    assert says in str(found.value)
+    assert problem in str(found.value)
     assert name in str(found.value)
 
 
-def test_a_table_has_no_topics(tmp_path: Path) -> None:
+def test_topic_of_a_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "current.csv").write_text(HEAD + "0,0.1,0.2,0\n")
     with pytest.raises(FieldError, match="topic of the current: /current; must not be given: only a ROS"):
         read_current(tmp_path / "current.csv", topic="/current")
 
 
-def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
+def test_archive_without_its_arrays_is_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", time=TIMES)
     with pytest.raises(FieldError, match="must hold time and velocity"):
         read_current(tmp_path / "a.npz")
@@ -184,7 +184,7 @@ def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "problem"),
     [
         (lambda: CurrentReplay(TIMES[::-1], VELOCITY), "after the row before"),
         (lambda: CurrentReplay(TIMES, VELOCITY[:2]), "must be (n,) and (n, 3)"),
@@ -193,13 +193,13 @@ def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
         (lambda: CurrentReplay(TIMES, VELOCITY, outside="zero"), "outside of a record: zero"),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_record_is_an_error(make: Callable[[], object], says: str) -> None:
+def test_invalid_record_is_an_error(make: Callable[[], object], problem: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
-    assert says in str(found.value)
+    assert problem in str(found.value)
 
 
-def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
+def test_frame_that_differs_from_the_header_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
     with pytest.raises(FieldError, match="frame of a current: ned; must be world, the frame of the header"):
         read_current(tmp_path / "a.csv", frame="ned")

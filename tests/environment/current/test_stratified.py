@@ -39,7 +39,7 @@ def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
 
 
 @pytest.mark.parametrize("surface", [0.0, 3.5])
-def test_numpy_interpolates_likewise(surface: float) -> None:
+def test_interpolation_equals_numpy(surface: float) -> None:
     draw = np.random.default_rng(4)
     depths, velocities = np.cumsum(draw.uniform(0.5, 9.0, 30)), draw.uniform(-1.0, 1.0, (30, 3))
     table = StratifiedCurrent(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
@@ -48,12 +48,12 @@ def test_numpy_interpolates_likewise(surface: float) -> None:
     assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
 
 
-def test_rows_of_the_table_are_met_exactly() -> None:
+def test_velocity_at_a_row_is_exact() -> None:
     table = StratifiedCurrent((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
     assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
 
 
-def test_east_and_north_are_turned_into_the_world() -> None:
+def test_heading_rotates_east_and_north() -> None:
     """With the world's x axis to the north, an eastward current runs along -y."""
     table = StratifiedCurrent((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
     assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
@@ -80,7 +80,7 @@ DAVE = [
 """East and north of the shipped file, 0 to 110 m, read by eye."""
 
 
-def test_the_file_of_dave_arrives_east_first(example_data: Path) -> None:
+def test_dave_file_is_read_with_east_first(example_data: Path) -> None:
     """DAVE publishes north as x and east as y; here x is east."""
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
@@ -120,7 +120,7 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "problem"),
     [
         ("", 0, "is empty"),
         ("0.1,0.2,0\n", 1, "must name the columns: depth"),
@@ -144,11 +144,11 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
         ('"' + "x" * 200_000, 1, "field larger than field limit"),
     ],
 )
-def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(FieldError) as found:
         StratifiedCurrent.from_file(path)
-    assert says in str(found.value)
+    assert problem in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
@@ -157,7 +157,7 @@ def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
         StratifiedCurrent.from_file(tmp_path / "none.csv")
 
 
-def test_a_profile_scales() -> None:
+def test_factors_scale_a_current() -> None:
     field = DepthScaledCurrent(UniformField((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
     got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
     assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15, abs=0.0)
@@ -179,7 +179,7 @@ def test_the_power_law_and_its_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "problem"),
     [
         (lambda: StratifiedCurrent((), ()), "layers: none"),
         (lambda: StratifiedCurrent((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and values: 2 and 1"),
@@ -203,15 +203,15 @@ def test_the_power_law_and_its_mean() -> None:
         ),
     ],
 )
-def test_invalid_values_are_errors(make: Callable[[], object], says: str) -> None:
+def test_invalid_values_are_errors(make: Callable[[], object], problem: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
-    assert says in str(found.value)
+    assert problem in str(found.value)
 
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_a_table_that_is_not_parted_by_commas_says_so(tmp_path: Path, mark: str) -> None:
+def test_table_without_commas_is_an_error(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "layers.csv"
     path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
     with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be separated by commas"):

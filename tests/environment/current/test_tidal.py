@@ -104,7 +104,7 @@ def test_constituents_as_a_world_file_declares_them() -> None:
     assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
 
 
-def test_a_phase_may_count_from_the_start() -> None:
+def test_phase_from_the_start_of_the_run() -> None:
     tide = HarmonicFlow((TidalConstituent.from_degrees("seiche", 0.2, 90.0, 360.0, greenwich=False),), START)
     time = np.array([0.0, 900.0, 1800.0, 2700.0])
     assert tide.at(time)[:, 0] == pytest.approx([0.0, 0.2, 0.0, -0.2], abs=1e-6)
@@ -126,7 +126,7 @@ def test_the_ebb_opposes_the_flood() -> None:
     assert opposite[1].tolist() == pytest.approx((-0.8 * opposite[0]).tolist(), abs=1e-15)
 
 
-def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
+def test_flow_between_rows_is_a_sine() -> None:
     hours = np.array([0.0, 3.0, 6.0, 9.0, 12.0]) * 3600.0
     table = TideTable(hours, np.array([0.0, 0.6, 0.0, -0.6, -0.2]), START)
     time = np.linspace(0.0, 9.0, 181) * 3600.0
@@ -134,7 +134,7 @@ def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
     assert table.at(np.array([10.5 * 3600.0]))[0, 0] == pytest.approx(-0.4, abs=1e-15)
 
 
-def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
+def test_ellipse_has_its_axes_and_sense_of_rotation() -> None:
     moon = TidalConstituent("M2", 0.5, 0.0, greenwich=False)
     field = TidalEllipses((TidalEllipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
     quarter = 0.5 * math.pi / constituent_speed("M2")
@@ -143,7 +143,7 @@ def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
     assert got[1] == pytest.approx([0.1 - 0.2 * math.sqrt(0.75), 0.1, 0.0], abs=1e-8)
 
 
-def test_an_ellipse_at_greenwich_swells_with_the_node_in_both_axes() -> None:
+def test_nodal_factor_scales_both_axes_of_an_ellipse() -> None:
     field = TidalEllipses((TidalEllipse(TidalConstituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
     time = np.linspace(0.0, 2.0 * math.pi / constituent_speed("M2"), 4001)
     velocity = field.at(np.zeros((time.size, 3)), time)
@@ -176,7 +176,7 @@ def test_rows_of_a_real_station(example_data: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_constituents_fitted_to_one_year_foretell_another(shared_data: Path) -> None:
+def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> None:
     """The station's events of 2020, fitted by 11 constituents to 4.2 cm/s of 27, foretell those of 2022 to 5.0 cm/s.
 
     Without V0 + u of each year's start the phases would be anywhere: already a day's shift makes it 15 cm/s.
@@ -226,14 +226,14 @@ HEAD = "Date_Time (GMT), Event, Speed (cm/sec)\n"
 GOOD = "2021-03-04 12:00, flood,39\n2021-03-04 15:30, slack,-\n2021-03-04 18:00, ebb,-24\n"
 
 
-def test_knots_are_read_as_such(tmp_path: Path) -> None:
+def test_knots_are_converted(tmp_path: Path) -> None:
     path = tmp_path / "tide.csv"
     path.write_text((HEAD + GOOD).replace("cm/sec", "knots").replace("39", "1.0"))
     assert TideTable.from_file(path, START).flows[0] == pytest.approx(0.5144444, abs=1e-7)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "problem"),
     [
         ("", 0, "is empty"),
         (HEAD, 0, "times and flows of a tide table: (0,) and (0,)"),
@@ -265,12 +265,12 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
         (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
     ],
 )
-def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
+def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     path = tmp_path / "tide.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
         TideTable.from_file(path, START)
-    assert says in str(found.value)
+    assert problem in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
@@ -278,7 +278,7 @@ MOON = TidalConstituent("M2", 0.5, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    ("make", "problem"),
     [
         (lambda: TidalConstituent("X9", 0.5, 0.0), "tidal constituent: X9; must be one of M2"),
         (lambda: TidalConstituent("X9", 0.5, 0.0, 1e-4), "give its speed and greenwich=False"),
@@ -294,7 +294,7 @@ MOON = TidalConstituent("M2", 0.5, 0.0)
         (lambda: TideTable(np.zeros(1), np.zeros(1), START), "2 at least"),
     ],
 )
-def test_invalid_tide_is_an_error(make: Callable[[], Any], says: str) -> None:
+def test_invalid_tide_is_an_error(make: Callable[[], Any], problem: str) -> None:
     with pytest.raises(FieldError) as found:
         make()
-    assert says in str(found.value)
+    assert problem in str(found.value)

@@ -31,7 +31,7 @@ def test_an_esri_grid(tmp_path: Path) -> None:
     assert spacing == 10.0
 
 
-def test_a_grid_lies_about_its_middle_with_its_own_heights(tmp_path: Path) -> None:
+def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
     path = saved(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
     bed = Heightmap.from_file(path, pos=(1.0, 2.0, 3.0))
     assert bed.corner == (-9.0, -3.0)

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.requirement("DVU-2", "ALT-8")
 COUNT = 300 if INTERPRETED else 3000
 
 
-def met(shape: Any, origin: AnyArray, direction: AnyArray, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Any, origin: AnyArray, direction: AnyArray, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     """Return ranges (n,) and normals (n, 3) of rays, their directions brought to unit length."""
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 
@@ -81,7 +81,7 @@ def test_one_cell_by_hand() -> None:
     np.testing.assert_allclose(normal[1], np.array((2.0, -4.0, 1.0)) / math.sqrt(21.0), atol=1e-15, rtol=0.0)
 
 
-def test_mujoco_says_the_same(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_ranges_equal_mujoco(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("mujoco/hfield.csv")
     i, j = np.meshgrid(np.arange(9), np.arange(7))
     bed = Heightmap((5 * i**2 + 3 * j**2 + 7 * i * j + 3 * i) % 64 / 16.0, (1.0, 1.0), (-4.0, -3.0))
@@ -94,7 +94,7 @@ def test_mujoco_says_the_same(oracle: Callable[[str], dict[str, AnyArray]]) -> N
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(23, 17), (5, 40), (2, 3)])
-def test_the_slow_reference_says_the_same(
+def test_ranges_equal_the_slow_reference(
     rows: int, columns: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
     bed, rng = rough(rows, columns), np.random.default_rng(4)
@@ -147,21 +147,21 @@ def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -
     origin = rng.uniform((-20.0, -20.0, -25.0), (320.0, 85.0, 25.0), (count, 3))
     direction = rng.normal(size=(count, 3)) * (1.0, 1.0, 0.3)
     direction[:, 2] = -np.copysign(direction[:, 2], origin[:, 2])
-    whole = met(bed, origin, direction)
-    hit = np.isfinite(whole[0])
+    complete = met(bed, origin, direction)
+    hit = np.isfinite(complete[0])
     assert 0.2 * count < hit.sum() < 0.9 * count
     backwards = met(bed, origin[::-1], direction[::-1])
-    for one, other in zip(whole, backwards, strict=True):
+    for one, other in zip(complete, backwards, strict=True):
         np.testing.assert_array_equal(one, other[::-1])
     for few, block in ((0, 64), (64, 64), (10, 37), (count, count)):
         monkeypatch.setattr(module, "PREFETCH_THRESHOLD", few)
         monkeypatch.setattr(module, "RAYS_PER_BLOCK", block)
-        for one, other in zip(whole, met(bed, origin, direction), strict=True):
+        for one, other in zip(complete, met(bed, origin, direction), strict=True):
             np.testing.assert_array_equal(one, other)
     for n in range(0, count, count // 50):
         alone = met(bed, origin[n], direction[n])
-        assert alone[0].tobytes() == whole[0][n].tobytes()
-        assert alone[1].tobytes() == whole[1][n].tobytes()
+        assert alone[0].tobytes() == complete[0][n].tobytes()
+        assert alone[1].tobytes() == complete[1][n].tobytes()
 
 
 @pytest.mark.parametrize("slant", [1e-310, -1e-310, 5e-324, -1e-281, -0.0])
@@ -209,7 +209,7 @@ def test_no_ray_slips_through_a_vertex_or_an_edge(block: int) -> None:
         assert crosses.sum() > 5 or steep.any()
 
 
-def test_a_ray_along_a_line_of_the_grid_meets_the_wall_before_it() -> None:
+def test_ray_along_a_grid_line_hits_the_first_slope() -> None:
     heights = np.zeros((9, 9))
     heights[:, 6] = 1.0
     bed = Heightmap(heights)
@@ -223,7 +223,7 @@ def test_a_ray_along_a_line_of_the_grid_meets_the_wall_before_it() -> None:
     )  # the second comes in below: a map has no walls
 
 
-def test_reach_rim_and_surface() -> None:
+def test_maximum_range_edge_and_start_on_the_surface() -> None:
     bed = Heightmap(np.zeros((5, 5)), corner=(-2.0, -2.0))
     down = [0.0, 0.0, -1.0]
     assert met(bed, [0.3, 0.2, 7.0], down, 7.0)[0][0] == 7.0
@@ -239,7 +239,7 @@ def test_reach_rim_and_surface() -> None:
     assert normal[0].tolist() == [0.0, 0.0, 1.0]
 
 
-def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     bed, rng = rough(40, 33), np.random.default_rng(9)
     origin = rng.uniform((-3.0, 2.0, 1.0), (13.0, 30.0, 9.0), (40, 3))
     direction = rng.normal(size=(40, 3)) - (0.0, 0.0, 1.0)
@@ -289,7 +289,7 @@ def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what:
         Heightmap(heights, **given)
 
 
-def test_too_many_heights_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_many_heights_are_an_error_before_allocation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MAX_NODES", 50)
     with pytest.raises(FieldError, match="shape"):
         Heightmap(np.zeros((8, 8)))

@@ -86,7 +86,7 @@ def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_p
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_few_bits_are_stretched(depth: int, tmp_path: Path) -> None:
+def test_few_bits_are_scaled_to_8(depth: int, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = noise(np.uint8, 7, 11) >> (8 - depth)
     path = saved(tmp_path, png(pixels, depth=depth))
@@ -113,7 +113,7 @@ def test_greys_of_a_palette_are_read(tmp_path: Path) -> None:
         read_png(saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 8] * 4))))
 
 
-def test_a_map_lies_as_gazebo_lays_it(tmp_path: Path) -> None:
+def test_position_and_orientation_equal_gazebo(tmp_path: Path) -> None:
     """The brightest pixel is `size` high, the first row lies in the north, the outermost pixels on the rim."""
     pixels = np.array([[100, 0, 0], [0, 50, 0], [0, 0, 25]], dtype=np.uint8)
     path = saved(tmp_path, png(pixels))
@@ -202,14 +202,14 @@ def test_impossible_map_is_an_error(given: dict[str, float], what: str, tmp_path
         Heightmap.from_file(saved(tmp_path, GOOD), **given)
 
 
-def test_an_image_that_is_not_square_is_refused(tmp_path: Path) -> None:
+def test_image_that_is_not_square_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"\(9, 5\); must be square"):
         Heightmap.from_file(saved(tmp_path, png(noise(np.uint8, 5, 9))))
     with pytest.raises(FieldError, match="does not exist"):
         Heightmap.from_file(tmp_path / "none.png")
 
 
-def test_any_damage_ends_in_an_image_or_an_error(tmp_path: Path) -> None:
+def test_damaged_file_gives_an_image_or_an_error(tmp_path: Path) -> None:
     rng, read = np.random.default_rng(8), 0
     for _ in range(300):
         data = bytearray(GOOD)

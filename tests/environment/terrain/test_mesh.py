@@ -23,12 +23,12 @@ pytestmark = pytest.mark.requirement("DVU-2")
 COUNT = 20 if INTERPRETED else 400
 
 
-def met(shape: Mesh, origin: Any, direction: Any, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Mesh, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 
@@ -51,7 +51,7 @@ def test_the_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, 
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 60, 700])
-def test_the_slow_reference_says_the_same(
+def test_ranges_equal_the_slow_reference(
     count: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
     rng = np.random.default_rng(count)
@@ -89,7 +89,7 @@ def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
     assert (met(mesh, axis, -axis)[0] <= 4.1).all()
 
 
-def test_a_flat_mesh_is_met_along_the_axes() -> None:
+def test_rays_along_the_axes_hit_a_flat_mesh() -> None:
     square = np.array(
         [[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]]
     )
@@ -112,7 +112,7 @@ def test_far_from_the_origin_a_mesh_keeps_its_digits() -> None:
     assert abs(distance[0] - beside[0]) < 1e-9
 
 
-def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     triangles, rng = ball(6, 7), np.random.default_rng(5)
     mesh = Mesh(triangles)
     rows = triangles.reshape(-1, 9)
@@ -129,24 +129,24 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     origin, direction = rng.uniform(-2.0, 2.0, (30, 3)), rng.normal(size=(30, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, found, normal = np.empty(30), np.empty(30, np.int64), np.full((30, 3), math.nan)
-    stack, reach = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
-    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
+    stack, max_range = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
+    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, max_range, distance, found)
     interpreted(module._write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
-    mesh.trace(Rays(origin, direction, reach, fast, slanted))
+    mesh.trace(Rays(origin, direction, max_range, fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 
 
 @pytest.mark.parametrize("direction", [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, 0.0, -0.8]])
-def test_a_ray_that_starts_on_the_mesh_meets_it_at_once(direction: list[float]) -> None:
+def test_ray_that_starts_on_the_mesh_has_range_0(direction: list[float]) -> None:
     mesh = Mesh(np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
     assert met(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("kind", ["points", "needles", "one of them whole", "one place"])
-def test_a_million_degenerate_faces_end(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["points", "needles", "one has an area", "one place"])
+def test_million_degenerate_faces_terminate(kind: str) -> None:
     rng, count = np.random.default_rng(4), 1_000_000
     triangles = np.repeat(rng.uniform(-1.0, 1.0, (count, 1, 3)), 3, axis=1)
     if kind == "needles":
@@ -156,7 +156,7 @@ def test_a_million_degenerate_faces_end(kind: str) -> None:
     if kind == "points":
         with pytest.raises(FieldError, match="1000000 triangles; must have one with an area"):
             Mesh(triangles)
-    elif kind == "one of them whole":
+    elif kind == "one has an area":
         triangles[77] = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
         mesh = Mesh(triangles)
         assert mesh.degenerate == count - 1

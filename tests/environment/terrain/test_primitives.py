@@ -27,12 +27,12 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def met(shape: Shape, origin: Any, direction: Any, reach: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def met(shape: Shape, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
+    shape.trace(Rays(origin, direction, np.full(len(origin), max_range), distance, normal))
     return distance, normal
 
 
@@ -55,7 +55,7 @@ def level(name: str, p: AnyArray) -> AnyArray:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_mujoco_says_the_same(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_ranges_equal_mujoco(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("mujoco/shapes.csv")
     rows = table["shape"] == name
     origin, direction = (np.stack([table[k][rows] for k in keys.split()], axis=1) for keys in ("x y z", "dx dy dz"))
@@ -136,14 +136,14 @@ def test_planes_and_faces_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_maximum_distance_is_respected(name: str) -> None:
+def test_maximum_range_is_respected(name: str) -> None:
     far, _ = met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0])
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]))[0][0] == far[0]
     assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
 
 
 @pytest.mark.parametrize("size", [MIN_SIZE, MAX_DISTANCE])
-def test_the_smallest_and_the_largest_are_met(size: float) -> None:
+def test_smallest_and_largest_shapes_are_hit(size: float) -> None:
     """From one size above the top of each, straight down."""
     tops: dict[Shape, float] = {
         Sphere(size): 1.0,
@@ -159,7 +159,7 @@ def test_the_smallest_and_the_largest_are_met(size: float) -> None:
         assert normal[0] == pytest.approx([0.0, 0.0, 1.0], rel=1e-12, abs=1e-15), shape
 
 
-def test_a_far_sphere_is_met_where_it_is() -> None:
+def test_range_of_a_distant_sphere_is_exact() -> None:
     away = np.array([[2e6, -1e6, 2e6]])
     distance, _ = met(Sphere(0.5), away, -away)
     assert abs(distance[0] - (3e6 - 0.5)) < 2e-9
@@ -168,7 +168,9 @@ def test_a_far_sphere_is_met_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(
+    name: str, interpreted: Callable[[Any], Callable[..., Any]]
+) -> None:
     parameters = {
         "box": (primitives.BOX, 0.7, 1.1, 0.4),
         "sphere": (primitives.ELLIPSOID, 0.9, 0.9, 0.9),

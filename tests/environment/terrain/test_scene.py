@@ -76,7 +76,7 @@ def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
     return origin, target - origin, time
 
 
-def test_the_velocity_of_the_point_that_was_met() -> None:
+def test_velocity_of_the_hit_point() -> None:
     """Follow the body's own point for a moment: its place before and after tells its velocity."""
     origin, direction, time = rays(400)
     world = scene()
@@ -133,7 +133,7 @@ def test_the_nearest_body_counts() -> None:
     assert twice.body == 0
 
 
-def test_own_hull_is_left_out() -> None:
+def test_excluded_hull_is_not_hit() -> None:
     world = Scene(
         (
             Body("auv::base::hull", Sphere(1.0)),
@@ -148,27 +148,27 @@ def test_own_hull_is_left_out() -> None:
     assert [int(one.body) for one in hits] == [0, 2, 1, 3, -1]
 
 
-def test_a_row_is_its_own_whatever_the_shape() -> None:
+def test_rays_are_independent_of_the_shape_of_the_arrays() -> None:
     origin, direction, time = rays(24)
     world = scene()
-    whole = world.cast(origin, direction, time, 30.0)
+    complete = world.cast(origin, direction, time, 30.0)
     for shape in ((24,), (4, 6), (2, 3, 4), (24, 1)):
         reach = np.full(shape, 30.0)
         start, away = origin.reshape(*shape, 3), direction.reshape(*shape, 3)
         part = world.cast(start, away, time.reshape(shape), reach)
         assert part.range.shape == part.body.shape == shape
         assert part.normal_w.shape == part.velocity_w.shape == (*shape, 3)
-        np.testing.assert_array_equal(part.range.ravel(), whole.range)
-        np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), whole.velocity_w)
+        np.testing.assert_array_equal(part.range.ravel(), complete.range)
+        np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), complete.velocity_w)
     for n in range(24):
         one = world.cast(origin[n], direction[n], time[n], 30.0)
         assert one.range.shape == ()
-        assert one.range == whole.range[n]
-        np.testing.assert_array_equal(one.normal_w, whole.normal_w[n])
-        np.testing.assert_array_equal(one.velocity_w, whole.velocity_w[n])
+        assert one.range == complete.range[n]
+        np.testing.assert_array_equal(one.normal_w, complete.normal_w[n])
+        np.testing.assert_array_equal(one.velocity_w, complete.velocity_w[n])
 
 
-def test_times_are_looked_up_once_a_row() -> None:
+def test_motion_is_evaluated_once_per_row() -> None:
     asked: list[int] = []
 
     class Counting:
@@ -189,7 +189,7 @@ def test_the_length_of_a_direction_does_not_matter() -> None:
     np.testing.assert_array_equal(a.range, b.range)
 
 
-def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
+def test_rotated_world_has_rotated_hits() -> None:
     origin, direction, time = rays(200)
     turn = pose.from_rpy(0.4, 1.1, -2.0)
     start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
@@ -220,7 +220,7 @@ def test_invalid_ray_is_an_error(origin: AnyArray, direction: AnyArray, time: fl
         scene().cast(origin, direction, time, reach)
 
 
-def test_a_motion_says_that_it_has_ended() -> None:
+def test_time_after_the_end_of_a_motion_is_an_error() -> None:
     world = Scene((Body("a", Sphere(), motion=Turning((0.0,) * 3, (0.0,) * 3, (0.0, 0.0, 1.0), 1.0, end=2.0)),))
     with pytest.raises(MotionError):
         world.cast([0.0, 0.0, 5.0], DOWN, 2.5)

@@ -25,7 +25,7 @@ The processes are computed at nodes in time::
 
 `reflect` reflects at the limits, for steps of any size. Between nodes the vector is linear in time (physical) or
 constant (classic). Each process has its own random stream. The states of the streams and processes are stored once per
-chunk of nodes, so a query at any time restarts from the nearest stored state.
+chunk of nodes. A query at any time restarts from the nearest stored state.
 
 Source: Fossen 2011, Handbook of Marine Craft Hydrodynamics and Motion Control, 8.1; source of the UUV Simulator,
 `GaussMarkovProcess.cc` and `UnderwaterCurrentPlugin.cc`.
@@ -268,8 +268,8 @@ class RandomCurrent:
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s at times in any order. Increasing times are fastest.
 
-        Raises `FieldError` for a time that is below 0, above `LONGEST_TIME` or not finite, and for a depth outside the
-        layers if the rule is "error".
+        Raises `FieldError` for a time that is below 0, above `LONGEST_TIME` or not finite. With the rule "error", it
+        also raises for a depth outside the layers.
         """
         model, out, done = self._model, np.empty((time.shape[0], 3)), 0
         position_w, time = np.ascontiguousarray(position_w), np.ascontiguousarray(time)

@@ -53,10 +53,10 @@ from navsense.environment.current.base import (
 )
 from navsense.environment.tables import add_lines_to_errors, check_not_empty, parse_numbers, read_rows
 
-CUBE_SIDE, HALF = 16.0, 8.0
+CUBE_SIZE, HALF_CUBE = 16.0, 8.0
 """Edge of a cube and half of it (m)."""
 
-PATCH_SIZE, MIDDLE, PLACE, SLOPE, TURN, REACH = 25, 0, 3, 6, 15, 24
+LINEARISATION_SIZE, CENTRE, GEODETIC, JACOBIAN, ROTATION, HALF_WIDTH = 25, 0, 3, 6, 15, 24
 """Size of the array of a cube, and the offsets in it: middle (m), geodetic coordinates there, their derivatives along
 the world's axes (3 x 3), east, north and up along the world's axes (3 x 3), and the range of validity (m) per axis."""
 
@@ -65,7 +65,7 @@ _POLE_COSINE = 2e-3
 
 
 @kernel
-def _write_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatArray) -> None:
+def _linearise(frame: FloatArray, x: float, y: float, z: float, linear: FloatArray) -> None:
     """Write the geodetic coordinates, their derivatives and the directions at x, y, z (m)."""
     ex = frame[0, 0] * x + frame[0, 1] * y + frame[0, 2] * z + frame[0, 3]
     ey = frame[1, 0] * x + frame[1, 1] * y + frame[1, 2] * z + frame[1, 3]
@@ -76,34 +76,34 @@ def _write_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatAr
     w = 1.0 - ECCENTRICITY_2 * s * s
     prime_vertical = SEMI_MAJOR / math.sqrt(w)
     meridian = prime_vertical * (1.0 - ECCENTRICITY_2) / w
-    patch[MIDDLE], patch[MIDDLE + 1], patch[MIDDLE + 2] = x, y, z
-    patch[PLACE], patch[PLACE + 1], patch[PLACE + 2] = latitude, longitude, altitude
-    patch[REACH] = HALF if c > _POLE_COSINE else 0.0
+    linear[CENTRE], linear[CENTRE + 1], linear[CENTRE + 2] = x, y, z
+    linear[GEODETIC], linear[GEODETIC + 1], linear[GEODETIC + 2] = latitude, longitude, altitude
+    linear[HALF_WIDTH] = HALF_CUBE if c > _POLE_COSINE else 0.0
     for axis in range(3):
         fx, fy, fz = frame[0, axis], frame[1, axis], frame[2, axis]
         outward = cosine * fx + sine * fy
-        patch[TURN + axis] = cosine * fy - sine * fx
-        patch[TURN + 3 + axis] = c * fz - s * outward
-        patch[TURN + 6 + axis] = s * fz + c * outward
-        patch[SLOPE + axis] = patch[TURN + 3 + axis] / (meridian + altitude)
-        patch[SLOPE + 3 + axis] = patch[TURN + axis] / ((prime_vertical + altitude) * c)
-        patch[SLOPE + 6 + axis] = patch[TURN + 6 + axis]
+        linear[ROTATION + axis] = cosine * fy - sine * fx
+        linear[ROTATION + 3 + axis] = c * fz - s * outward
+        linear[ROTATION + 6 + axis] = s * fz + c * outward
+        linear[JACOBIAN + axis] = linear[ROTATION + 3 + axis] / (meridian + altitude)
+        linear[JACOBIAN + 3 + axis] = linear[ROTATION + axis] / ((prime_vertical + altitude) * c)
+        linear[JACOBIAN + 6 + axis] = linear[ROTATION + 6 + axis]
 
 
 @kernel
-def update_patch(frame: FloatArray, x: float, y: float, z: float, patch: FloatArray) -> None:
-    """Write the cube that contains x, y, z (m) to patch (PATCH_SIZE,), NaN for an invalid position."""
+def update_linearisation(frame: FloatArray, x: float, y: float, z: float, linear: FloatArray) -> None:
+    """Write the cube that contains x, y, z (m) to linear (LINEARISATION_SIZE,), NaN for an invalid position."""
     if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and abs(z) <= MAX_COORDINATE):
-        for k in range(TURN):
-            patch[k] = math.nan
+        for k in range(ROTATION):
+            linear[k] = math.nan
         return
-    i, j, k = math.floor(x / CUBE_SIDE), math.floor(y / CUBE_SIDE), math.floor(z / CUBE_SIDE)
-    _write_patch(frame, (i + 0.5) * CUBE_SIDE, (j + 0.5) * CUBE_SIDE, (k + 0.5) * CUBE_SIDE, patch)
-    if not patch[REACH] > 0.0:
-        _write_patch(frame, x, y, z, patch)
-        patch[REACH] = 0.0
+    i, j, k = math.floor(x / CUBE_SIZE), math.floor(y / CUBE_SIZE), math.floor(z / CUBE_SIZE)
+    _linearise(frame, (i + 0.5) * CUBE_SIZE, (j + 0.5) * CUBE_SIZE, (k + 0.5) * CUBE_SIZE, linear)
+    if not linear[HALF_WIDTH] > 0.0:
+        _linearise(frame, x, y, z, linear)
+        linear[HALF_WIDTH] = 0.0
         for k in range(9):
-            patch[SLOPE + k] = 0.0
+            linear[JACOBIAN + k] = 0.0
 
 
 Space = Literal["world", "geodetic", "ecef"]
@@ -196,10 +196,10 @@ def _write_velocity(
         stride *= counts[3 - j]
         cell[j, 1], cell[j, 2] = math.inf, -math.inf
     middle = 0.5 * (axes[starts[2]] + axes[starts[2] + counts[2] - 1])
-    patch = np.full(PATCH_SIZE, math.nan)
+    linear = np.full(LINEARISATION_SIZE, math.nan)
     if kind == 0:
         for axis in range(9):
-            patch[TURN + axis] = frame[axis // 3, axis % 3]
+            linear[ROTATION + axis] = frame[axis // 3, axis % 3]
     for i in range(time.shape[0]):
         at[0] = time[i]
         x, y, z = position_w[i, 0], position_w[i, 1], position_w[i, 2]
@@ -207,13 +207,15 @@ def _write_velocity(
             for axis in range(3):
                 at[1 + axis] = frame[axis, 0] * x + frame[axis, 1] * y + frame[axis, 2] * z
         else:
-            dx, dy, dz, reach = x - patch[MIDDLE], y - patch[MIDDLE + 1], z - patch[MIDDLE + 2], patch[REACH]
+            dx, dy, dz, reach = x - linear[CENTRE], y - linear[CENTRE + 1], z - linear[CENTRE + 2], linear[HALF_WIDTH]
             if not (-reach <= dx < reach and -reach <= dy < reach and -reach <= dz < reach):
-                update_patch(frame, x, y, z, patch)
-                dx, dy, dz = x - patch[MIDDLE], y - patch[MIDDLE + 1], z - patch[MIDDLE + 2]
+                update_linearisation(frame, x, y, z, linear)
+                dx, dy, dz = x - linear[CENTRE], y - linear[CENTRE + 1], z - linear[CENTRE + 2]
             for axis in range(3):
-                row = SLOPE + 3 * axis
-                at[1 + axis] = patch[PLACE + axis] + (patch[row] * dx + patch[row + 1] * dy + patch[row + 2] * dz)
+                row = JACOBIAN + 3 * axis
+                at[1 + axis] = linear[GEODETIC + axis] + (
+                    linear[row] * dx + linear[row + 1] * dy + linear[row + 2] * dz
+                )
             if kind == 1 and abs(at[2] - middle) > math.pi:
                 at[2] += 2.0 * math.pi if at[2] < middle else -2.0 * math.pi
             if kind == 2 and at[1] == at[1]:
@@ -235,7 +237,9 @@ def _write_velocity(
             _copy_corners(grid, first, steps, corners)
         _interpolate(corners, weights, v)
         for axis in range(3):
-            out[i, axis] = patch[TURN + axis] * v[0] + patch[TURN + 3 + axis] * v[1] + patch[TURN + 6 + axis] * v[2]
+            out[i, axis] = (
+                linear[ROTATION + axis] * v[0] + linear[ROTATION + 3 + axis] * v[1] + linear[ROTATION + 6 + axis] * v[2]
+            )
     return -1
 
 
@@ -451,13 +455,9 @@ def _check_complete(
     if index.size == size:
         return
     shape = " x ".join(str(axis.size) for axis in points)
-    present = index[order]
-    missing = int(present[-1] + 1)
-    gaps = np.nonzero(present != np.arange(present.size))[0]
-    if gaps.size:
-        missing = int(gaps[0])
-    at = np.unravel_index(missing, tuple(axis.size for axis in points))
-    point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, at, strict=True))
+    missing = np.argmax(np.append(index[order], size) != np.arange(index.size + 1))  # the points are 0 to size - 1
+    place = np.unravel_index(missing, tuple(axis.size for axis in points))
+    point = ", ".join(f"{axis} {values[k]:g}" for axis, values, k in zip(axes, points, place, strict=True))
     allowed = "must hold each combination of its points"
     remedy, what = f"fill the gaps, the first at {point}", "rows of the grid"
     raise FieldError(what, f"{index.size} for {shape} points", allowed=allowed, where=Where(name), remedy=remedy)

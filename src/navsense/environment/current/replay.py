@@ -65,9 +65,9 @@ class CurrentReplay:
         if invalid.any():
             row, allowed = int(np.argmax(invalid)), "must be finite and after the row before"
             raise FieldError("time of a current (s)", float(times[row]), row=row, allowed=allowed)
-        invalid = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
-        if invalid.any():
-            row, allowed = int(np.argmax(invalid)), f"must be finite and of absolute value up to {MAX_SPEED:g}"
+        invalid_rows = ~(np.abs(velocity) <= MAX_SPEED).all(axis=1)
+        if invalid_rows.any():
+            row, allowed = int(np.argmax(invalid_rows)), f"must be finite and of absolute value up to {MAX_SPEED:g}"
             raise FieldError("velocity of a current (m/s)", tuple(velocity[row].tolist()), row=row, allowed=allowed)
 
     @cached_property

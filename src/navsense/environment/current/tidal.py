@@ -5,16 +5,16 @@
     v = v_0 + sum f (major cos(theta) e + minor sin(theta) e')                 ellipses, e' 90 degrees left of e
 
 t is the time since the start of the run. g is the phase lag at Greenwich. V0 + u and f are the equilibrium argument and
-the nodal factor at `start`. Without `greenwich`, f = 1 and V0 + u = 0. The sum is computed at nodes
-64 s apart and is cubic between nodes, with an error of at most 2e-9 of the amplitudes for M6 and slower constituents.
+the nodal factor at `start`. Without `greenwich`, f = 1 and V0 + u = 0. The sum is computed at nodes 64 s apart and
+is cubic between nodes. The error is at most 2e-9 of the amplitudes for M6 and slower constituents.
 
-In a tide table, the flow is a quarter of a sine between slack water (0) and a maximum, and half a cosine between two
-maxima without slack water between them. A time outside the table raises `FieldError`. Directions are those that the
+In a tide table, the flow is a quarter of a sine between slack water (0) and a maximum. Between two maxima without slack
+water between them it is half a cosine. A time outside the table raises `FieldError`. A direction is the one that the
 water flows to (rad from north towards east).
 
-**Astronomy**. V0 at the start of the run is a sum of multiples of T = 15 degrees per hour since midnight, of the mean
-longitudes s of the moon, h of the sun and p of the lunar perigee, and of a constant. f and u are functions of the
-longitude N of the moon's node through the inclination I of the orbit to the equator and the longitudes xi and nu of
+**Astronomy**. V0 at the start of the run is a sum of multiples of T, s, h and p, and of a constant. T is 15 degrees per
+hour since midnight. s, h and p are the mean longitudes of the moon, the sun and the lunar perigee. f and u depend on
+the longitude N of the moon's node. I is the inclination of the orbit to the equator, xi and nu are the longitudes of
 their intersection:
 
     speed = 15 n_T + rates of s, h, p
@@ -95,7 +95,7 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], t: float) -> float:
 
 @dataclass(frozen=True)
 class LunarNode:
-    """Angles that depend on the moon's node: inclination, xi, nu, nu' and 2 nu'' (rad)."""
+    """Angles (rad) that depend on the moon's node: inclination, xi, nu, nu_1 (nu') and nu_2 (2 nu'')."""
 
     inclination: float
     xi: float
@@ -325,9 +325,8 @@ def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
 
 
 def _instant_error(time: Times, row: int) -> FieldError:
-    return FieldError(
-        "instant (s)", float(time[row]), row=row, allowed=f"must be finite and at most {MAX_COORDINATE:g} s"
-    )
+    allowed = f"must be finite and at most {MAX_COORDINATE:g} s"
+    return FieldError("instant (s)", float(time[row]), row=row, allowed=allowed)
 
 
 @dataclass(frozen=True)
@@ -371,8 +370,8 @@ class TideTable:
     times: s from the start of the run; flows: m/s, flood positive, 0 for slack water.
     start: date and time of the start of the run, UTC without a time zone.
 
-    Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP`, two slacks without a maximum between them,
-    and a run that starts outside the table.
+    Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP` and two slacks without a maximum between them.
+    The run must start within the table.
     """
 
     times: FloatArray
@@ -405,7 +404,7 @@ class TideTable:
         """Read NOAA's annual CSV of a current station: date and time (GMT), event, speed in the unit of the header.
 
         `start` is the date and time of the start of the run, UTC without a time zone. Raises `FieldError` with file and
-        line for an unreadable file, another time zone or unit, a speed with the wrong sign, rows out of order and gaps.
+        line for an unreadable file, another time zone or unit, a speed with the wrong sign, and invalid rows.
         """
         name = os.fspath(path)
         header, *rows = read_rows(name, _FILE_KIND)
@@ -450,10 +449,8 @@ def _parse_unit(header: TableRow, where: Where) -> float:
         allowed = "must be Date_Time (GMT), Event, Speed (unit)"
         raise FieldError("header of the tide table", ", ".join(header[1]), allowed=allowed, where=where)
     if units[0] not in ("gmt", "utc"):
-        remedy = "download the table in GMT"
-        raise FieldError(
-            "zone of the tide table", units[0] or "none", allowed="must be GMT", where=where, remedy=remedy
-        )
+        what, value, remedy = "zone of the tide table", units[0] or "none", "download the table in GMT"
+        raise FieldError(what, value, allowed="must be GMT", where=where, remedy=remedy)
     if units[2] not in _UNITS:
         allowed = f"must be one of {', '.join(_UNITS)}"
         raise FieldError("unit of the tide table", units[2] or "none", allowed=allowed, where=where)

@@ -20,14 +20,14 @@ class Rays(NamedTuple):
     """Rays in the frame s of a shape, and their hits.
 
     origin: (n, 3) m; direction: (n, 3) of unit length.
-    reach: (n,) m, largest range, at least 0 or infinite.
-    distance: output (n,) m, range of the first hit, at most `reach`, infinite for a miss.
+    max_range: (n,) m, largest range, at least 0 or infinite.
+    distance: output (n,) m, range of the first hit, at most `max_range`, infinite for a miss.
     normal: output (n, 3), unit normal on the side that the ray comes from; unchanged for a miss.
     """
 
     origin: Vectors
     direction: Vectors
-    reach: FloatArray
+    max_range: FloatArray
     distance: FloatArray
     normal: Vectors
 

@@ -102,8 +102,8 @@ def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None
 def read_grid(path: str | os.PathLike[str]) -> tuple[FloatArray, float | None]:
     """Return heights (rows, columns) m, the southernmost row first, and the spacing (m), None without a header.
 
-    Raises `FieldError` for an unreadable file, an invalid header, rows of different length, a word that is not a
-    number, a shape that differs from the header, and heights that are missing or not finite.
+    Raises `FieldError` for an unreadable file, an invalid header and a word that is not a number. The number of heights
+    must agree with the header. Without a header, all rows must have one length. Heights must be finite, without gaps.
     """
     name = os.fspath(path)
     data = (

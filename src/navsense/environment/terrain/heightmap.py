@@ -22,7 +22,7 @@ has heights in metres, which `size` scales to size_z from the lowest to the high
 f is linear between the points where the ray crosses a side or a diagonal of a cell. The traversal stores the side of
 the surface on which the ray starts. The ray hits the surface where the sign of f changes between two such points; a
 sign change cannot be missed at an edge. Blocks of cells store their lowest and highest height. A block is skipped if
-the ray stays above or below it. Otherwise the ray is clipped to the height range of the block, and the traversal
+the ray stays above or below it. Otherwise the ray is clipped to the height range of the block. The traversal
 continues in the smallest blocks that are as wide as the clipped ray is long. It can be stopped above the level of cells
 and continued, which allows prefetching the heights of many rays.
 """
@@ -116,7 +116,7 @@ def _intersect_cell(
     t1: float,
     side: float,
 ) -> tuple[float, int, float]:
-    """Return the range of the hit in [t0, t1], the triangle and the side of a ray at (a, b, z) in the cell at t = 0."""
+    """Return the range of the hit in [t0, t1], triangle and side. The ray is at (a, b, z) in the cell at t = 0."""
     a0, b0, a1, b1 = a + t0 * da, b + t0 * db, a + t1 * da, b + t1 * db
     first, last = a0 - b0, a1 - b1
     triangle = UPPER if first < 0.0 or (first == 0.0 and last < 0.0) else LOWER
@@ -153,16 +153,16 @@ def _clearance(lowest: float, highest: float, z: float) -> float:
 
 @kernel
 def _clip_to_heights(
-    z: float, dz: float, pace: float, lowest: float, highest: float, room: float, t0: float, t1: float, side: float
+    z: float, dz: float, inv_dz: float, lowest: float, highest: float, margin: float, t0: float, t1: float, side: float
 ) -> tuple[float, float, float]:
-    """Return the part of [t0, t1] in which a ray, dz = 1 / pace, is within `room` of the height range, and its side."""
+    """Return the part of [t0, t1] in which a ray is within `margin` of the height range, and its side."""
     if side >= 0.0 and z + t0 * dz > highest:
-        first, second, side = highest + room, lowest - room, 1.0
+        first, second, side = highest + margin, lowest - margin, 1.0
     elif side <= 0.0 and z + t0 * dz < lowest:
-        first, second, side = lowest - room, highest + room, -1.0
+        first, second, side = lowest - margin, highest + margin, -1.0
     else:
         return t0, t1, side
-    return max(t0, min((first - z) * pace, t1)), min((second - z) * pace, t1), side
+    return max(t0, min((first - z) * inv_dz, t1)), min((second - z) * inv_dz, t1), side
 
 
 @kernel
@@ -206,16 +206,16 @@ def _traverse(
         distance[n], cells[n, 2] = math.inf, NO_CELL
         if level == NO_CELL:
             continue
-        room = _clearance(extent[root, 0], extent[root, 1], z)
-        ahead_i, ahead_j = 1 if du > 0.0 else 0, 1 if dv > 0.0 else 0
-        pace_u, pace_v = 1.0 / du if du != 0.0 else math.inf, 1.0 / dv if dv != 0.0 else math.inf
-        pace_z = 1.0 / dz if dz != 0.0 else math.inf
+        margin = _clearance(extent[root, 0], extent[root, 1], z)
+        step_i, step_j = 1 if du > 0.0 else 0, 1 if dv > 0.0 else 0
+        inv_du, inv_dv = 1.0 / du if du != 0.0 else math.inf, 1.0 / dv if dv != 0.0 else math.inf
+        inv_dz = 1.0 / dz if dz != 0.0 else math.inf
         while level >= floor:
             shift = levels[level, 0]
             p, q = i >> shift, j >> shift
-            edge_u, edge_v = (p + ahead_i) << shift, (q + ahead_j) << shift
-            t_u = (edge_u - u) * pace_u if du != 0.0 else math.inf
-            t_v = (edge_v - v) * pace_v if dv != 0.0 else math.inf
+            edge_u, edge_v = (p + step_i) << shift, (q + step_j) << shift
+            t_u = (edge_u - u) * inv_du if du != 0.0 else math.inf
+            t_v = (edge_v - v) * inv_dv if dv != 0.0 else math.inf
             t1 = max(min(t_u, t_v, end), t)
             z0, z1 = z + t * dz, z + t1 * dz
             if level > 0:
@@ -229,7 +229,7 @@ def _traverse(
             elif side <= 0.0 and max(z0, z1) < lowest:
                 side = -1.0
             elif level > 0:
-                t, t1, side = _clip_to_heights(z, dz, pace_z, lowest, highest, room, t, t1, side)
+                t, t1, side = _clip_to_heights(z, dz, inv_dz, lowest, highest, margin, t, t1, side)
                 i, j = _clamp_cell(u + t * du, p, shift, last_i), _clamp_cell(v + t * dv, q, shift, last_j)
                 length, level = (t1 - t) * max(abs(du), abs(dv)), level - 1
                 while level > 0 and 1 << levels[level - 1, 0] >= length:
@@ -242,14 +242,14 @@ def _traverse(
                     break
             if t1 >= end:
                 break
-            was_i, was_j, t = i, j, t1
+            previous_i, previous_j, t = i, j, t1
             if t_u <= t_v:
-                i, j = edge_u - 1 + ahead_i, _clamp_cell(v + t * dv, q, shift, last_j)
+                i, j = edge_u - 1 + step_i, _clamp_cell(v + t * dv, q, shift, last_j)
             else:
-                i, j = _clamp_cell(u + t * du, p, shift, last_i), edge_v - 1 + ahead_j
+                i, j = _clamp_cell(u + t * du, p, shift, last_i), edge_v - 1 + step_j
             if i < 0 or j < 0 or i > last_i or j > last_j:
                 break
-            while level < top and ((i ^ was_i) | (j ^ was_j)) >> levels[level + 1, 0] != 0:
+            while level < top and ((i ^ previous_i) | (j ^ previous_j)) >> levels[level + 1, 0] != 0:
                 level += 1
         else:
             rays[n, 6], distance[n] = t, side
@@ -303,7 +303,7 @@ def _write_rays(
     levels: IntArray,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     rays: FloatArray,
     side: FloatArray,
     cells: IntArray,
@@ -312,13 +312,10 @@ def _write_rays(
     wide, tall, last = levels[0, 2], levels[0, 3], levels.shape[0] - 1
     for n in range(origin.shape[0]):
         u, v, z = (origin[n, 0] - frame[0]) / frame[2], (origin[n, 1] - frame[1]) / frame[3], origin[n, 2]
-        du, dv, dz = (
-            _zero_small_rate(direction[n, 0] / frame[2]),
-            _zero_small_rate(direction[n, 1] / frame[3]),
-            _zero_small_rate(direction[n, 2]),
-        )
+        du, dv = _zero_small_rate(direction[n, 0] / frame[2]), _zero_small_rate(direction[n, 1] / frame[3])
+        dz = _zero_small_rate(direction[n, 2])
         margin = _clearance(frame[4], frame[5], z)
-        t0, t1 = _clip_interval(z, dz, frame[4] - margin, frame[5] + margin, 0.0, reach[n])
+        t0, t1 = _clip_interval(z, dz, frame[4] - margin, frame[5] + margin, 0.0, max_range[n])
         t0, t1 = _clip_interval(u, du, 0.0, float(wide), t0, t1)
         t0, t1 = _clip_interval(v, dv, 0.0, float(tall), t0, t1)
         rays[n, 0], rays[n, 1], rays[n, 2], rays[n, 6] = u, v, z, t0
@@ -360,14 +357,14 @@ def _trace_block(
     frame: FloatArray,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
     """Write the first hit of each ray of one block. This is one kernel, because calls dominate for few rays."""
     count = origin.shape[0]
     rays, cells = np.empty((count, 8)), np.empty((count, 4), np.int64)
-    _write_rays(frame, levels, origin, direction, reach, rays, distance, cells)
+    _write_rays(frame, levels, origin, direction, max_range, rays, distance, cells)
     if count > PREFETCH_THRESHOLD:
         _traverse(heights, levels, extent, 1, rays, distance, cells)
         _prefetch(heights, cells)
@@ -452,22 +449,20 @@ class Heightmap:
         size: SDF's size (m). Default: 1 x 1 x 1 for an image, the size of the grid for a text grid with a header.
         pos: SDF's position (m); sampling: SDF's sampling.
 
-        Raises `FieldError` for an unreadable file, an image that is not square, an invalid size, and a text grid
-        without a header if there is no size.
+        Raises `FieldError` for an unreadable file, an image that is not square and an invalid size. A text grid without
+        a header requires a size.
         """
         name = os.fspath(path)
         where = Where(name)
         if sampling < 1 or sampling != int(sampling):
             raise FieldError("heightmap's sampling", sampling, where=where, allowed="must be a whole number from 1 on")
         if size is not None and not all(0.0 < one < math.inf for one in size[:2]):
-            raise FieldError(
-                "heightmap's size (m)", size, where=where, allowed="must be above 0 along x and y, and finite"
-            )
+            allowed = "must be above 0 along x and y, and finite"
+            raise FieldError("heightmap's size (m)", size, where=where, allowed=allowed)
         if size is not None and not 0.0 <= size[2] < math.inf:
+            what, allowed = "heightmap's size along z (m)", "must be at least 0"
             remedy = "invert the image: Gazebo mirrors an image of negative height at 1 m"
-            raise FieldError(
-                "heightmap's size along z (m)", size[2], where=where, allowed="must be at least 0", remedy=remedy
-            )
+            raise FieldError(what, size[2], where=where, allowed=allowed, remedy=remedy)
         if Path(name).suffix.lower() in GRID_SUFFIXES:
             heights, spacing = _read_text_grid(name, size)
         else:
@@ -487,10 +482,10 @@ class Heightmap:
     def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
         grid = (self.heights, self._levels, self._extent, self._frame)
-        if rays.reach.size <= RAYS_PER_BLOCK:
+        if rays.max_range.size <= RAYS_PER_BLOCK:
             _trace_block(*grid, *rays)
             return
-        for start in range(0, rays.reach.size, RAYS_PER_BLOCK):
+        for start in range(0, rays.max_range.size, RAYS_PER_BLOCK):
             _trace_block(*grid, *(array[start : start + RAYS_PER_BLOCK] for array in rays))
 
 

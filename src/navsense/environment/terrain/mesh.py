@@ -4,17 +4,17 @@ Embree is not used: its single precision is centimetres at 100 km from the origi
 vertices. Here the result of a ray does not depend on other rays. Degenerate triangles are ignored and counted. Rays hit
 a mesh from both sides.
 
-**Bounding volume hierarchy.** The tree is split by the surface area heuristic with 16 bins along the longest axis of
-the box centres (Wald, "On fast construction of SAH-based bounding volume hierarchies", IEEE RT 2007). Below a depth of
-48 it is split in the middle of the list, which bounds the depth.
+**Bounding volume hierarchy.** The tree is split by the surface area heuristic (SAH) with 16 bins along
+the longest axis of the box centres. Below a depth of 48 it is split in the middle of the list, which bounds the depth.
+Source: Wald, "On fast construction of SAH-based bounding volume hierarchies", IEEE RT 2007.
 
 **Intersection.** A triangle is sheared so that the ray is along z. With x, y, z of its corners A, B, C::
 
     U = C_x B_y - C_y B_x,  V = A_x C_y - A_y C_x,  W = B_x A_y - B_y A_x;   hit if U, V, W have one sign or are 0
     t = (U A_z + V B_z + W C_z) / (U + V + W)
 
-Two triangles with a common edge compute the same number for it with opposite signs, so a ray hits one of them (Woop,
-Benthin, Wald, "Watertight ray/triangle intersection", JCGT 2013). Boxes have a margin for rounding.
+Two triangles with a common edge compute the same number for it with opposite signs, so a ray hits one of them. Boxes
+have a margin for rounding. Source: Woop, Benthin, Wald, "Watertight ray/triangle intersection", JCGT 2013.
 
 **Files.** A polygon of an OBJ file becomes a fan of triangles from its first corner. Lines, points, normals, textures
 and materials are ignored. The numbers of a file are metres, and its axes are unchanged, as in Gazebo.
@@ -173,12 +173,12 @@ def _build_tree(boxes: FloatArray, order: IntArray, nodes: FloatArray, links: In
 
 @kernel
 def _intersects_box(
-    x0: float, y0: float, z0: float, x1: float, y1: float, z1: float, ix: float, iy: float, iz: float, reach: float
+    x0: float, y0: float, z0: float, x1: float, y1: float, z1: float, ix: float, iy: float, iz: float, max_range: float
 ) -> bool:
-    """Return true if a ray may hit a box before `reach`; corners relative to the origin of the ray, ix = 1 / d_x."""
+    """Return true if a ray may hit a box. The corners are relative to the origin of the ray, ix = 1 / d_x."""
     x0, x1, y0, y1, z0, z1 = x0 * ix, x1 * ix, y0 * iy, y1 * iy, z0 * iz, z1 * iz
     enter = max(min(x0, x1), min(y0, y1), min(z0, z1), 0.0)
-    leave = min(max(x0, x1), max(y0, y1), max(z0, z1), reach)
+    leave = min(max(x0, x1), max(y0, y1), max(z0, z1), max_range)
     return enter <= leave * _BOX_MARGIN
 
 
@@ -206,7 +206,7 @@ def _intersect_triangle(
     determinant = u + v + w
     if determinant == 0.0:
         return math.inf
-    return sz * (u * a + v * b + w * c) / determinant
+    return float(sz * (u * a + v * b + w * c) / determinant)
 
 
 @kernel
@@ -217,13 +217,13 @@ def _trace_rays(
     stack: IntArray,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     distance: FloatArray,
     found: IntArray,
 ) -> None:
     """Write the ranges (n,) of the first hits, infinite for a miss, and the triangles (n,), -1 for a miss."""
     for n in range(origin.shape[0]):
-        x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], reach[n]
+        x, y, z, best = origin[n, 0], origin[n, 1], origin[n, 2], max_range[n]
         dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
         ix, iy, iz = _safe_reciprocal(dx), _safe_reciprocal(dy), _safe_reciprocal(dz)
         kz = 1 if abs(dy) > abs(dx) else 0
@@ -308,9 +308,8 @@ def _parse_stl_text(data: bytes, name: str) -> FloatArray:
             after = place + len(data[place : place + 400]) - len(data[place : place + 400].lstrip())
             given = data[after : after + 40].decode("latin-1")
             where = Where(name, _line_number(data, after))
-            raise FieldError(
-                "STL file", given, where=where, allowed="must be a facet with an outer loop of three vertices"
-            )
+            allowed = "must be a facet with an outer loop of three vertices"
+            raise FieldError("STL file", given, where=where, allowed=allowed)
         try:
             numbers.extend(map(float, found.groups()[3:]))
         except ValueError as cause:
@@ -329,9 +328,8 @@ def _parse_stl(data: bytes, name: str) -> FloatArray:
             if len(data) < size or len(data) >= size + _FACET_SIZE:
                 allowed = f"must be {size} bytes for the {count} triangles that it announces"
                 raise FieldError("STL file", f"{len(data)} bytes", where=Where(name), allowed=allowed)
-            return np.frombuffer(data, dtype=_FACET_DTYPE, count=count, offset=_HEADER_SIZE)["corners"].astype(
-                np.float64
-            )
+            facets = np.frombuffer(data, dtype=_FACET_DTYPE, count=count, offset=_HEADER_SIZE)
+            return facets["corners"].astype(np.float64)
     if not data.lstrip().lower().startswith(b"solid"):
         raise FieldError("STL file", f"begins with {data[:16]!r}", where=Where(name), allowed=_FILE_KIND.allowed)
     return _parse_stl_text(data, name)
@@ -383,9 +381,8 @@ def _parse_obj(data: bytes, name: str, submesh: str) -> FloatArray:
             first, *others = [corner for corner in corners if corner is not None]
             faces += [(first, one, two) for one, two in pairwise(others)]
     if submesh and not faces:
-        raise FieldError(
-            "submesh", submesh, where=Where(name), allowed="must be the name of an object or a group with faces"
-        )
+        allowed = "must be the name of an object or a group with faces"
+        raise FieldError("submesh", submesh, where=Where(name), allowed=allowed)
     return np.array(points, dtype=np.float64).reshape(-1, 3)[np.array(faces, dtype=np.int64).reshape(-1, 3)]
 
 
@@ -463,9 +460,8 @@ class Mesh:
         bad = _mark_valid(rows, valid)
         if bad >= 0:
             allowed = f"must be finite and within {MAX_DISTANCE:g} m of the origin along each axis"
-            raise FieldError(
-                f"corners of triangle {bad + 1} (m)", rows[bad].tolist(), where=self.where, allowed=allowed
-            )
+            what, value = f"corners of triangle {bad + 1} (m)", rows[bad].tolist()
+            raise FieldError(what, value, where=self.where, allowed=allowed)
         if not valid.any():
             raise FieldError("mesh", f"{len(rows)} triangles", where=self.where, allowed="must have one with an area")
         rows_kept = rows[valid]
@@ -502,8 +498,8 @@ class Mesh:
 
     def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        origin, direction, reach, distance, normal = rays
+        origin, direction, max_range, distance, normal = rays
         triangles = self.triangles.reshape(-1, 9)
-        stack, found = np.empty(STACK_SIZE, np.int64), np.empty(len(reach), np.int64)
-        _trace_rays(self._nodes, self._links, triangles, stack, origin, direction, reach, distance, found)
+        stack, found = np.empty(STACK_SIZE, np.int64), np.empty(len(max_range), np.int64)
+        _trace_rays(self._nodes, self._links, triangles, stack, origin, direction, max_range, distance, found)
         _write_normals(triangles, found, direction, normal)

@@ -13,7 +13,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,24 +43,14 @@ _CHANNELS = {GREY: 1, COLOUR: 3, PALETTE: 1, GREY_ALPHA: 2, COLOUR_ALPHA: 4}
 _HEADER = struct.Struct(">IIBBBBB")
 
 
-@dataclass(frozen=True)
-class _PngHeader:
-    """The header of an image: width and height (pixels), bits per sample, colour type."""
+class _PngHeader(NamedTuple):
+    """The header of an image: width and height (pixels), bits per sample, colour type, samples per pixel."""
 
     width: int
     height: int
     bit_depth: int
     colour_type: int
-
-    @property
-    def channels(self) -> int:
-        """Samples per pixel."""
-        return _CHANNELS[self.colour_type]
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes per row."""
-        return (self.width * self.channels * self.bit_depth + 7) // 8
+    channels: int
 
 
 @kernel
@@ -75,23 +65,20 @@ def _unfilter(rows: ByteArray, step: int) -> int:
             left = int(rows[j, i - step]) if i > step else 0
             above = int(rows[j - 1, i]) if j > 0 else 0
             corner = int(rows[j - 1, i - step]) if j > 0 and i > step else 0
-            guess = 0
+            predictor = 0
             if method == 1:
-                guess = left
+                predictor = left
             elif method == 2:
-                guess = above
+                predictor = above
             elif method == 3:
-                guess = (left + above) // 2
+                predictor = (left + above) // 2
             elif method == 4:
-                guess = left + above - corner
-                to_left, to_above, to_corner = abs(guess - left), abs(guess - above), abs(guess - corner)
+                to_left, to_above, to_corner = above - corner, left - corner, left + above - 2 * corner
+                to_left, to_above, to_corner = abs(to_left), abs(to_above), abs(to_corner)
+                predictor = above if to_above <= to_corner else corner
                 if to_left <= to_above and to_left <= to_corner:
-                    guess = left
-                elif to_above <= to_corner:
-                    guess = above
-                else:
-                    guess = corner
-            rows[j, i] = (int(rows[j, i]) + guess) & 255
+                    predictor = left
+            rows[j, i] = (int(rows[j, i]) + predictor) & 255
     return -1
 
 
@@ -118,20 +105,20 @@ def _parse_header(body: memoryview, where: Where) -> _PngHeader:
         raise FieldError("image's header", f"{len(body)} bytes", where=where, allowed="must be 13 bytes")
     width, height, depth, colour, compression, method, interlaced = _HEADER.unpack(body)
     if not (0 < width <= MAX_WIDTH and 0 < height <= MAX_WIDTH):
-        raise FieldError(
-            "image (columns, rows)", (width, height), where=where, allowed=f"must be from 1 to {MAX_WIDTH} each"
-        )
+        allowed = f"must be from 1 to {MAX_WIDTH} each"
+        raise FieldError("image (columns, rows)", (width, height), where=where, allowed=allowed)
     if depth not in _BIT_DEPTHS.get(colour, ()) or compression or method:
         given = f"colour type {colour}, {depth} bits"
         raise FieldError("image", given, where=where, allowed="must be a kind of the PNG specification", remedy=_REMEDY)
     if interlaced:
         raise FieldError("image", "is interlaced", where=where, allowed="must not be", remedy=_REMEDY)
-    return _PngHeader(width, height, depth, colour)
+    return _PngHeader(width, height, depth, colour, _CHANNELS[colour])
 
 
 def _decode_rows(chunks: list[memoryview], header: _PngHeader, where: Where) -> ByteArray:
     """Return the bytes of the rows (height, pitch) without their filters."""
-    size = header.height * (header.row_bytes + 1)
+    row_bytes = (header.width * header.channels * header.bit_depth + 7) // 8
+    size = header.height * (row_bytes + 1)
     stream = zlib.decompressobj()
     try:
         raw = stream.decompress(b"".join(chunks), size + 1)
@@ -139,28 +126,26 @@ def _decode_rows(chunks: list[memoryview], header: _PngHeader, where: Where) -> 
         raise FieldError("image's pixels", str(cause), where=where, allowed="must be a complete PNG file") from cause
     if len(raw) != size:
         raise FieldError("image's pixels", f"{len(raw)} bytes", where=where, allowed=f"must be {size} bytes")
-    rows = np.frombuffer(bytearray(raw), dtype=np.uint8).reshape(header.height, header.row_bytes + 1)
+    rows = np.frombuffer(bytearray(raw), dtype=np.uint8).reshape(header.height, row_bytes + 1)
     bad = _unfilter(rows, max(header.channels * header.bit_depth // 8, 1))
     if bad >= 0:
-        raise FieldError(
-            f"filter of the image's row {bad}", int(rows[bad, 0]), where=where, allowed="must be from 0 to 4"
-        )
+        what, allowed = f"filter of the image's row {bad}", "must be from 0 to 4"
+        raise FieldError(what, int(rows[bad, 0]), where=where, allowed=allowed)
     return np.ascontiguousarray(rows[:, 1:])
 
 
 def _unpack_samples(rows: ByteArray, header: _PngHeader) -> AnyArray:
     """Return the samples (height, width, channels) of 8 or 16 bits."""
-    if header.bit_depth == 16:
-        return rows.view(">u2").astype(np.uint16).reshape(header.height, header.width, header.channels)
-    if header.bit_depth == 8:
-        return rows.reshape(header.height, header.width, header.channels)
-    bits = np.unpackbits(rows, axis=1)[:, : header.width * header.bit_depth].reshape(
-        header.height, header.width, header.bit_depth
-    )
-    values = np.zeros((header.height, header.width, 1), dtype=np.uint8)
-    for bit in range(header.bit_depth):
+    width, height, bit_depth, colour_type, channels = header
+    if bit_depth == 16:
+        return rows.view(">u2").astype(np.uint16).reshape(height, width, channels)
+    if bit_depth == 8:
+        return rows.reshape(height, width, channels)
+    bits = np.unpackbits(rows, axis=1)[:, : width * bit_depth].reshape(height, width, bit_depth)
+    values = np.zeros((height, width, 1), dtype=np.uint8)
+    for bit in range(bit_depth):
         values[:, :, 0] = 2 * values[:, :, 0] + bits[:, :, bit]
-    return values if header.colour_type == PALETTE else values * np.uint8(255 // (2**header.bit_depth - 1))
+    return values if colour_type == PALETTE else values * np.uint8(255 // (2**bit_depth - 1))
 
 
 def _to_grey(samples: AnyArray, where: Where) -> AnyArray:

@@ -1,4 +1,4 @@
-"""The simple shapes of SDF, each around the origin of its own frame: closed formulas in double precision.
+"""The simple shapes of SDF, each around the origin of its frame: closed formulas in double precision.
 
     o + t d,  |d| = 1;   quadrics:  a t^2 + 2 b t + c = 0,  t = (-b -+ sqrt(b^2 - a c)) / a
 
@@ -12,7 +12,7 @@
 
 The hit is the first intersection at t >= 0, from outside or inside. A solid is computed as the intersection or union of
 simpler solids, so rays cannot pass through the edges between them. The roots of a quadric are computed from the point
-of the ray nearest to the centre, so a distant origin causes no loss of precision.
+of the ray nearest to the centre. So a distant origin causes no loss of precision.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _trace(
     c: float,
     origin: Vectors,
     direction: Vectors,
-    reach: FloatArray,
+    max_range: FloatArray,
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
@@ -180,7 +180,7 @@ def _trace(
         else:
             t, x, y, z = _intersect_capsule(a, b, ox, oy, oz, dx, dy, dz)
         distance[n] = math.inf
-        if not t <= reach[n] or t == math.inf:
+        if not t <= max_range[n] or t == math.inf:
             continue
         scale = 1.0 / math.sqrt(x * x + y * y + z * z)
         if x * dx + y * dy + z * dz > 0.0:

@@ -1,7 +1,7 @@
 """Ray casting against the bodies of a world, stationary or moving.
 
-For a body whose frame b has the position p, rotation_wb, velocity v and angular velocity omega_b at the time of a ray,
-with its shape at the pose (r, rotation_bs) in b:
+At the time of a ray, the frame b of a body has the position p, rotation_wb, velocity v and angular velocity omega_b.
+The pose of its shape in b is (r, rotation_bs):
 
     rotation_ws = rotation_wb rotation_bs,  p_s = p + rotation_wb r
     o_s = rotation_ws^-1 (o_w - p_s),  d_s = rotation_ws^-1 d_w
@@ -51,7 +51,7 @@ class Body:
     motion: Motion | None = None
 
     @cached_property
-    def mount(self) -> FloatArray:
+    def shape_pose(self) -> FloatArray:
         """Position (m) and rotation (w x y z) of the shape in the body's frame (7,)."""
         return np.array((*self.pose.position, *self.pose.rotation))
 
@@ -61,8 +61,7 @@ class Body:
         return self.motion is None and self.pose == IDENTITY
 
 
-@dataclass(frozen=True, eq=False)
-class RayHits:
+class RayHits(NamedTuple):
     """The hits of rays, with the shape (...) of origins and directions without their last axis.
 
     range: (...) m, infinite for a miss.
@@ -72,9 +71,9 @@ class RayHits:
     """
 
     range: FloatArray
-    normal_w: FloatArray
+    normal_w: Vectors
     body: IntArray
-    velocity_w: FloatArray
+    velocity_w: Vectors
 
     @property
     def hit(self) -> BoolArray:
@@ -83,13 +82,13 @@ class RayHits:
 
 
 @kernel
-def _normalise_directions(origin: Vectors, direction: Vectors, reach: FloatArray, unit: Vectors) -> int:
+def _normalise_directions(origin: Vectors, direction: Vectors, max_range: FloatArray, unit: Vectors) -> int:
     """Write directions of unit length; return the first invalid ray, or -1."""
     for n in range(origin.shape[0]):
         x, y, z = direction[n, 0], direction[n, 1], direction[n, 2]
         length = math.sqrt(x * x + y * y + z * z)
         distance = abs(origin[n, 0]) + abs(origin[n, 1]) + abs(origin[n, 2])
-        if not (1e-100 < length < math.inf and distance < math.inf and reach[n] >= 0.0):
+        if not (1e-100 < length < math.inf and distance < math.inf and max_range[n] >= 0.0):
             return n
         unit[n, 0], unit[n, 1], unit[n, 2] = x / length, y / length, z / length
     return -1
@@ -97,7 +96,7 @@ def _normalise_directions(origin: Vectors, direction: Vectors, reach: FloatArray
 
 @kernel
 def _to_surface_frame(
-    mount: FloatArray,
+    shape_pose: FloatArray,
     row: IntArray,
     position: Vectors,
     rotation: Quaternions,
@@ -106,20 +105,17 @@ def _to_surface_frame(
     origin_s: Vectors,
     direction_s: Vectors,
 ) -> None:
-    """Write rays in the frame of a shape; `mount` (7,) is its position (m) and rotation (w x y z) in the body.
+    """Write rays in the frame of a shape; `shape_pose` (7,) is its position (m) and rotation (w x y z) in the body.
 
     row (n,): row of the body's motion for each ray. A motion with one row applies to all rays.
     """
     for n in range(origin.shape[0]):
         k = row[n] if position.shape[0] > 1 else 0
         qw, qx, qy, qz = rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3]
-        x, y, z = rotate(qw, qx, qy, qz, mount[0], mount[1], mount[2])
-        x, y, z = (
-            origin[n, 0] - (position[k, 0] + x),
-            origin[n, 1] - (position[k, 1] + y),
-            origin[n, 2] - (position[k, 2] + z),
-        )
-        w, i, j, h = multiply(qw, qx, qy, qz, mount[3], mount[4], mount[5], mount[6])
+        x, y, z = rotate(qw, qx, qy, qz, shape_pose[0], shape_pose[1], shape_pose[2])
+        x, y = origin[n, 0] - (position[k, 0] + x), origin[n, 1] - (position[k, 1] + y)
+        z = origin[n, 2] - (position[k, 2] + z)
+        w, i, j, h = multiply(qw, qx, qy, qz, shape_pose[3], shape_pose[4], shape_pose[5], shape_pose[6])
         origin_s[n, 0], origin_s[n, 1], origin_s[n, 2] = rotate(w, -i, -j, -h, x, y, z)
         x, y, z = direction[n, 0], direction[n, 1], direction[n, 2]
         direction_s[n, 0], direction_s[n, 1], direction_s[n, 2] = rotate(w, -i, -j, -h, x, y, z)
@@ -140,7 +136,7 @@ def _merge_hits(
     number: int,
     is_first: bool,
     is_last: bool,
-    mount: FloatArray,
+    shape_pose: FloatArray,
     row: IntArray,
     position: Vectors,
     rotation: Quaternions,
@@ -164,7 +160,7 @@ def _merge_hits(
             continue
         best[n], body[n], k = t, number, row[n] if position.shape[0] > 1 else 0
         qw, qx, qy, qz = rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3]
-        w, i, j, h = multiply(qw, qx, qy, qz, mount[3], mount[4], mount[5], mount[6])
+        w, i, j, h = multiply(qw, qx, qy, qz, shape_pose[3], shape_pose[4], shape_pose[5], shape_pose[6])
         normal[n, 0], normal[n, 1], normal[n, 2] = rotate(w, i, j, h, normal_s[n, 0], normal_s[n, 1], normal_s[n, 2])
         ox, oy, oz = rotate(qw, qx, qy, qz, omega[k, 0], omega[k, 1], omega[k, 2])
         x = origin[n, 0] + t * direction[n, 0] - position[k, 0]
@@ -174,14 +170,6 @@ def _merge_hits(
         speed[n, 0], speed[n, 1], speed[n, 2] = velocity[k, 0] + x, velocity[k, 1] + y, velocity[k, 2] + z
     if is_last:
         _clear_misses(best, normal, body, speed)
-
-
-class HitArrays(NamedTuple):
-    """The hits of n rays as in `RayHits`: normal (n, 3), body (n,) and velocity (n, 3) m/s."""
-
-    normal_w: Vectors
-    body: IntArray
-    velocity_w: Vectors
 
 
 _WORLD_FRAME = Stationary().at(np.zeros(1))
@@ -237,13 +225,13 @@ class Scene:
         Raises `FieldError` for an origin that is not finite, a zero direction, a negative range and shapes that cannot
         be broadcast. Raises the error of a motion for an invalid time.
         """
-        origin, direction, reach, row, times, shape = _broadcast_rays(origin_w, direction_w, time, max_range)
+        origin, direction, best, row, times, shape = _broadcast_rays(origin_w, direction_w, time, max_range)
         unit = np.empty(origin.shape)
-        bad = _normalise_directions(origin, direction, reach, unit)
+        bad = _normalise_directions(origin, direction, best, unit)
         if bad >= 0:
-            raise ray_error(origin, direction, float(reach[bad]), bad)
-        best = reach.copy()
-        normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
+            raise ray_error(origin, direction, float(best[bad]), bad)
+        best = best.copy()
+        _, normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
         return RayHits(best.reshape(shape), normal.reshape(axes), body.reshape(shape), velocity.reshape(axes))
 
@@ -255,7 +243,7 @@ class Scene:
         row: IntArray,
         times: Times,
         exclude: tuple[str, ...] = (),
-    ) -> HitArrays:
+    ) -> RayHits:
         """Return the first hits of n rays without checks. `unit` (n, 3) must be of length 1, and all values finite.
 
         best: (n,) m, the largest range of each ray. The range is written to it, infinite for a miss.
@@ -263,45 +251,23 @@ class Scene:
         exclude: as for `cast`.
         """
         count, bodies = best.shape[0], self._select_bodies(exclude)
-        normal_w, number, velocity_w = np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3))
+        hits = RayHits(best, np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
         if not bodies:
-            number.fill(NO_BODY)
-            _clear_misses(best, normal_w, number, velocity_w)
+            hits.body.fill(NO_BODY)
+            _clear_misses(*hits)
         last = len(bodies) - 1
-        for k, (n, body) in enumerate(bodies):  # without star arguments, which are slow for few rays
+        for k, (number, body) in enumerate(bodies):
             block = _WORLD_FRAME if body.motion is None else body.motion.at(times)
-            position, rotation, velocity, omega = (
-                block.position_w,
-                block.rotation_wb,
-                block.velocity_w,
-                block.angular_velocity_b,
-            )
-            mount, origin_s, direction_s = body.mount, origin, unit
+            position, rotation, shape_pose = block.position_w, block.rotation_wb, body.shape_pose
+            origin_s, direction_s = origin, unit
             if not body.is_at_origin:
                 origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
-                _to_surface_frame(mount, row, position, rotation, origin, unit, origin_s, direction_s)
+                _to_surface_frame(shape_pose, row, position, rotation, origin, unit, origin_s, direction_s)
             distance, normal = np.empty(count), np.empty((count, 3))
             body.shape.trace(Rays(origin_s, direction_s, best, distance, normal))
-            _merge_hits(
-                n,
-                k == 0,
-                k == last,
-                mount,
-                row,
-                position,
-                rotation,
-                velocity,
-                omega,
-                origin,
-                unit,
-                distance,
-                normal,
-                best,
-                normal_w,
-                number,
-                velocity_w,
-            )
-        return HitArrays(normal_w, number, velocity_w)
+            motion = (position, rotation, block.velocity_w, block.angular_velocity_b)
+            _merge_hits(number, k == 0, k == last, shape_pose, row, *motion, origin, unit, distance, normal, *hits)
+        return hits
 
     @cached_property
     def _selections(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
@@ -347,30 +313,30 @@ def _broadcast_rays(
 ) -> tuple[Vectors, Vectors, FloatArray, IntArray, Times, tuple[int, ...]]:
     """Return origins, directions, reaches, rows of the times, times, and the broadcast shape."""
     origin, direction = np.asarray(origin_w, dtype=np.float64), np.asarray(direction_w, dtype=np.float64)
-    times, reach = np.asarray(time, dtype=np.float64), np.asarray(max_range, dtype=np.float64)
+    times, ranges = np.asarray(time, dtype=np.float64), np.asarray(max_range, dtype=np.float64)
     shape: tuple[int, ...] = ()
     vectors = origin.shape[-1:] == direction.shape[-1:] == (3,)
     try:
-        shape = np.broadcast_shapes(origin.shape[:-1], direction.shape[:-1], times.shape, reach.shape)
+        shape = np.broadcast_shapes(origin.shape[:-1], direction.shape[:-1], times.shape, ranges.shape)
     except ValueError:
         vectors = False
     if not vectors:
         allowed = "must be (..., 3), (..., 3), (...) and (...), broadcast against each other"
         what = "shapes of origins, directions, times, ranges"
-        raise FieldError(what, (origin.shape, direction.shape, times.shape, reach.shape), allowed=allowed)
+        raise FieldError(what, (origin.shape, direction.shape, times.shape, ranges.shape), allowed=allowed)
     rows = np.arange(times.size).reshape(times.shape)
     return (
         _broadcast(origin, (*shape, 3)).reshape(-1, 3),
         _broadcast(direction, (*shape, 3)).reshape(-1, 3),
-        _broadcast(reach, shape).reshape(-1),
+        _broadcast(ranges, shape).reshape(-1),
         _broadcast(rows, shape).reshape(-1),
         np.ascontiguousarray(times).reshape(-1),
         shape,
     )
 
 
-def ray_error(origin: Vectors, direction: Vectors, reach: float, row: int) -> FieldError:
+def ray_error(origin: Vectors, direction: Vectors, max_range: float, row: int) -> FieldError:
     """Return the error of an invalid ray."""
-    ray = (origin[row].tolist(), direction[row].tolist(), reach)
+    ray = (origin[row].tolist(), direction[row].tolist(), max_range)
     allowed = "must be finite, the direction not zero and the range at least 0"
     return FieldError("ray (origin, direction, range)", ray, row=row, allowed=allowed)
