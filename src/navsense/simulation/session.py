@@ -133,17 +133,15 @@ class Session:
 
         None in a world without a current, or if it is not recorded. Raises `FieldError` if it is undefined there.
         """
-        topic = self.world.current_topic
+        topic, layers = self.world.current_topic, None
         if not self.currents or topic.rate == 0.0:
             return None
         time = make_ticks(start, end, topic.rate).time
         velocity = self._compute_current_at(topic.topic, [topic.position], time)[:, :, 0]
-        layers: Layers | None = None
         if topic.layers is not None:
-            x, y, _ = topic.position
-            positions = [(x, y, topic.layers.surface - depth) for depth in topic.layers.depths]
-            layer_velocity = self._compute_current_at(topic.layers.topic, positions, time)
-            layers = Layers(topic.layers.topic, topic.layers.depths, layer_velocity)
+            name, depths, (x, y, _) = topic.layers.topic, topic.layers.depths, topic.position
+            positions = [(x, y, topic.layers.surface - depth) for depth in depths]
+            layers = Layers(name, depths, self._compute_current_at(name, positions, time))
         return Current(topic.topic, topic.position, make_read_only(time), velocity, self.epoch, layers)
 
     def _compute_current_at(self, topic: str, positions: Sequence[Vector], time: Times) -> FloatArray:
