@@ -118,10 +118,10 @@ def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
 
 def describe_fields(spec: Any) -> tuple[str, ...]:
     """Return the fields of a specification other than noise that differ from their defaults."""
-    given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
+    values = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
         f"{field.name}: {_format_value(value)}"
-        for field, value in given
+        for field, value in values
         if not isinstance(value, Noise) and field.name != "classic" and value != field.default
     )
 
@@ -166,7 +166,7 @@ class OpaqueSensor:
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the white noise of each axis of each array that has some."""
-        return {name: tuple(Noise(stddev=one) for one in axes) for name, axes in self.deviations}
+        return {name: tuple(Noise(stddev=stddev) for stddev in axes) for name, axes in self.deviations}
 
 
 class Sensor(Protocol):

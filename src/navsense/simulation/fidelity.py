@@ -38,8 +38,8 @@ def apply_fidelity(world: World, fidelity: str | None) -> World:
     `SimulationError` for an unknown fidelity, and if `world` is not a `World`.
     """
     if not isinstance(world, World):
-        given = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"
-        remedy = f"load the file first: ns.load({given})"
+        argument = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"
+        remedy = f"load the file first: ns.load({argument})"
         raise SimulationError("world", repr(world), allowed="must be a World, as ns.load returns it", remedy=remedy)
     if fidelity is None:
         return world

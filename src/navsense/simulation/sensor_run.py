@@ -96,12 +96,12 @@ def build_scene(world: World, model_motions: Motions, link_motions: Motions = NO
 
     `link_motions` are the motions of links that do not move with their model.
     """
-    used = {solid.link for solid in world.solids}
+    link_names = {solid.link for solid in world.solids}
     motions = {
         link.name: make_link_motion(model, link, model_motions, link_motions)
         for model in world.models
         for link in model.links
-        if link.name in used
+        if link.name in link_names
     }
     bodies = list(world.environment.scene.bodies)
     for solid in world.solids:

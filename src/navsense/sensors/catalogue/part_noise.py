@@ -53,16 +53,16 @@ def _read_white_noise(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[
 
 
 def _read_bias_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
-    found: dict[str, float] = {}
+    terms: dict[str, float] = {}
     if "bias_instability" in entries:
-        found["bias_instability"] = entries["bias_instability"].values[axis] / FLICKER_FLOOR
+        terms["bias_instability"] = entries["bias_instability"].values[axis] / FLICKER_FLOOR
     if "random_walk" in entries:
-        found["random_walk"] = entries["random_walk"].values[axis]
+        terms["random_walk"] = entries["random_walk"].values[axis]
     if "turn_on_bias" in entries:
-        found["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
+        terms["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
     if "scale_factor_error" in entries:
-        found["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
-    return found
+        terms["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
+    return terms
 
 
 def _read_temperature_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
@@ -74,14 +74,14 @@ def _read_temperature_terms(entries: Mapping[str, DatasheetEntry], axis: int) ->
 
 
 def _read_limits(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided: bool) -> dict[str, float]:
-    found: dict[str, float] = {}
+    terms: dict[str, float] = {}
     if "range" in entries:
         values = entries["range"].values
         low, high = (-values[axis], values[axis]) if two_sided else values
-        found |= {"minimum": low, "maximum": high}
+        terms |= {"minimum": low, "maximum": high}
     if "resolution" in entries:
-        found["precision"] = entries["resolution"].values[axis]
-    return found
+        terms["precision"] = entries["resolution"].values[axis]
+    return terms
 
 
 def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[Noise, ...]:
@@ -94,11 +94,11 @@ def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[
     if figures is None:
         has = ", ".join(part.entries)
         raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
-    found = []
+    noises = []
     for axis in range(count_axes(channel)):
         ends = _read_limits(figures, axis, two_sided=channel not in SCALAR_CHANNELS)
         terms: dict[str, Any] = {**_read_white_noise(figures, axis), **_read_bias_terms(figures, axis), **ends}
         if temperature:
             terms |= _read_temperature_terms(figures, axis)
-        found.append(Noise(**terms))
-    return tuple(found)
+        noises.append(Noise(**terms))
+    return tuple(noises)
