@@ -38,14 +38,6 @@ from navsense.recordings.channels import (
 )
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.records import (
-    MESSAGE,
-    MESSAGE_FIELDS,
-    MESSAGE_HEADER,
-    RECORD_HEADER,
-    WORLD_METADATA,
-    DamagedError,
-)
 
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
@@ -89,17 +81,17 @@ class RecordIndex:
 
     def body(self, place: int) -> bytes:
         """Return the body of one record."""
-        return self.data[self.offsets[place] + RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
+        return self.data[self.offsets[place] + records.RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
         """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
-        places = np.flatnonzero(self.kinds == MESSAGE)
+        places = np.flatnonzero(self.kinds == records.MESSAGE)
         selection = as_slice(places)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
-        if (stops - starts < MESSAGE_HEADER.size).any():
-            raise DamagedError("a message ends too early")
+        if (stops - starts < records.MESSAGE_HEADER.size).any():
+            raise records.DamagedError("a message ends too early")
         return ScannedMessages(
-            self.data, places, starts + MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
+            self.data, places, starts + records.MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
         )
 
 
@@ -168,17 +160,17 @@ def group_places(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slic
 def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
     """Return channel, log time and publish time (n,) of the message records between these offsets."""
     names, count = ("channel", "log_time", "publish_time"), starts.size
-    columns = [np.empty(count, dtype=MESSAGE_FIELDS[name]) for name in names]
+    columns = [np.empty(count, dtype=records.MESSAGE_FIELDS[name]) for name in names]
     if not count:
         return columns[0], columns[1], columns[2]
     sizes = stops - starts
     cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
     if cuts.size * MIN_RUN_LENGTH > count:
-        headers = view_every_byte(data, MESSAGE_FIELDS)
+        headers = view_every_byte(data, records.MESSAGE_FIELDS)
         return tuple(np.asarray(headers[name][starts]) for name in names)  # type: ignore[return-value]
     edges = [0, *cuts.tolist(), count]
     for first, stop in pairwise(edges):
-        rows = np.ndarray((stop - first,), MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
+        rows = np.ndarray((stop - first,), records.MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
         for name, out in zip(names, columns, strict=True):
             out[first:stop] = rows[name]
     return columns[0], columns[1], columns[2]
@@ -469,7 +461,7 @@ class McapReader:
             name = reader.read_string()
             if name == records.RUN_METADATA:
                 self.metadata |= reader.read_map()
-            elif name == WORLD_METADATA:
+            elif name == records.WORLD_METADATA:
                 self.metadata[WORLD_KEY] = reader.read_map().get(WORLD_KEY, "")
 
     def read_messages(self) -> Iterator[RawMessage]:
