@@ -76,17 +76,13 @@ class Measurement(NamedTuple):
 
 
 def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArray]:
-    """Return each row (axes,) as `count` equal rows (n, axes)."""
-    return {name: _repeat_row(row, count) for name, row in rows.items()}
-
-
-def _repeat_row(row: FloatArray, count: int) -> FloatArray:
-    """Return (count, ...) equal rows, read-only, that take no memory."""
+    """Return each row (axes,) as `count` equal rows (count, axes), read-only, that take no memory."""
     if count != 1:
-        return np.broadcast_to(row, (count, *row.shape))
-    rows = row[None]
-    rows.setflags(write=False)
-    return rows
+        return {name: np.broadcast_to(row, (count, *row.shape)) for name, row in rows.items()}
+    views: dict[str, AnyArray] = {name: row[None] for name, row in rows.items()}
+    for view in views.values():
+        view.setflags(write=False)
+    return views
 
 
 MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"label": True})

@@ -41,6 +41,9 @@ from navsense.world import MountedSensor, World
 LONGEST_WINDOW = 30.0
 """Longest time slice (s)."""
 
+MAX_EPOCH = 2**31 - 1
+"""Largest epoch (s)."""
+
 TRUTH_RATE = 100.0
 """Default rate (Hz) of the ground truth of links."""
 
@@ -52,11 +55,6 @@ def check_duration_value(duration: float) -> float:
     if not duration < LONGEST_TIME:
         raise SimulationError("duration", duration, allowed=f"must be below {LONGEST_TIME:g} s, as stamps are")
     return float(duration)
-
-
-def check_epoch(epoch: int) -> int:
-    """Return the epoch (s); raise `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
-    return check_integer("epoch", epoch, 2**31 - 1, f"must be an integer of seconds from 0 to {2**31 - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +242,7 @@ def prepare(
         duration=seconds,
         seed=seed,
         runs=runs,
-        epoch=check_epoch(epoch),
+        epoch=check_integer("epoch", epoch, MAX_EPOCH, f"must be an integer of seconds from 0 to {MAX_EPOCH}"),
         truth_rate=check_rate(truth_rate, "truth_rate"),
         sensor_motions={
             sensor.name: make_sensor_motion(world, sensor, model_motions, driven_links) for sensor in world.sensors
