@@ -58,6 +58,7 @@ from navsense.recordings.mcap.lz4_rows import (
     max_compressed_size,
     write_uncompressed,
 )
+from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.world_json import world_to_json
 
@@ -403,7 +404,7 @@ class McapWriterBase(WriterBase):
     def _write_metadata(self, header: RecordingHeader) -> None:
         """Write the metadata of the run, and those of the world: topics, mountings and specifications of sensors."""
         self._file.add_metadata(records.encode_metadata(records.RUN_METADATA, make_run_metadata(header)))
-        self._file.add_metadata(records.encode_metadata(records.WORLD_METADATA, {WORLD_KEY: format_world(header)}))
+        self._file.add_metadata(records.encode_metadata(WORLD_METADATA, {WORLD_KEY: format_world(header)}))
 
     def close(self) -> None:
         """Write the summary; the file is then complete."""
@@ -655,7 +656,7 @@ class McapTarget:
         metadata = complete_metadata(reader)
         world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
         run_metadata = {key: value for key, value in metadata.items() if key != WORLD_KEY}
-        for name, values in ((records.RUN_METADATA, run_metadata), (records.WORLD_METADATA, world_metadata)):
+        for name, values in ((records.RUN_METADATA, run_metadata), (WORLD_METADATA, world_metadata)):
             if values:
                 self.file.add_metadata(records.encode_metadata(name, values))
 
