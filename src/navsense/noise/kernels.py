@@ -119,22 +119,22 @@ def _write_biases(
         if draw_rows[c]["drift"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
             phi[c], q[c] = decay_factor(dt, tau), step_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
-    c = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
-    while c < channels:
+    channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
+    while channel < channels:
         count = 0
-        while count < 3 and c + count < channels and draw_rows[c + count]["drift"] >= 0:
+        while count < 3 and channel + count < channels and draw_rows[channel + count]["drift"] >= 0:
             count += 1
         if count == 3:  # three neighbouring channels at a time
-            _write_three_dynamic_biases(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+            _write_three_dynamic_biases(channel, phi, q, draw_rows, draws, turn_on, bias_state, bias)
         elif count >= 1:
             count = 1
-            _write_dynamic_bias(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+            _write_dynamic_bias(channel, phi, q, draw_rows, draws, turn_on, bias_state, bias)
         else:
             count = 1
-            constant, out = turn_on[c] + bias_state[c, DYNAMIC_BIAS_STATE], bias[c]
+            constant, out = turn_on[channel] + bias_state[channel, DYNAMIC_BIAS_STATE], bias[channel]
             for i in range(out.shape[0]):
                 out[i] = constant
-        c += count
+        channel += count
     for c in range(channels):
         noise, rows, states, out = parameters[c], draw_rows[c], bias_state[c], bias[c]
         if rows["walk"] >= 0:
