@@ -12,7 +12,6 @@ from navsense.clock import Clock, Latency, Oscillator
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.text import format_count
-from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -175,11 +174,6 @@ def format_field(field: VectorField) -> str:
     return USER_DEFINED
 
 
-def format_air(air: Atmosphere) -> str:
-    """Return the state of the atmosphere at sea level."""
-    return f"{air.temperature:g} K, {air.pressure:g} Pa, temperature gradient {air.temperature_gradient:g} K/m"
-
-
 def format_water(water: Water) -> str:
     """Return the surface of the water, both ends of its profile, density and speed of sound."""
     ends = sorted({0, len(water.depths) - 1})
@@ -257,7 +251,9 @@ def format_environment(environment: Environment) -> Iterator[str]:
         if isinstance(part, Anomaly):
             span = format_span(part.start, part.end)
             yield f"    scheduled fault: magnetic_anomaly by {format_vector(part.field_w)} {span}"
-    yield f"  air at sea level: {format_air(environment.atmosphere)}"
+    air = environment.atmosphere
+    state = f"{air.temperature:g} K, {air.pressure:g} Pa, temperature gradient {air.temperature_gradient:g} K/m"
+    yield f"  air at sea level: {state}"
     if environment.water is not None:
         yield f"  water: {format_water(environment.water)}"
     if environment.current is not None:

@@ -145,12 +145,12 @@ def _list_magnetic_fields(world: World) -> tuple[VectorField, ...]:
 
 
 def _read_entries(path: str) -> list[_FaultEntry]:
-    where, found = Where(path), inputs.read_toml(path, _FAULT_FILE)
-    faults = found.pop("fault", None)
-    if found or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
-        unknown = f"has {', '.join(found)}" if found else "has no [[fault]]"
+    where, tables = Where(path), inputs.read_toml(path, _FAULT_FILE)
+    faults = tables.pop("fault", None)
+    if tables or not isinstance(faults, list) or not all(isinstance(one, dict) for one in faults):
+        unknown = f"has {', '.join(tables)}" if tables else "has no [[fault]]"
         raise SimulationError("file of faults", unknown, allowed="must hold [[fault]] tables alone", where=where)
-    entries = [_FaultEntry(given, f"fault {number}", where) for number, given in enumerate(faults, 1)]
+    entries = [_FaultEntry(fields, f"fault {number}", where) for number, fields in enumerate(faults, 1)]
     for entry in entries:
         for key in entry.fields:
             if key not in FAULT_KEYS:
@@ -169,21 +169,21 @@ def _make_scheduled_fault(entry: _FaultEntry, sensor: MountedSensor) -> Schedule
 
 def list_faults(world: World) -> list[dict[str, Any]]:
     """Return the scheduled faults of a world with the keys of a fault file, without infinite ends."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for part in _list_magnetic_fields(world):
         if isinstance(part, Anomaly):
             head = {"of": WORLD_NAME, "kind": "magnetic_anomaly", "start": part.start, "end": part.end}
-            found.append({**head, "value": list(part.field_w)})
+            entries.append({**head, "value": list(part.field_w)})
     for clock in world.clocks:
         for step in clock.steps:
             head = {"of": clock.name, "kind": "step", "start": step.start, "end": step.end}
-            found.append({**head, "value": step.size})
+            entries.append({**head, "value": step.size})
     for sensor in world.sensors:
-        for one in sensor.faults.scheduled:
-            head = {"of": sensor.name, "kind": one.kind, "start": one.start, "end": one.end}
-            adds = {"array": one.array, "value": list(one.value)} if one.array else {}
-            found.append({**head, **adds, **({"period": one.period} if one.period else {})})
-    return [{key: value for key, value in one.items() if value != math.inf} for one in found]
+        for fault in sensor.faults.scheduled:
+            head = {"of": sensor.name, "kind": fault.kind, "start": fault.start, "end": fault.end}
+            adds = {"array": fault.array, "value": list(fault.value)} if fault.array else {}
+            entries.append({**head, **adds, **({"period": fault.period} if fault.period else {})})
+    return [{key: value for key, value in fault.items() if value != math.inf} for fault in entries]
 
 
 MAX_LISTED = 5

@@ -82,15 +82,15 @@ class ClockReadings:
         """Return the error (n,) s at non-decreasing instants."""
         if not self._has_stamps:
             return self._draw(time)
-        before = self._ticks_before(time)
-        is_sample = before / self._rate == time
+        sample = self._ticks_before(time)
+        is_sample = sample / self._rate == time
         out = np.empty(time.size) if self._clock.monotonic else self._draw(time)
-        out[is_sample] = self._stamp_errors(before[is_sample])
+        out[is_sample] = self._stamp_errors(sample[is_sample])
         if self._clock.monotonic:
             between = np.flatnonzero(~is_sample)
-            ticks = np.unique(np.concatenate((before[between], before[between] + 1)))
+            ticks = np.unique(np.concatenate((sample[between], sample[between] + 1)))
             errors = dict(zip(ticks.tolist(), self._stamp_errors(ticks).tolist(), strict=True))
-            for i, t, k in zip(between.tolist(), time[between].tolist(), before[between].tolist(), strict=True):
+            for i, t, k in zip(between.tolist(), time[between].tolist(), sample[between].tolist(), strict=True):
                 out[i] = self._error_between(t, k, errors[k], errors[k + 1])
         return out
 
@@ -164,9 +164,9 @@ class ClockReadings:
             self._stamps = np.empty(0)
         while done < index.size:
             next_sample = self._first + self._stamps.size
-            known = int(np.searchsorted(index, next_sample))
-            out[done:known] = self._stamps[index[done:known] - self._first]
-            done = known
+            end = int(np.searchsorted(index, next_sample))
+            out[done:end] = self._stamps[index[done:end] - self._first]
+            done = end
             if done < index.size:
                 count = min(BLOCK_SAMPLES, int(index[-1]) + 1 - next_sample + math.floor(STAMPS_AHEAD * self._rate))
                 errors = self._reader.compute_errors(

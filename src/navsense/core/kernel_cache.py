@@ -92,14 +92,14 @@ class KernelCache(FunctionCache):
         An unusable index is emptied. If two processes wrote at the same time, an index can refer to the other's file.
         """
         try:
-            found = super().load_overload(sig, target_context)
+            overload = super().load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001  # a pickle of other versions can raise anything
             warn_once(str(error))
             with contextlib.suppress(OSError):
                 self.flush()
             return None
-        if found is not None and tuple(found.signature.args) == tuple(sig):
-            return found
+        if overload is not None and tuple(overload.signature.args) == tuple(sig):
+            return overload
         self._before_compile()
         return None
 

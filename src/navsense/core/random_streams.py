@@ -113,14 +113,14 @@ def _fill_normal(state: WordArray, out: FloatArray, parameters: tuple[float, flo
         signed_level = word & _SIGNED_BYTE
         magnitude = (word >> _9) & _MANTISSA
         x = np.float64(np.int64(magnitude)) * _SIGNED_WIDTH[signed_level]
-        found = magnitude < _SIGNED_ACCEPT[signed_level]
-        if not found:
-            found, x, a, b, c, w = _sample_outside_rectangle(a, b, c, w, word & _BYTE, magnitude, x)
+        accepted = magnitude < _SIGNED_ACCEPT[signed_level]
+        if not accepted:
+            accepted, x, a, b, c, w = _sample_outside_rectangle(a, b, c, w, word & _BYTE, magnitude, x)
         if parameters is None:
             out[i] = x
         else:
             out[i] = parameters[0] + (parameters[1] + parameters[2] * x)
-        if found:
+        if accepted:
             i += 1
     state[0], state[1], state[2], state[3] = a, b, c, w
 

@@ -49,8 +49,8 @@ def check_rate(rate: float, what: str = "rate") -> float:
 def step_to_rate(step: float) -> float:
     """Return the rate (Hz) for a step (s): 1 / step, rounded to a whole number within rounding errors."""
     rate = 1.0 / step
-    whole = round(rate)
-    return float(whole) if whole and abs(rate - whole) <= 1e-9 * rate else rate
+    rounded = round(rate)
+    return float(rounded) if rounded and abs(rate - rounded) <= 1e-9 * rate else rate
 
 
 def find_first_tick(time: float, rate: float) -> int:

@@ -114,8 +114,8 @@ def extract_arrays(
     kind = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:
         arrays = generic.extract_arrays(sensor, rows, series_kind, companion)
-        kept = SERIES_ARRAYS.get(kind, {}).get(series_kind, tuple(arrays))
-        return {name: array for name, array in arrays.items() if name in kept}
+        names = SERIES_ARRAYS.get(kind, {}).get(series_kind, tuple(arrays))
+        return {name: array for name, array in arrays.items() if name in names}
     if kind in ENCODER_MAKERS and kind not in ARRAY_EXTRACTORS:
         return {}
     return ARRAY_EXTRACTORS.get(kind, generic.extract_arrays)(sensor, rows, series_kind, companion)

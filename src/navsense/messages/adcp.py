@@ -78,8 +78,8 @@ def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> 
     vectors: FloatArray = np.full((count, cells, MESSAGE_BEAMS, 3), math.nan)
     if "beam_velocity" in arrays:
         along = np.asarray(arrays["beam_velocity"]).reshape(count, cells, beams)
-        known = min(MESSAGE_BEAMS, beams)
-        vectors[:, :, :known] = -along[:, :, :known, None] * spec.beam_direction[:known]
+        first = slice(min(MESSAGE_BEAMS, beams))
+        vectors[:, :, first] = -along[:, :, first, None] * spec.beam_direction[first]
     return vectors
 
 
@@ -93,7 +93,7 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
     lengths = {f"vel_bin_beams.{m}.velocity_bin_beam": vectors_per_cell for m in range(cells)}
     lengths["vel_bin_beams"] = cells
     size, first = _cell_geometry(spec)
-    fixed = {
+    constants = {
         **make_source_uuid(sensor),
         "coordinate_mode": list(CoordinateSystem).index(spec.coordinates),
         "adcp_type": get_transducer_type(spec),
@@ -113,7 +113,7 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
                 rows[f"vel_bin_beams.{m}.velocity_bin_beam.{k}"] = vectors[:, m, k]
 
     layout = build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}, lengths)
-    return MessageEncoder(TYPE, layout.with_constants(fixed), fill)
+    return MessageEncoder(TYPE, layout.with_constants(constants), fill)
 
 
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:

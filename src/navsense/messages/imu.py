@@ -40,9 +40,9 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     spec, clock = require_spec(sensor, Imu), get_clock_name(sensor)
     has_orientation = spec.orientation and series_kind != "bias"
     angular, linear = compute_covariances(spec, series_kind, sensor.rate)
-    fixed = {"angular_velocity_covariance": angular, "linear_acceleration_covariance": linear}
+    constants = {"angular_velocity_covariance": angular, "linear_acceleration_covariance": linear}
     if not has_orientation:
-        fixed |= {"orientation": (0.0, 0.0, 0.0, 1.0), "orientation_covariance": (-1.0, *[0.0] * 8)}
+        constants |= {"orientation": (0.0, 0.0, 0.0, 1.0), "orientation_covariance": (-1.0, *[0.0] * 8)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
@@ -52,7 +52,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
         write_vectors(rows, "linear_acceleration", arrays["linear_acceleration"])
 
     return MessageEncoder(
-        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(fixed), fill
+        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(constants), fill
     )
 
 

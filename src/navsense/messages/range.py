@@ -70,7 +70,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
         write_stamps(rows, stamp, clock)
         rows["range"] = select_reported_ranges(arrays, *limits)
 
-    fixed = {
+    constants = {
         "radiation_type": INFRARED if spec.sound is None else ULTRASOUND,
         "field_of_view": spec.beam.width,
         "min_range": spec.minimum_range,
@@ -78,7 +78,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
         "variance": make_covariance(series_kind, spec.range.white_stddev(sensor.rate))[0],
     }
     return MessageEncoder(
-        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(fixed), fill
+        TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(constants), fill
     )
 
 

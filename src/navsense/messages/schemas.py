@@ -156,12 +156,14 @@ HEADER_TYPE = "std_msgs/msg/Header"
 
 def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     """Return ROS 2 definitions as they are in ROS 1, by the same names."""
-    kept = {
+    ros1 = {
         kind: body.replace(TIME_TYPE, "time")
         for kind, body in definitions.items()
         if kind != TIME_TYPE.replace("/", "/msg/")
     }
-    return kept | ({HEADER_TYPE: f"uint32 seq\n{kept[HEADER_TYPE]}"} if HEADER_TYPE in kept else {})
+    if HEADER_TYPE in ros1:
+        ros1[HEADER_TYPE] = f"uint32 seq\n{ros1[HEADER_TYPE]}"
+    return ros1
 
 
 ROS1_DEFINITIONS: Mapping[str, str] = to_ros1_definitions(DISTRIBUTIONS[HUMBLE])

@@ -92,35 +92,6 @@ def _write_three_dynamic_biases(
 
 
 @kernel
-def _write_dynamic_biases(
-    phi: FloatArray,
-    q: FloatArray,
-    draw_rows: AnyArray,
-    draws: FloatArray,
-    turn_on: FloatArray,
-    bias_state: FloatArray,
-    bias: FloatArray,
-) -> None:
-    """Write turn-on bias + dynamic bias (channels, n), for three neighbouring channels at a time."""
-    c, channels = np.int64(0), draw_rows.shape[0]  # Numba would compile a second version for a literal 0
-    while c < channels:
-        count = 0
-        while count < 3 and c + count < channels and draw_rows[c + count]["drift"] >= 0:
-            count += 1
-        if count == 3:
-            _write_three_dynamic_biases(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
-        elif count >= 1:
-            count = 1
-            _write_dynamic_bias(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
-        else:
-            count = 1
-            constant, out = turn_on[c] + bias_state[c, DYNAMIC_BIAS_STATE], bias[c]
-            for i in range(out.shape[0]):
-                out[i] = constant
-        c += count
-
-
-@kernel
 def _add_walk(q: float, draws: FloatArray, walk: float, bias: FloatArray) -> float:
     """Add the random walk (n,) of one channel; return its value at the last tick."""
     for i in range(draws.shape[0]):
@@ -148,7 +119,22 @@ def _write_biases(
         if draw_rows[c]["drift"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
             phi[c], q[c] = decay_factor(dt, tau), step_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
-    _write_dynamic_biases(phi, q, draw_rows, draws, turn_on, bias_state, bias)
+    channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
+    while channel < channels:
+        count = 0
+        while count < 3 and channel + count < channels and draw_rows[channel + count]["drift"] >= 0:
+            count += 1
+        if count == 3:  # three neighbouring channels at a time
+            _write_three_dynamic_biases(channel, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+        elif count >= 1:
+            count = 1
+            _write_dynamic_bias(channel, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+        else:
+            count = 1
+            constant, out = turn_on[channel] + bias_state[channel, DYNAMIC_BIAS_STATE], bias[channel]
+            for i in range(out.shape[0]):
+                out[i] = constant
+        channel += count
     for c in range(channels):
         noise, rows, states, out = parameters[c], draw_rows[c], bias_state[c], bias[c]
         if rows["walk"] >= 0:

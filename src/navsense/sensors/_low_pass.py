@@ -51,13 +51,13 @@ def filter_rows(stiffness: float, index: IntArray, rate: float, last: int, state
 
     A channel starts at rest at its first input, and again after an invalid input.
     """
-    before, known = last, 0  # the first sample has no interval
+    previous, last_gap = last, 0  # the first sample has no interval
     gain, turn, keep, rise, lift = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(index.shape[0]):
-        gap, before = index[i] - before, index[i]
-        if gap != known:
+        gap, previous = index[i] - previous, index[i]
+        if gap != last_gap:
             gain, turn, keep, rise, lift = compute_coefficients(stiffness * (gap / rate))
-            known = gap
+            last_gap = gap
         for c in range(rows.shape[0]):
             x, x0 = rows[c, i], state[c, INPUT]
             if x0 != x0:

@@ -113,9 +113,9 @@ class ZeroReference:
         out = np.zeros(len(ticks), dtype=np.int64)
         samples = max(self.period * ticks.rate, 1.0)
         if samples < MAX_TICKS:
-            whole = round(samples)
+            rounded = round(samples)
             _write_reset_ticks(
-                ticks.index, float(whole) if abs(samples - whole) <= ROUNDING_TOLERANCE * samples else samples, out
+                ticks.index, float(rounded) if abs(samples - rounded) <= ROUNDING_TOLERANCE * samples else samples, out
             )
         return out
 

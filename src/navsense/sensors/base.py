@@ -76,17 +76,13 @@ class Measurement(NamedTuple):
 
 
 def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArray]:
-    """Return each row (axes,) as `count` equal rows (n, axes)."""
-    return {name: _repeat_row(row, count) for name, row in rows.items()}
-
-
-def _repeat_row(row: FloatArray, count: int) -> FloatArray:
-    """Return (count, ...) equal rows, read-only, that take no memory."""
+    """Return each row (axes,) as `count` equal rows (count, axes), read-only, that take no memory."""
     if count != 1:
-        return np.broadcast_to(row, (count, *row.shape))
-    rows = row[None]
-    rows.setflags(write=False)
-    return rows
+        return {name: np.broadcast_to(row, (count, *row.shape)) for name, row in rows.items()}
+    views: dict[str, AnyArray] = {name: row[None] for name, row in rows.items()}
+    for view in views.values():
+        view.setflags(write=False)
+    return views
 
 
 MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"label": True})
@@ -118,10 +114,10 @@ def describe_spec(spec: Any, rate: float) -> tuple[str, ...]:
 
 def describe_fields(spec: Any) -> tuple[str, ...]:
     """Return the fields of a specification other than noise that differ from their defaults."""
-    given = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
+    values = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
         f"{field.name}: {_format_value(value)}"
-        for field, value in given
+        for field, value in values
         if not isinstance(value, Noise) and field.name != "classic" and value != field.default
     )
 
@@ -166,7 +162,7 @@ class OpaqueSensor:
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the white noise of each axis of each array that has some."""
-        return {name: tuple(Noise(stddev=one) for one in axes) for name, axes in self.deviations}
+        return {name: tuple(Noise(stddev=stddev) for stddev in axes) for name, axes in self.deviations}
 
 
 class Sensor(Protocol):

@@ -126,8 +126,8 @@ _cached_initial_rotation = lru_cache(maxsize=256)(_evaluate_initial_rotation)
 
 def _get_initial_rotation(motion: Motion) -> FloatArray:
     """Return rotation_ws at t = 0; cached for a motion that is known ahead."""
-    known: Any = motion  # a motion that is known ahead can be hashed
-    return _cached_initial_rotation(known) if is_known_ahead(motion) else _evaluate_initial_rotation(motion)
+    hashable: Any = motion  # a motion that is known ahead can be hashed
+    return _cached_initial_rotation(hashable) if is_known_ahead(motion) else _evaluate_initial_rotation(motion)
 
 
 def split_triads(channels: AnyArray) -> dict[str, AnyArray]:
@@ -141,9 +141,10 @@ def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
     rows = np.asarray(orientation, dtype=np.float64)
     with np.errstate(over="ignore"):
         lengths = np.sqrt(np.sum(rows * rows, axis=-1))
-    off = np.nonzero(~(np.abs(lengths - 1.0) <= UNIT_TOLERANCE))[0]
-    if off.size:
-        raise SensorError(f"orientation of row {int(off[0])}", rows[off[0]].tolist(), allowed="must be of length 1")
+    invalid = np.nonzero(~(np.abs(lengths - 1.0) <= UNIT_TOLERANCE))[0]
+    if invalid.size:
+        row = int(invalid[0])
+        raise SensorError(f"orientation of row {row}", rows[row].tolist(), allowed="must be of length 1")
     return rows
 
 

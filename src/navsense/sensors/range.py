@@ -156,8 +156,8 @@ class Cone:
         for k in range(count):
             around = 2.0 * math.pi * k / count
             a, b, c = math.cos(angle), math.sin(angle) * math.cos(around), math.sin(angle) * math.sin(around)
-            one = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
-            rays.append((one[0], one[1], one[2]))
+            ray = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
+            rays.append((ray[0], ray[1], ray[2]))
         return rays
 
 

@@ -12,13 +12,6 @@ from navsense.world import World
 FIDELITIES = ("physical", "classic")
 
 
-def check_fidelity(fidelity: str) -> str:
-    """Return the fidelity; raise `SimulationError` unless it is one of `FIDELITIES`."""
-    if fidelity not in FIDELITIES:
-        raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
-    return fidelity
-
-
 def set_classic(spec: Any, *, classic: bool) -> Any:
     """Return a spec with this value in all fields named `classic`, its own and those of parts such as a `Noise`."""
     if isinstance(spec, tuple):
@@ -38,12 +31,14 @@ def apply_fidelity(world: World, fidelity: str | None) -> World:
     `SimulationError` for an unknown fidelity, and if `world` is not a `World`.
     """
     if not isinstance(world, World):
-        given = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"
-        remedy = f"load the file first: ns.load({given})"
+        argument = f'"{world}"' if isinstance(world, str | os.PathLike) else "path"
+        remedy = f"load the file first: ns.load({argument})"
         raise SimulationError("world", repr(world), allowed="must be a World, as ns.load returns it", remedy=remedy)
     if fidelity is None:
         return world
-    classic = check_fidelity(fidelity) == "classic"
+    if fidelity not in FIDELITIES:
+        raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+    classic = fidelity == "classic"
     return replace(
         world,
         sensors=tuple(replace(s, spec=set_classic(s.spec, classic=classic)) for s in world.sensors),

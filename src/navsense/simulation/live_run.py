@@ -250,11 +250,6 @@ class LiveSensor:
         self._first, self._measured = first, end
 
 
-def cache_motion(motion: Motion) -> Motion:
-    """Return the motion. A motion without memory is cached for the instants that the sensor uses."""
-    return motion if is_known_ahead(motion) else CachedMotion(motion)
-
-
 class LiveRun:
     """A run in progress. Iterate over it, or call `step`; `close` ends it."""
 
@@ -266,11 +261,16 @@ class LiveRun:
         self._closed = False
         self._tick_cache = TickCache()
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
+        # A motion without memory is cached for the instants that the sensor uses.
+        motions = {
+            name: motion if is_known_ahead(motion) else CachedMotion(motion)
+            for name, motion in session.sensor_motions.items()
+        }
         self._sensors = {
             sensor.name: LiveSensor(
                 sensor,
                 sensor_runs[sensor.name][0],
-                cache_motion(session.sensor_motions[sensor.name]),
+                motions[sensor.name],
                 session,
                 self._tick_cache,
                 self._make_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
@@ -396,10 +396,11 @@ class LiveClock:
         from t = 0. Raises `SimulationError` for an instant after the end of the last step, `ClockError` for an invalid
         one.
         """
-        if isinstance(time, float):
-            return self._error_at(float(time))
-        instants = _as_instants(time)
-        return self._errors(instants) if instants.ndim else self._error_at(float(instants))
+        if not isinstance(time, float):
+            time = _as_instants(time)
+            if time.ndim:
+                return self._errors(time)
+        return self._error_at(float(time))
 
     @overload
     def time(self, time: float) -> float: ...
@@ -407,13 +408,11 @@ class LiveClock:
     def time(self, time: Sequence[float] | FloatArray) -> FloatArray: ...
     def time(self, time: float | Sequence[float] | FloatArray) -> float | FloatArray:
         """Return the reading, s since the run's start, at an instant `time` (s) or at instants (n,) s."""
-        if isinstance(time, float):
-            instant = float(time)
-            return instant + self._error_at(instant)
-        instants = _as_instants(time)
-        if instants.ndim:
-            return instants + self._errors(instants)
-        return float(instants) + self._error_at(float(instants))
+        if not isinstance(time, float):
+            time = _as_instants(time)
+            if time.ndim:
+                return time + self._errors(time)
+        return float(time) + self._error_at(float(time))
 
     def _error_at(self, time: float) -> float:
         now = self._now()

@@ -61,11 +61,11 @@ def count_current_rows(session: Session) -> int:
 
 def check_memory(session: Session) -> None:
     """Raise `SimulationError` for a run that would take more than half of the free memory."""
-    needed, free = estimate_memory(session), get_free_memory()
-    if needed > MAX_MEMORY_FRACTION * free:
+    total, free = estimate_memory(session), get_free_memory()
+    if total > MAX_MEMORY_FRACTION * free:
         raise SimulationError(
             "memory of the run",
-            f"{needed / 2**30:.1f} GiB",
+            f"{total / 2**30:.1f} GiB",
             allowed=f"must be at most half of the free {free / 2**30:.1f} GiB",
             remedy="stream it to a file: navsense.record(world, path, duration=...), or navsense run ... -o FILE",
         )

@@ -29,7 +29,7 @@ from navsense.motion.base import Motion
 from navsense.motion.derived import attach
 from navsense.motion.stationary import Stationary
 from navsense.sensors.base import Measurement, UsesRayCasting, get_flags, repeat_rows
-from navsense.world import Link, Model, MountedSensor, Solid, World
+from navsense.world import Link, Model, MountedSensor, World
 
 Motions = Mapping[str, Motion]
 """Top-level model name -> motion of its canonical link in the world."""
@@ -96,20 +96,21 @@ def build_scene(world: World, model_motions: Motions, link_motions: Motions = NO
 
     `link_motions` are the motions of links that do not move with their model.
     """
-    links = {link.name: (model, link) for model in world.models for link in model.links}
+    link_names = {solid.link for solid in world.solids}
     motions = {
-        name: make_link_motion(*links[name], model_motions, link_motions)
-        for name in {solid.link for solid in world.solids}
+        link.name: make_link_motion(model, link, model_motions, link_motions)
+        for model in world.models
+        for link in model.links
+        if link.name in link_names
     }
-    bodies = tuple(_make_body(solid, motions[solid.link]) for solid in world.solids)
-    return Scene(world.environment.scene.bodies + bodies)
-
-
-def _make_body(solid: Solid, motion: Motion) -> Body:
-    """Return a surface as a body on its link; on a stationary link, as a body of the world frame."""
-    if isinstance(motion, Stationary):
-        return Body(solid.name, solid.shape, motion.pose @ solid.pose)
-    return Body(solid.name, solid.shape, solid.pose, motion)
+    bodies = list(world.environment.scene.bodies)
+    for solid in world.solids:
+        motion = motions[solid.link]
+        if isinstance(motion, Stationary):  # a body of the world frame
+            bodies.append(Body(solid.name, solid.shape, motion.pose @ solid.pose))
+        else:
+            bodies.append(Body(solid.name, solid.shape, solid.pose, motion))
+    return Scene(tuple(bodies))
 
 
 def make_environment(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
@@ -343,9 +344,8 @@ def open_sensor_runs(
     realisations = {(name, run): ClockRealisation(clocks[name], seed, run) for name in clock_names for run in runs}
 
     def open_run(sensor: MountedSensor, run: int) -> SensorRun:
-        if not sensor.clock:
-            return SensorRun(sensor, None, seed, run, prefetch=prefetch)
-        realisation = realisations[sensor.clock, run].copy()
-        return SensorRun(sensor, clocks[sensor.clock], seed, run, prefetch=prefetch, clock_realisation=realisation)
+        clock = clocks[sensor.clock] if sensor.clock else None
+        realisation = realisations[clock.name, run].copy() if clock else None
+        return SensorRun(sensor, clock, seed, run, prefetch=prefetch, clock_realisation=realisation)
 
     return {sensor.name: tuple(open_run(sensor, run) for run in runs) for sensor in world.sensors}

@@ -41,6 +41,9 @@ from navsense.world import MountedSensor, World
 LONGEST_WINDOW = 30.0
 """Longest time slice (s)."""
 
+MAX_EPOCH = 2**31 - 1
+"""Largest epoch (s)."""
+
 TRUTH_RATE = 100.0
 """Default rate (Hz) of the ground truth of links."""
 
@@ -52,11 +55,6 @@ def check_duration_value(duration: float) -> float:
     if not duration < LONGEST_TIME:
         raise SimulationError("duration", duration, allowed=f"must be below {LONGEST_TIME:g} s, as stamps are")
     return float(duration)
-
-
-def check_epoch(epoch: int) -> int:
-    """Return the epoch (s); raise `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
-    return check_integer("epoch", epoch, 2**31 - 1, f"must be an integer of seconds from 0 to {2**31 - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,17 +131,15 @@ class Session:
 
         None in a world without a current, or if it is not recorded. Raises `FieldError` if it is undefined there.
         """
-        topic = self.world.current_topic
+        topic, layers = self.world.current_topic, None
         if not self.currents or topic.rate == 0.0:
             return None
         time = make_ticks(start, end, topic.rate).time
         velocity = self._compute_current_at(topic.topic, [topic.position], time)[:, :, 0]
-        layers: Layers | None = None
         if topic.layers is not None:
-            x, y, _ = topic.position
-            positions = [(x, y, topic.layers.surface - depth) for depth in topic.layers.depths]
-            layer_velocity = self._compute_current_at(topic.layers.topic, positions, time)
-            layers = Layers(topic.layers.topic, topic.layers.depths, layer_velocity)
+            name, depths, (x, y, _) = topic.layers.topic, topic.layers.depths, topic.position
+            positions = [(x, y, topic.layers.surface - depth) for depth in depths]
+            layers = Layers(name, depths, self._compute_current_at(name, positions, time))
         return Current(topic.topic, topic.position, make_read_only(time), velocity, self.epoch, layers)
 
     def _compute_current_at(self, topic: str, positions: Sequence[Vector], time: Times) -> FloatArray:
@@ -246,7 +242,7 @@ def prepare(
         duration=seconds,
         seed=seed,
         runs=runs,
-        epoch=check_epoch(epoch),
+        epoch=check_integer("epoch", epoch, MAX_EPOCH, f"must be an integer of seconds from 0 to {MAX_EPOCH}"),
         truth_rate=check_rate(truth_rate, "truth_rate"),
         sensor_motions={
             sensor.name: make_sensor_motion(world, sensor, model_motions, driven_links) for sensor in world.sensors

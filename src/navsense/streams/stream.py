@@ -141,8 +141,8 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
     try:
         port = parts.port
     except ValueError as error:
-        given, allowed = parts.netloc.rpartition(":")[2], "must be a number from 0 to 65535; 0 selects a free port"
-        raise RecordingError("port", given, where=where, allowed=allowed) from error
+        port_text, allowed = parts.netloc.rpartition(":")[2], "must be a number from 0 to 65535; 0 selects a free port"
+        raise RecordingError("port", port_text, where=where, allowed=allowed) from error
     if parts.username is not None or parts.fragment:
         allowed = f"must be {stream.url_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)

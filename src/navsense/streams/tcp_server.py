@@ -74,14 +74,14 @@ class TcpServer:
         self._connected, self._ending = threading.Event(), threading.Event()
         self._wake_sender, self._wake_receiver = socket.socketpair()
         self._selector = selectors.DefaultSelector()
-        for one in (self._listener, self._wake_receiver):
-            self._selector.register(one, selectors.EVENT_READ)
+        for source in (self._listener, self._wake_receiver):
+            self._selector.register(source, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="navsense-port", daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:
-            for end in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
-                end.close()
+            for resource in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
+                resource.close()
             raise no_thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
@@ -94,10 +94,10 @@ class TcpServer:
         """Queue bytes for all clients, and disconnect clients whose queue is full."""
         if data:
             with self._lock:
-                for one, client in list(self._clients.items()):
+                for connection, client in list(self._clients.items()):
                     if client.size + len(data) > MAX_QUEUE_BYTES:
                         self._warnings.append(f"{self.name}: client {client.name} was too slow and is disconnected")
-                        self._disconnect(one)
+                        self._disconnect(connection)
                         continue
                     if not client.size:
                         client.last_progress = time.monotonic()
@@ -150,27 +150,27 @@ class TcpServer:
     def _serve(self) -> None:
         while not self._ending.is_set():
             with self._lock:
-                for one, client in self._clients.items():
-                    self._select_events(one, client)
+                for connection, client in self._clients.items():
+                    self._select_events(connection, client)
             ready = self._selector.select(1.0)
             with self._lock:
                 for key, events in ready:
                     self._handle_events(key.fileobj, events)
         with self._lock:
-            for one in list(self._clients):
-                self._disconnect(one)
+            for connection in list(self._clients):
+                self._disconnect(connection)
             for end in (self._listener, self._wake_receiver, self._wake_sender):
                 end.close()
             self._selector.close()
 
     def _select_events(self, connection: socket.socket, client: _Client) -> None:
         """Select the events of a client. The caller holds the lock."""
-        wanted = (0 if client.is_half_closed else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.queue else 0)
+        events = (0 if client.is_half_closed else selectors.EVENT_READ) | (selectors.EVENT_WRITE if client.queue else 0)
         if connection not in self._selector.get_map():
-            if wanted:
-                self._selector.register(connection, wanted)
-        elif wanted:
-            self._selector.modify(connection, wanted)
+            if events:
+                self._selector.register(connection, events)
+        elif events:
+            self._selector.modify(connection, events)
         else:
             self._selector.unregister(connection)
 
@@ -194,10 +194,10 @@ class TcpServer:
 
     def _accept_client(self) -> None:
         with contextlib.suppress(OSError):
-            one, name = self._listener.accept()
-            one.setblocking(False)
-            self._selector.register(one, selectors.EVENT_READ)
-            self._clients[one] = _Client(f"{name[0]}:{name[1]}")
+            connection, name = self._listener.accept()
+            connection.setblocking(False)
+            self._selector.register(connection, selectors.EVENT_READ)
+            self._clients[connection] = _Client(f"{name[0]}:{name[1]}")
             self.client_count += 1
             self._connected.set()
 

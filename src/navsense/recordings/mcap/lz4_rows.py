@@ -47,24 +47,20 @@ def rotate_left(value: int, bits: int) -> int:
 
 
 @kernel
+def mix_word(lane: int, word: int) -> int:
+    """Return the accumulator of a lane after a word."""
+    return multiply(rotate_left((lane + multiply(word & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1)
+
+
+@kernel
 def xxh32_words(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> int:
     """Return the checksum of words of four bytes and of the remaining bytes, fewer than four."""
     count, word, state = len(words), 0, PRIME_5
     if count >= LANES:
         lane_1, lane_2, lane_3, lane_4 = (PRIME_1 + PRIME_2) & MASK_32, PRIME_2, 0, -PRIME_1 & MASK_32
         while word + LANES <= count:
-            lane_1 = multiply(
-                rotate_left((lane_1 + multiply(int(words[word]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
-            )
-            lane_2 = multiply(
-                rotate_left((lane_2 + multiply(int(words[word + 1]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
-            )
-            lane_3 = multiply(
-                rotate_left((lane_3 + multiply(int(words[word + 2]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
-            )
-            lane_4 = multiply(
-                rotate_left((lane_4 + multiply(int(words[word + 3]) & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1
-            )
+            lane_1, lane_2 = mix_word(lane_1, int(words[word])), mix_word(lane_2, int(words[word + 1]))
+            lane_3, lane_4 = mix_word(lane_3, int(words[word + 2])), mix_word(lane_4, int(words[word + 3]))
             word += LANES
         state = (
             rotate_left(lane_1, 1) + rotate_left(lane_2, 7) + rotate_left(lane_3, 12) + rotate_left(lane_4, 18)

@@ -38,14 +38,6 @@ from navsense.recordings.channels import (
 )
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.records import (
-    MESSAGE,
-    MESSAGE_FIELDS,
-    MESSAGE_HEADER,
-    RECORD_HEADER,
-    WORLD_METADATA,
-    DamagedError,
-)
 
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
@@ -57,17 +49,17 @@ MIN_RUN_LENGTH = 16
 @kernel
 def scan_offsets(data: ByteArray | bytes, out: IntArray) -> tuple[int, int]:
     """Return the number of complete records and the end of the last one; `out` receives the offset of each."""
-    count, at, size = 0, 0, len(data)
-    while at + 9 <= size:
-        length = int(data[at + 1]) | int(data[at + 2]) << 8 | int(data[at + 3]) << 16 | int(data[at + 4]) << 24
+    count, i, size = 0, 0, len(data)
+    while i + 9 <= size:
+        length = int(data[i + 1]) | int(data[i + 2]) << 8 | int(data[i + 3]) << 16 | int(data[i + 4]) << 24
         # The opcode 0 is invalid, and so is a length of more than four bytes.
-        if data[at] == 0 or data[at + 5] | data[at + 6] | data[at + 7] | data[at + 8] or length > size - at - 9:
+        if data[i] == 0 or data[i + 5] | data[i + 6] | data[i + 7] | data[i + 8] or length > size - i - 9:
             break
         if count < len(out):
-            out[count] = at
+            out[count] = i
         count += 1
-        at += 9 + length
-    return count, at
+        i += 9 + length
+    return count, i
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,17 +81,17 @@ class RecordIndex:
 
     def body(self, place: int) -> bytes:
         """Return the body of one record."""
-        return self.data[self.offsets[place] + RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
+        return self.data[self.offsets[place] + records.RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
         """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
-        own = np.flatnonzero(self.kinds == MESSAGE)
-        chosen = as_slice(own)
-        starts, stops = self.offsets[:-1][chosen], self.offsets[1:][chosen]
-        if (stops - starts < MESSAGE_HEADER.size).any():
-            raise DamagedError("a message ends too early")
+        places = np.flatnonzero(self.kinds == records.MESSAGE)
+        selection = as_slice(places)
+        starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
+        if (stops - starts < records.MESSAGE_HEADER.size).any():
+            raise records.DamagedError("a message ends too early")
         return ScannedMessages(
-            self.data, own, starts + MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
+            self.data, places, starts + records.MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
         )
 
 
@@ -124,11 +116,11 @@ class ScannedMessages:
         starts, sizes = self.starts[selection], self.stops[selection] - self.starts[selection]
         if (sizes == sizes[:1]).all():
             return [(np.arange(sizes.size), gather_rows(self.data, starts, int(sizes[0])))] if sizes.size else []
-        found = []
+        groups = []
         for size in np.unique(sizes).tolist():
             places = np.flatnonzero(sizes == size)
-            found.append((places, gather_rows(self.data, starts[places], size)))
-        return found
+            groups.append((places, gather_rows(self.data, starts[places], size)))
+        return groups
 
 
 def scan_records(data: bytes) -> RecordIndex:
@@ -158,27 +150,27 @@ def group_places(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slic
     edges = [0, *cuts.tolist(), kinds.size]
     firsts = kinds[edges[:-1]].tolist() if kinds.size else []
     if len(set(firsts)) == len(firsts):
-        return [(one, slice(a, b)) for one, a, b in zip(firsts, edges[:-1], edges[1:], strict=False)]
+        return [(kind, slice(a, b)) for kind, a, b in zip(firsts, edges[:-1], edges[1:], strict=False)]
     # NumPy sorts integers of 16 bits in linear time.
     order = np.argsort(kinds.astype(np.uint16) if count <= 1 << 16 else kinds, kind="stable")
     ends = np.searchsorted(kinds, np.arange(count + 1), sorter=order).tolist()
-    return [(one, order[a:b]) for one, (a, b) in enumerate(pairwise(ends)) if b > a]
+    return [(kind, order[a:b]) for kind, (a, b) in enumerate(pairwise(ends)) if b > a]
 
 
 def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
     """Return channel, log time and publish time (n,) of the message records between these offsets."""
     names, count = ("channel", "log_time", "publish_time"), starts.size
-    columns = [np.empty(count, dtype=MESSAGE_FIELDS[name]) for name in names]
+    columns = [np.empty(count, dtype=records.MESSAGE_FIELDS[name]) for name in names]
     if not count:
         return columns[0], columns[1], columns[2]
     sizes = stops - starts
     cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
     if cuts.size * MIN_RUN_LENGTH > count:
-        headers = view_every_byte(data, MESSAGE_FIELDS)
+        headers = view_every_byte(data, records.MESSAGE_FIELDS)
         return tuple(np.asarray(headers[name][starts]) for name in names)  # type: ignore[return-value]
     edges = [0, *cuts.tolist(), count]
     for first, stop in pairwise(edges):
-        rows = np.ndarray((stop - first,), MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
+        rows = np.ndarray((stop - first,), records.MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
         for name, out in zip(names, columns, strict=True):
             out[first:stop] = rows[name]
     return columns[0], columns[1], columns[2]
@@ -245,47 +237,47 @@ class SegmentMessages(NamedTuple):
 
 def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     """Return the segments between two offsets, in the order of the file. Only the headers of chunks are read."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     run: list[int] = []
-    begun = size = 0
+    start = size = 0
     offset, end = span
     while offset + records.RECORD_HEADER.size <= end:
         file.seek(offset)
         head = file.read(min(HEAD_SIZE, end - offset))
         kind, length = records.RECORD_HEADER.unpack_from(head)
-        after = offset + records.RECORD_HEADER.size + length
-        if kind == 0 or after > end:
+        next_offset = offset + records.RECORD_HEADER.size + length
+        if kind == 0 or next_offset > end:
             break
         is_unchunked = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
         if is_unchunked:
-            begun = begun if size else offset
-            size += after - offset
-            if kind == records.MESSAGE and after - offset >= records.MESSAGE_HEADER.size:
+            start = start if size else offset
+            size += next_offset - offset
+            if kind == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
                 run.append(records.MESSAGE_HEADER.unpack_from(head)[4])
         if size and (size >= SEGMENT_BYTES or kind in (records.CHUNK, records.DATA_END)):
-            stop = after if is_unchunked else offset
-            found.append(Segment(begun, stop, min(run, default=0), max(run, default=0), is_chunk=False))
+            stop = next_offset if is_unchunked else offset
+            segments.append(Segment(start, stop, min(run, default=0), max(run, default=0), is_chunk=False))
             run, size = [], 0
         if kind == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
                 raise records.DamagedError("a record ends too early")
             first, last = records.CHUNK_HEADER.unpack_from(head, records.RECORD_HEADER.size)[:2]
-            found.append(Segment(offset, after, first, last, is_chunk=True))
+            segments.append(Segment(offset, next_offset, first, last, is_chunk=True))
         if kind == records.DATA_END:
             break
-        offset = after
+        offset = next_offset
     if size:
-        found.append(Segment(begun, offset, min(run, default=0), max(run, default=0), is_chunk=False))
-    return found
+        segments.append(Segment(start, offset, min(run, default=0), max(run, default=0), is_chunk=False))
+    return segments
 
 
 def read_segment(file: BinaryIO, segment: Segment) -> bytes:
     """Return the messages of a segment and their definitions, as records."""
-    own = records.read_records(file, segment.start, segment.stop)
+    raw_records = records.read_records(file, segment.start, segment.stop)
     if segment.is_chunk:
-        return records.decompress(records.parse_chunk(next(own).body))
+        return records.decompress(records.parse_chunk(next(raw_records).body))
     kinds = (records.MESSAGE, records.SCHEMA, records.CHANNEL)
-    return b"".join(records.encode_record(raw.opcode, raw.body) for raw in own if raw.opcode in kinds)
+    return b"".join(records.encode_record(raw.opcode, raw.body) for raw in raw_records if raw.opcode in kinds)
 
 
 def read_windows(
@@ -295,24 +287,24 @@ def read_windows(
 
     Raises `RecordingError` if segments overlap by more than `MAX_HELD_BYTES`.
     """
-    if all(after.first >= before.last for before, after in pairwise(segments)):
+    if all(following.first >= segment.last for segment, following in pairwise(segments)):
         for segment in segments:
             yield [SegmentMessages(*load(segment))]
         return
-    planned = sorted(segments, key=lambda segment: segment.first)
-    held: list[tuple[int, SegmentMessages]] = []
-    for segment, after in zip(planned, [*planned[1:], None], strict=True):
-        held.append((segment.start, SegmentMessages(*load(segment))))
-        held.sort(key=lambda one: one[0])
-        if sum(part.messages.data.size for _, part in held) > MAX_HELD_BYTES:
+    by_time = sorted(segments, key=lambda segment: segment.first)
+    waiting: list[tuple[int, SegmentMessages]] = []
+    for segment, following in zip(by_time, [*by_time[1:], None], strict=True):
+        waiting.append((segment.start, SegmentMessages(*load(segment))))
+        waiting.sort(key=lambda item: item[0])
+        if sum(part.messages.data.size for _, part in waiting) > MAX_HELD_BYTES:
             what = f"its messages are in no order of time over more than {MAX_HELD_BYTES >> 20} MiB"
             raise RecordingError(what, where=where, remedy="put them in order with: mcap sort")
-        ready, rest = [], []
-        for start, part in held:
-            early, late = part.split(None if after is None else after.first)
+        ready, later_parts = [], []
+        for start, part in waiting:
+            early, late = part.split(None if following is None else following.first)
             ready += [early] if early is not None else []
-            rest += [(start, late)] if late is not None else []
-        held = rest
+            later_parts += [(start, late)] if late is not None else []
+        waiting = later_parts
         if ready:
             yield ready
 
@@ -327,8 +319,8 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
-        other = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if other else "")
+        is_table = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
+        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if is_table else "")
     head = next(records.read_records(file, len(records.MAGIC), end), None)
     if head is None or head.opcode != records.HEADER:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
@@ -385,7 +377,7 @@ class McapReader:
 
     def count_messages(self, *, from_data: bool = False) -> MessageCounts:
         """Return the counts in the summary; without a summary, or with `from_data`, all messages are read."""
-        counts = dict.fromkeys(((one.topic, one.type) for one in self._channels.values()), 0)
+        counts = dict.fromkeys(((channel.topic, channel.type) for channel in self._channels.values()), 0)
         if self._statistics and not from_data:
             reader = records.FieldReader(self._statistics)
             total = reader.read_int(8)
@@ -399,7 +391,8 @@ class McapReader:
         times = []
         for segment in list_segments(self.file, self._span):
             messages, places = self._load_segment(segment)
-            for place, count in zip(*(one.tolist() for one in np.unique(places, return_counts=True)), strict=True):
+            numbers, number_counts = np.unique(places, return_counts=True)
+            for place, count in zip(numbers.tolist(), number_counts.tolist(), strict=True):
                 key = self._all_channels[place].topic, self._all_channels[place].type
                 counts[key] = counts.get(key, 0) + count
             if places.size:
@@ -408,23 +401,24 @@ class McapReader:
 
     def _read_summary(self, summary: int) -> bool:
         """Read the summary. Return True if it has all channels of the messages in the file, and their schemas."""
-        used: set[int] = set()
-        found = list(self._read_summary_records(summary))
-        for raw in sorted(found, key=lambda one: one.opcode != records.SCHEMA):
+        channel_ids: set[int] = set()
+        summary_records = list(self._read_summary_records(summary))
+        for raw in sorted(summary_records, key=lambda raw: raw.opcode != records.SCHEMA):
             self._add_definition(raw.opcode, raw.body)
-            used |= records.list_channels(raw)
+            channel_ids |= records.list_channels(raw)
             self._statistics = raw.body if raw.opcode == records.STATISTICS else self._statistics
-        schemas = {int.from_bytes(raw.body[2:4], "little") for raw in found if raw.opcode == records.CHANNEL} - {0}
-        return bool(self._channels) and used <= self._channels.keys() and schemas <= self._schemas.keys()
+        channel_bodies = [raw.body for raw in summary_records if raw.opcode == records.CHANNEL]
+        schemas = {int.from_bytes(body[2:4], "little") for body in channel_bodies} - {0}
+        return bool(self._channels) and channel_ids <= self._channels.keys() and schemas <= self._schemas.keys()
 
     def _read_summary_records(self, summary: int) -> Iterator[records.RawRecord]:
         """Yield the records of the summary, and the metadata records in its index."""
         for raw in records.read_records(self.file, summary, self._span[1]):
             if raw.opcode == records.METADATA_INDEX:
-                at, length = struct.unpack_from("<QQ", raw.body)
-                if at + length > self._span[1]:
+                offset, length = struct.unpack_from("<QQ", raw.body)
+                if offset + length > self._span[1]:
                     raise records.DamagedError("its index points outside the file")
-                yield from records.read_records(self.file, at, at + length)
+                yield from records.read_records(self.file, offset, offset + length)
             else:
                 yield raw
 
@@ -435,7 +429,7 @@ class McapReader:
             end = raw.offset + records.RECORD_HEADER.size + len(raw.body)
             if raw.opcode == records.CHUNK:
                 inner = records.parse_records(records.decompress(records.parse_chunk(raw.body)))
-                yield from (records.RawRecord(kind, at, bytes(body)) for kind, at, body in inner)
+                yield from (records.RawRecord(kind, offset, bytes(body)) for kind, offset, body in inner)
             else:
                 yield raw
             if raw.opcode == records.DATA_END:
@@ -464,26 +458,26 @@ class McapReader:
             name = reader.read_string()
             if name == records.RUN_METADATA:
                 self.metadata |= reader.read_map()
-            elif name == WORLD_METADATA:
+            elif name == records.WORLD_METADATA:
                 self.metadata[WORLD_KEY] = reader.read_map().get(WORLD_KEY, "")
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
-        known = self._all_channels
+        channels = self._all_channels
         for parts in self._read_windows():
             data = [part.messages.data.tobytes() for part in parts]
-            every = [
+            part_columns = [
                 (
-                    np.full(channel_numbers.size, i)[own],
-                    channel_numbers[own],
-                    *(one[own] for one in (f.log_time, f.publish_time, f.starts, f.stops)),
+                    np.full(channel_numbers.size, i)[selection],
+                    channel_numbers[selection],
+                    *(column[selection] for column in (m.log_time, m.publish_time, m.starts, m.stops)),
                 )
-                for i, (f, channel_numbers, own) in enumerate(parts)
+                for i, (m, channel_numbers, selection) in enumerate(parts)
             ]
-            columns = [np.concatenate(column) for column in zip(*every, strict=True)]
+            columns = [np.concatenate(column) for column in zip(*part_columns, strict=True)]
             order = np.argsort(columns[2], kind="stable")
-            for i, number, log, time, start, stop in zip(*(one[order].tolist() for one in columns), strict=True):
-                yield RawMessage(known[number], log, time, data[i][start:stop])
+            for i, number, log, time, start, stop in zip(*(column[order].tolist() for column in columns), strict=True):
+                yield RawMessage(channels[number], log, time, data[i][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
@@ -536,24 +530,24 @@ class McapReader:
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
         """Return the messages of a segment in the order of the file, with the number of the channel of each."""
         scanned = scan_records(read_segment(self.file, segment))
-        found = scanned.messages()
-        channel_numbers, first, kinds = np.empty(found.log_time.size, dtype=np.int64), 0, scanned.kinds
+        messages = scanned.messages()
+        channel_numbers, first, kinds = np.empty(messages.log_time.size, dtype=np.int64), 0, scanned.kinds
         for place in np.flatnonzero(kinds != records.MESSAGE).tolist():
-            stop = int(np.searchsorted(found.record_places, place))
-            channel_numbers[first:stop] = self._find_channels(found.channel[first:stop])
+            stop = int(np.searchsorted(messages.record_places, place))
+            channel_numbers[first:stop] = self._find_channels(messages.channel[first:stop])
             first = stop
             self._add_definition(int(kinds[place]), scanned.body(place))
-        channel_numbers[first:] = self._find_channels(found.channel[first:])
+        channel_numbers[first:] = self._find_channels(messages.channel[first:])
         if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        return found, channel_numbers
+        return messages, channel_numbers
 
     def _find_channels(self, channels: AnyArray) -> IntArray:
         """Return the numbers of the channels with these ids."""
-        found: IntArray = self._channel_places[channels]
-        if (found < 0).any():
+        numbers: IntArray = self._channel_places[channels]
+        if (numbers < 0).any():
             raise records.DamagedError("a message of an unknown channel")
-        return found
+        return numbers
 
 
 def _full_type_name(name: str, encoding: str) -> str:

@@ -115,10 +115,11 @@ class _McapRecovery:
             self.out.channels[number] = record
             self.out.message_counts.setdefault(number, 0)
         offsets = (messages.starts - records.MESSAGE_HEADER.size).astype(np.uint64)
-        places = [np.flatnonzero(messages.channel == number) for number in numbers[np.argsort(first)].tolist()]
-        return [
-            build_message_index(int(messages.channel[own[0]]), messages.log_time[own], offsets[own]) for own in places
-        ]
+        indexes = []
+        for number in numbers[np.argsort(first)].tolist():
+            rows = messages.channel == number
+            indexes.append(build_message_index(number, messages.log_time[rows], offsets[rows]))
+        return indexes
 
 
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:

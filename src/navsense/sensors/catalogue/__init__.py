@@ -173,11 +173,11 @@ def _read_printed(channel: str, figure: str, value: Any, where: Where) -> tuple[
     """Return the numbers of a value, one per axis."""
     count = 1 if figure == "output_rate" else count_axes(channel)
     ends = (channel, figure) in RANGE_ENTRIES
-    wanted = 2 if ends else count
+    length = 2 if ends else count
     numbers = value if isinstance(value, list) else [value] * count
     good = all(_is_number(x, or_zero=ends) for x in numbers)
-    if len(numbers) != wanted or not good or (ends and not numbers[0] < numbers[1]):
-        allowed = f"must be {wanted} numbers > 0" if wanted > 1 else "must be a number > 0"
+    if len(numbers) != length or not good or (ends and not numbers[0] < numbers[1]):
+        allowed = f"must be {length} numbers > 0" if length > 1 else "must be a number > 0"
         allowed = "must be two numbers >= 0, the lower one first" if ends else allowed
         raise SensorError(f"{channel}.{figure}", value, allowed=allowed, where=where)
     return tuple(float(x) for x in numbers)
@@ -214,8 +214,8 @@ def _read_entry(
 def read_part(path: Traversable, name: str = "") -> Part:
     """Return the part in a TOML file with the layout of the catalogue, also of a user. Raises `SensorError`."""
     where, table = Where(str(path)), inputs.read_toml(str(path), _PART_FILE)
-    given = _check_tables("sources", table.get("sources", {}), where)
-    sources = {key: _read_source(key, entry, where) for key, entry in given.items()}
+    source_tables = _check_tables("sources", table.get("sources", {}), where)
+    sources = {key: _read_source(key, entry, where) for key, entry in source_tables.items()}
     channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
     odd = sorted((set(channels) - set(CHANNEL_UNITS)) | (set(table) - set(channels) - set(_PART_KEYS)))
     if odd or not channels:

@@ -43,45 +43,36 @@ def to_stddev(entry: DatasheetEntry, axis: int = 0) -> float:
     return value / SIGMAS_PER_LIMIT if entry.meaning == "maximum" else value
 
 
-def _read_white_noise(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
-    density = entries.get("noise_density")
-    if density is not None:
+def _read_terms(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided: bool) -> dict[str, float]:
+    """Return the fields of `Noise` of one axis without temperature coefficients. `two_sided`: the range is +-."""
+    terms: dict[str, float] = {}
+    if "noise_density" in entries:
+        density = entries["noise_density"]
         one_sided = "sqrt(Hz)" in density.printed_unit and not density.two_sided
-        return {"noise_density": density.values[axis] / (math.sqrt(2.0) if one_sided else 1.0)}
-    rms = entries.get("noise_rms")
-    return {} if rms is None else {"stddev": rms.values[axis]}
-
-
-def _read_bias_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
-    found: dict[str, float] = {}
+        terms["noise_density"] = density.values[axis] / (math.sqrt(2.0) if one_sided else 1.0)
+    elif "noise_rms" in entries:
+        terms["stddev"] = entries["noise_rms"].values[axis]
     if "bias_instability" in entries:
-        found["bias_instability"] = entries["bias_instability"].values[axis] / FLICKER_FLOOR
+        terms["bias_instability"] = entries["bias_instability"].values[axis] / FLICKER_FLOOR
     if "random_walk" in entries:
-        found["random_walk"] = entries["random_walk"].values[axis]
+        terms["random_walk"] = entries["random_walk"].values[axis]
     if "turn_on_bias" in entries:
-        found["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
+        terms["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
     if "scale_factor_error" in entries:
-        found["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
-    return found
-
-
-def _read_temperature_terms(entries: Mapping[str, DatasheetEntry], axis: int) -> dict[str, float]:
-    terms = {
-        "bias_temperature_coefficient": "temperature_coefficient",
-        "scale_temperature_coefficient": "scale_temperature_coefficient",
-    }
-    return {term: to_stddev(entries[key], axis) for key, term in terms.items() if key in entries}
-
-
-def _read_limits(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided: bool) -> dict[str, float]:
-    found: dict[str, float] = {}
+        terms["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
     if "range" in entries:
         values = entries["range"].values
-        low, high = (-values[axis], values[axis]) if two_sided else values
-        found |= {"minimum": low, "maximum": high}
+        terms["minimum"], terms["maximum"] = (-values[axis], values[axis]) if two_sided else values
     if "resolution" in entries:
-        found["precision"] = entries["resolution"].values[axis]
-    return found
+        terms["precision"] = entries["resolution"].values[axis]
+    return terms
+
+
+TEMPERATURE_TERMS = {
+    "bias_temperature_coefficient": "temperature_coefficient",
+    "scale_temperature_coefficient": "scale_temperature_coefficient",
+}
+"""Entry of a part -> field of `Noise`."""
 
 
 def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[Noise, ...]:
@@ -90,15 +81,15 @@ def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[
     `temperature` enables its temperature coefficients, which require the signal "temperature". Raises `SensorError` if
     the part does not have the channel.
     """
-    figures = part.entries.get(channel)
-    if figures is None:
+    entries = part.entries.get(channel)
+    if entries is None:
         has = ", ".join(part.entries)
         raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
-    found = []
+    noises = []
     for axis in range(count_axes(channel)):
-        ends = _read_limits(figures, axis, two_sided=channel not in SCALAR_CHANNELS)
-        terms: dict[str, Any] = {**_read_white_noise(figures, axis), **_read_bias_terms(figures, axis), **ends}
-        if temperature:
-            terms |= _read_temperature_terms(figures, axis)
-        found.append(Noise(**terms))
-    return tuple(found)
+        terms: dict[str, Any] = _read_terms(entries, axis, two_sided=channel not in SCALAR_CHANNELS)
+        for key, term in TEMPERATURE_TERMS.items() if temperature else ():
+            if key in entries:
+                terms[term] = to_stddev(entries[key], axis)
+        noises.append(Noise(**terms))
+    return tuple(noises)

@@ -131,17 +131,17 @@ def count_axes(channel: str) -> int:
     return 1 if channel in SCALAR_CHANNELS else 3
 
 
-def get_si_unit(channel: str, figure: str) -> str:
+def get_si_unit(channel: str, entry: str) -> str:
     """Return the SI unit of an entry of `ENTRY_NAMES` in a channel of `CHANNEL_UNITS`."""
-    own = CHANNEL_UNITS[channel]
+    unit = CHANNEL_UNITS[channel]
     return {
-        "noise_density": f"{own}/sqrt(Hz)",
-        "random_walk": f"{_RATE_UNITS[own]}/sqrt(Hz)",
+        "noise_density": f"{unit}/sqrt(Hz)",
+        "random_walk": f"{_RATE_UNITS[unit]}/sqrt(Hz)",
         "scale_factor_error": "1",
         "misalignment": "rad",
         "cross_axis_sensitivity": "1",
-        "g_sensitivity": f"{own}/(m/s^2)",
-        "bias_temperature_coefficient": f"{own}/K",
+        "g_sensitivity": f"{unit}/(m/s^2)",
+        "bias_temperature_coefficient": f"{unit}/K",
         "scale_temperature_coefficient": "1/K",
         "nonlinearity": "1",
         "bandwidth": "Hz",
@@ -152,4 +152,4 @@ def get_si_unit(channel: str, figure: str) -> str:
         "long_term_scale": "1",
         "layer": "m",
         "least_layer": "m",
-    }.get(figure, own)
+    }.get(entry, unit)
