@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.optimize import least_squares  # noqa: TID253 - the peer
 
-from navsense.analysis.bench import best_time
+from navsense.analysis.bench import measure_call
 from navsense.calibration import EllipsoidCalibrator, ellipsoid, known_attitude
 from navsense.core.typing import FloatArray, Quaternions, Vectors
 
@@ -150,7 +150,7 @@ def line(what: str, count: int, seconds: float, found: Found, note: str = "") ->
 
 def ours(call: Callable[[], object]) -> float:
     """Return the seconds of a call: the best of some."""
-    return best_time(call, rounds=5)
+    return measure_call(call, rounds=5)
 
 
 def with_attitude() -> Iterator[str]:
@@ -204,7 +204,7 @@ def streamed() -> Iterator[str]:
             stream.update(part)
         return stream
 
-    seconds, stream = best_time(fed, rounds=1), fed()
+    seconds, stream = measure_call(fed, rounds=1), fed()
     yield f"{'ellipsoid, handed in a hundred at a time':58s} {seconds / MILLION * 1e9:20.0f} ns a reading"
     yield f"{'  and solved':58s} {stream.count:8d}   {ours(stream.solve) * 1e3:9.1f} ms"
 

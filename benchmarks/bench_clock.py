@@ -23,8 +23,8 @@ from functools import partial
 import numpy as np
 
 import navsense as ns
-from navsense.analysis.bench import best_time, standard
-from navsense.clock import Clock, Discipline, StampErrors, get_oscillator
+from navsense.analysis.bench import make_standard_sensor, measure_call
+from navsense.clock import Clock, Discipline, SensorClock, get_oscillator
 from navsense.clock._nodes import NODE_RATE
 from navsense.clock.oscillator import list_processes
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -45,7 +45,7 @@ IMU_CLOCK = Clock("robot::link::clock", Noise(mean=1e-6, stddev=2e-7))
 
 def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 200) -> float:
     """Return the seconds in which a sensor at `rate` (Hz) stamps a block: the best of some in a row."""
-    stamps, best = StampErrors(clock, "bench", 1, 0, prefetch=64 if block == 1 else 0), float("inf")
+    stamps, best = SensorClock(clock, "bench", 1, 0, prefetch=64 if block == 1 else 0), float("inf")
     for k in range(rounds):
         instants = np.arange(k * block, (k + 1) * block) / rate
         began = time.perf_counter()
@@ -57,7 +57,7 @@ def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 2
 def draws_alone(named: tuple[RandomProcess, ...]) -> float:
     """Return the seconds that one row of draws of these processes takes."""
     source = Draws(named, 1, (0, "bench"))
-    return best_time(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES if source.rows else 0.0
+    return measure_call(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES if source.rows else 0.0
 
 
 def line(what: str, ours: float, limit: float) -> str:
@@ -114,15 +114,17 @@ def reads() -> Iterator[str]:
         what = f"read at each step, {name}"
         yield f"{what:44s} {reads / 1234e-6:8.2f} us   a step       {steps / 1234e-6:6.1f} us   {reads / steps:5.2f}"
         for place, instant in (("now", sim.time), ("0.4567 s ago", sim.time - 0.4567)):
-            alone = best_time(partial(read, instant))
-            array = best_time(partial(read, np.array([instant])))
+            alone = measure_call(partial(read, instant))
+            array = measure_call(partial(read, np.array([instant])))
             what = f"read {place}, {name}"
             yield f"{what:44s} {alone * 1e6:8.2f} us   array of one {array * 1e6:6.1f} us   {alone / array:5.2f}"
 
 
 def imu_world(clock: Clock = IMU_CLOCK, rate: float = IMU_RATE) -> World:
     """Return a world of one IMU on a clock."""
-    sensor = MountedSensor("robot::link::imu", standard(Imu), "robot", "robot::link", rate, clock=clock.name)
+    sensor = MountedSensor(
+        "robot::link::imu", make_standard_sensor(Imu), "robot", "robot::link", rate, clock=clock.name
+    )
     return World("fast", (Model("robot", (Link("robot::link"),), "robot::link"),), (sensor,), (clock,))
 
 

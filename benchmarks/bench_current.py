@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from navsense.analysis.bench import best_time
+from navsense.analysis.bench import measure_call
 from navsense.core.geodesy import Origin
 from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
@@ -109,7 +109,7 @@ def main() -> None:
     """Print the table, and hold every kind to the goal."""
     slow = []
     for what, field in kinds():
-        took = best_time(in_blocks(field)) / COUNT * 1e9
+        took = measure_call(in_blocks(field)) / COUNT * 1e9
         print(f"{what:44s} {took:8.1f} ns a sample")
         if took >= GOAL:
             slow.append(what)

@@ -26,7 +26,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray
 from navsense.environment.base import Environment
 from navsense.environment.current import StratifiedCurrent
-from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.base import Rays, Shape
 from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
@@ -145,7 +145,7 @@ def rays(around: Environment) -> Work:
             kept[t.size] = origin, np.ascontiguousarray(turned.reshape(-1, 3)), np.full(origin.shape[0], REACH)
         arrays = kept[t.size]
         distance, normal = np.empty(arrays[0].shape[0]), np.empty(arrays[0].shape)
-        body.shape.trace(*arrays, distance, normal)
+        body.shape.trace(Rays(*arrays, distance, normal))
         return distance
 
     return work

@@ -18,7 +18,7 @@ from typing import Any
 import gtsam  # noqa: TID253 - the peer
 import numpy as np
 
-from navsense.analysis.bench import best_time
+from navsense.analysis.bench import measure_call
 from navsense.core.typing import FloatArray
 from navsense.factors import ReducedMagFactor3, blocks
 
@@ -83,11 +83,11 @@ def million() -> Iterator[str]:
             quaternion, measured, scale, direction, BIAS, quaternion[0], out=out
         ),
     }
-    theirs = best_time(lambda: numpy_mag_factor1(matrices, measured, FIELD), rounds=5)
+    theirs = measure_call(lambda: numpy_mag_factor1(matrices, measured, FIELD), rounds=5)
     each = gtsam_mag_factor1(measured)
     for name, call in calls.items():
         out = call(None)
-        ours = best_time(lambda call=call, out=out: call(out), rounds=9)  # type: ignore[misc]
+        ours = measure_call(lambda call=call, out=out: call(out), rounds=9)  # type: ignore[misc]
         if name == "MagFactor1":
             wanted = numpy_mag_factor1(matrices, measured, FIELD)
             assert np.abs(out.residual - wanted[0]).max() < 1e-9
@@ -96,7 +96,7 @@ def million() -> Iterator[str]:
             yield line(f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x")
             beside = f"GTSAM's C++ linearize, one core, {each * 1e9:.0f} ns each"
             yield line("  the same, each", f"{ours / MILLION * 1e9:.0f} ns", beside, f"{each / ours * MILLION:.0f}x")
-            fresh = best_time(lambda call=call: call(None), rounds=5)  # type: ignore[misc]
+            fresh = measure_call(lambda call=call: call(None), rounds=5)  # type: ignore[misc]
             yield line("  the same into new arrays", f"{fresh * 1e3:.1f} ms", "", "")
         else:
             yield line(f"{name}, 1e6", f"{ours * 1e3:.1f} ms", "", "")
@@ -109,7 +109,7 @@ def gtsam_mag_factor1(measured: FloatArray) -> float:
     values.insert(0, gtsam.Rot3())
     for reading in measured[:SHARED]:
         graph.add(gtsam.MagFactor1(0, reading, float(np.linalg.norm(FIELD)), direction, BIAS, model))
-    return best_time(lambda: graph.linearize(values), rounds=5) / SHARED
+    return measure_call(lambda: graph.linearize(values), rounds=5) / SHARED
 
 
 def one_each(measured: FloatArray, matrices: FloatArray) -> Any:
@@ -186,7 +186,7 @@ def shared_unknowns() -> Iterator[str]:
         scale, direction, bias = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA).optimum()
         return np.concatenate((scale * direction, bias))
 
-    ours, alone = best_time(reduced, rounds=9), best_time(direct, rounds=9)
+    ours, alone = measure_call(reduced, rounds=9), measure_call(direct, rounds=9)
     graph, values = reduced()
     wanted = field_and_bias(graph, values)
     assert np.abs(direct() - wanted).max() < 1e-9
@@ -206,7 +206,7 @@ def shared_unknowns() -> Iterator[str]:
         )
         yield line("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
     factor = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA)
-    batch = best_time(lambda: factor.with_measurements(measured[:100], quaternion[:100]))
+    batch = measure_call(lambda: factor.with_measurements(measured[:100], quaternion[:100]))
     yield line("  100 more measurements into it", f"{batch * 1e6:.0f} us", "whatever it holds already", "")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from navsense.analysis.bench import best_time
+from navsense.analysis.bench import measure_call
 from navsense.core.geodesy import Origin
 from navsense.core.typing import Times, Vectors
 from navsense.environment.atmosphere import Atmosphere
@@ -58,7 +58,7 @@ def main() -> None:
     """Print the table, and hold the lattice to its goal: a tenth of a nanotesla, below 50 ns a sample."""
     took = {}
     for what, samples, work in rows():
-        took[what] = best_time(work) / samples * 1e9
+        took[what] = measure_call(work) / samples * 1e9
         print(f"{what:42s} {took[what]:9.1f} ns a sample")
     lattice, model = took["WorldMagneticModel along a track"], took["the model itself, field_ned"]
     print(f"the lattice is {model / lattice:.0f} times as fast as the model; the goal is below 50 ns a sample")

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import navsense as ns
-from navsense.analysis.bench import STANDARD, sensor_row
+from navsense.analysis.bench import STANDARD, measure_sensor
 from navsense.sensors.base import Sensor
 
 PEER = Path(__file__).resolve().parent / "peers" / "gz_sensors.cpp"
@@ -97,7 +97,7 @@ def theirs(program: Path, model: Path) -> dict[str, float]:
 
 def ours(specs: dict[str, Sensor]) -> dict[str, float]:
     """Return our nanoseconds a sample for each type of sensor."""
-    return {kind: sensor_row(spec).nanoseconds for kind, spec in specs.items()}
+    return {kind: measure_sensor(spec).nanoseconds for kind, spec in specs.items()}
 
 
 def rows(folder: Path) -> Iterator[str]:

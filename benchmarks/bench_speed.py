@@ -23,7 +23,7 @@ from xml.parsers import expat
 import numpy as np
 
 import navsense as ns
-from navsense.analysis.bench import CLOCKS, STANDARD, best_time, sensor_row, standard
+from navsense.analysis.bench import CLOCKS, STANDARD, make_standard_sensor, measure_call, measure_sensor
 from navsense.clock import Clock
 from navsense.core.random_streams import Draws
 from navsense.sensors import Imu, Magnetometer
@@ -53,19 +53,19 @@ def blocks() -> Iterator[str]:
     """Sensors with standard noise and clock in blocks, beside their draws alone."""
     for kind in (Imu, Magnetometer):
         for what, measured_only in (("measured", True), ("ideal and measured", False)):
-            row = sensor_row(standard(kind), measured_only=measured_only)
+            row = measure_sensor(make_standard_sensor(kind), measured_only=measured_only)
             rate, limit = 1e3 / row.nanoseconds, f"draws alone {1e3 / row.draws:.1f} M/s"
             yield line(f"{row.name}, blocks, {what}", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
 
 
 def numpy_draws() -> Iterator[str]:
     """Our draws beside NumPy's own, the same numbers."""
-    spec = standard(Imu)
+    spec = make_standard_sensor(Imu)
     source = Draws(spec.processes(), 1, (0, "bench"))
     rows, out = source.rows, np.empty(4096)
     generators = [np.random.Generator(np.random.SFC64(i)) for i in range(rows)]
-    ours = best_time(lambda: source.take(4096))
-    theirs = best_time(lambda: [draw.standard_normal(out=out) for draw in generators])
+    ours = measure_call(lambda: source.take(4096))
+    theirs = measure_call(lambda: [draw.standard_normal(out=out) for draw in generators])
     count = rows * 4096 / 1e6
     yield line(
         "standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x"
@@ -81,17 +81,17 @@ def loading(folder: Path) -> Iterator[str]:
     sensors = "".join(f"<sensor name='s{i}' type='imu'>{body}</sensor>" for i in range(500))
     path = folder / "many.sdf"
     path.write_text(f"<sdf version='1.9'><model name='m'><link name='l'>{sensors}</link></model></sdf>")
-    ours = best_time(lambda: ns.load(path), rounds=3)
-    theirs = best_time(lambda: expat.ParserCreate().Parse(path.read_bytes(), True), rounds=3)
+    ours = measure_call(lambda: ns.load(path), rounds=3)
+    theirs = measure_call(lambda: expat.ParserCreate().Parse(path.read_bytes(), True), rounds=3)
     beside = f"expat alone {theirs:.3f} s; goal 0.5 s"
     yield line("load a world of 500 imus", f"{ours:.2f} s", beside, f"{ours / theirs:.0f}x")
 
 
 def in_memory() -> Iterator[str]:
     """Run in memory and keep everything, beside the draws alone."""
-    world = still_world(standard(Imu))
-    seconds = best_time(lambda: ns.simulate(world, 1000.0, truth_rate=1.0), rounds=3)
-    row = sensor_row(standard(Imu), measured_only=True)
+    world = still_world(make_standard_sensor(Imu))
+    seconds = measure_call(lambda: ns.simulate(world, 1000.0, truth_rate=1.0), rounds=3)
+    row = measure_sensor(make_standard_sensor(Imu), measured_only=True)
     limit = f"draws alone {1e3 / row.draws:.1f} M/s"
     yield line(
         "imu through ns.simulate, all kept", f"{1.0 / seconds:.1f} M/s", limit, f"{row.draws / (seconds * 1e3):.2f}"
@@ -100,8 +100,8 @@ def in_memory() -> Iterator[str]:
 
 def thousand_kilohertz() -> Iterator[str]:
     """Run an IMU at 1000 kHz with a Gaussian clock: the document's performance case, beside real time."""
-    world = still_world(standard(Imu), rate=1e6)
-    seconds = best_time(lambda: ns.simulate(world, 1.0, truth_rate=1.0), rounds=3)
+    world = still_world(make_standard_sensor(Imu), rate=1e6)
+    seconds = measure_call(lambda: ns.simulate(world, 1.0, truth_rate=1.0), rounds=3)
     yield line(
         "imu at 1000 kHz, Gaussian clock, one second", f"{seconds:.2f} s", "real time 1 s", f"{1.0 / seconds:.1f}x"
     )
@@ -110,32 +110,32 @@ def thousand_kilohertz() -> Iterator[str]:
 def fresh_memory() -> Iterator[str]:
     """Touch as much new memory as a kept IMU sample takes: what keeping everything cannot be faster than."""
     count = 28 * 1_000_000
-    seconds = best_time(lambda: np.empty(count).fill(1.0), rounds=3)
+    seconds = measure_call(lambda: np.empty(count).fill(1.0), rounds=3)
     yield line("new memory for a million kept imu samples", f"{1.0 / seconds:.1f} M/s", "224 bytes a sample", "")
 
 
 def live() -> Iterator[str]:
     """Step five sensors live, beside their motion alone."""
-    world = still_world(*[standard(Imu)] * 3, *[standard(Magnetometer)] * 2)
+    world = still_world(*[make_standard_sensor(Imu)] * 3, *[make_standard_sensor(Magnetometer)] * 2)
     steps = iter(ns.live(world))
-    whole = best_time(lambda: next(steps), rounds=7)
+    whole = measure_call(lambda: next(steps), rounds=7)
     places = ns.live(world)._session.sensor_motions.values()  # noqa: SLF001 - the motion's share alone
     instant = np.array([1.0])
-    motion = best_time(lambda: [place.at(instant) for place in places], rounds=7)
+    motion = measure_call(lambda: [place.at(instant) for place in places], rounds=7)
     yield line("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
     driven = ns.live(world, driven=["robot"])
     state = {"robot": ns.State(ns.Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0))}
-    by_caller = best_time(lambda: driven.step(state), rounds=7)
+    by_caller = measure_call(lambda: driven.step(state), rounds=7)
     ratio = f"{by_caller / whole:.1f}x"
     yield line("live step, five sensors, driven by the caller", f"{by_caller * 1e6:.1f} us", "motion known", ratio)
 
 
 def messages(folder: Path) -> Iterator[str]:
     """Imu messages into MCAP, beside rosbags writing the same type."""
-    world = still_world(standard(Imu))
+    world = still_world(make_standard_sensor(Imu))
     run = ns.simulate(world, 200.0, truth_rate=1.0)
     path = folder / "bench.mcap"
-    seconds = best_time(lambda: run.save(path), rounds=3)
+    seconds = measure_call(lambda: run.save(path), rounds=3)
     count = 3 * 200_000
     theirs = rosbags_rate(folder, 20_000)
     ours = count / seconds / 1e6

@@ -28,9 +28,9 @@ in_repository = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks/ 
 
 @pytest.mark.requirement("NOI-7")
 def test_the_table_has_every_noise_and_every_sensor_beside_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "best_time", partial(bench.best_time, seconds=0.03))
+    monkeypatch.setattr(bench, "measure_call", partial(bench.measure_call, seconds=0.03))
     monkeypatch.setattr(bench, "LENGTH", 100_000)
-    rows = {row.name: row for row in bench.table()}
+    rows = {row.name: row for row in bench.measure_all()}
     for name in bench.NOISES:
         row = rows[f"noise: {name}"]
         assert 0.0 < row.nanoseconds < 1e6

@@ -184,7 +184,7 @@ def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
         (["run", QUADROTOR, "--duration", "1", "--fidelity", "real"], "fidelity: real"),
         (["describe", QUADROTOR, "--fidelity", "real"], "fidelity: real"),
         (["run", QUADROTOR, "--duration", "1", "--epoch", "-4"], "epoch: -4"),
-        (["run", QUADROTOR, "--duration", "x"], "not a valid float"),
+        (["run", QUADROTOR, "--duration", "x"], "not a valid number"),
         (["info", QUADROTOR], ".sdf"),
         (["recover", QUADROTOR], "quadrotor.sdf"),
         (["nonsense"], "No such command"),
@@ -196,6 +196,19 @@ def test_mistakes_end_in_one_line_and_exit_code_2(
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2, ended.stderr
     assert message in ended.stderr + ended.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "describe", "run"])
+def test_a_recording_in_place_of_a_world_names_the_command_that_reads_it(inside: Typed, command: str) -> None:
+    recording = Path(__file__).parent / "golden" / "recordings" / "2" / "run.mcap"
+    ended = inside(command, recording)
+    assert ended.returncode == 2
+    (line,) = (ended.stdout + ended.stderr).splitlines()
+    assert line.endswith(
+        f"{recording} is a recording (mcap); WORLD must be an SDF, URDF or xacro file; "
+        f"to read a recording: navsense info {recording}"
+    )
+    assert inside("info", recording).returncode == 0
 
 
 def test_a_mistake_ends_the_process_without_a_traceback(tmp_path: Path) -> None:

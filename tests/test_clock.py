@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from navsense.clock import Clock, ClockRealisation, Discipline, StampErrors, compute_error
+from navsense.clock import Clock, ClockRealisation, Discipline, SensorClock, compute_error
 from navsense.core.errors import ClockError
 from navsense.core.random_streams import make_generator
 from navsense.core.typing import FloatArray
@@ -63,7 +63,7 @@ def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
 def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
     """Turn-on + (mean + stddev w) with NumPy's own normals, in blocks of any size."""
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4, bias_stddev=1e-2))
-    time, stamps = np.arange(6000) / 1e5, StampErrors(clock, "imu", 4, 1, prefetch=ahead)
+    time, stamps = np.arange(6000) / 1e5, SensorClock(clock, "imu", 4, 1, prefetch=ahead)
     found = np.concatenate([stamps.compute_errors(part) for part in np.split(time, [1, 2, 65, 66, 5000])])
     turn_on = 1e-2 * make_generator(4, (1, "clock", clock.name, "clock", "turn_on")).standard_normal()
     w = make_generator(4, (1, "stamp", "imu", "clock", "jitter")).standard_normal(6000)
@@ -156,7 +156,7 @@ def test_a_curve_is_not_read_backwards() -> None:
 def test_a_clock_with_precision_shows_multiples_of_it() -> None:
     clock = Clock("c", Noise(bias_mean=0.4e-3, stddev=1e-4, precision=1e-3))
     time = np.arange(1000) / 400.0
-    shown = (time + StampErrors(clock, "imu", 1, 0).compute_errors(time)) / 1e-3
+    shown = (time + SensorClock(clock, "imu", 1, 0).compute_errors(time)) / 1e-3
     assert np.allclose(shown, np.rint(shown), atol=1e-9, rtol=0.0)
     assert np.ptp(shown - time / 1e-3) > 0.5
 

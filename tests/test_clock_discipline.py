@@ -12,7 +12,7 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import chi2
 
-from navsense.clock import Clock, Discipline, Oscillator, StampErrors, compute_error, discipline, stamps
+from navsense.clock import Clock, Discipline, Oscillator, SensorClock, compute_error, discipline, stamps
 from navsense.core.errors import ClockError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
@@ -174,13 +174,13 @@ def test_cut_anywhere() -> None:
     sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
     clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
-    whole = StampErrors(clock, "imu", 3, 0).compute_errors(time)
+    whole = SensorClock(clock, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
-        pieces = StampErrors(clock, "imu", 3, 0)
+        pieces = SensorClock(clock, "imu", 3, 0)
         assert (
             np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
         )
-    live = StampErrors(clock, "imu", 3, 0, prefetch=64)
+    live = SensorClock(clock, "imu", 3, 0, prefetch=64)
     assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == whole[:1000].tobytes()
 
 
@@ -225,8 +225,8 @@ def rising(raw: list[int]) -> list[int]:
 def test_monotonic_stamps_rise_and_are_else_as_they_were() -> None:
     clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
     time = np.arange(4000) / 1000.0
-    raw = to_nanoseconds(0, time + StampErrors(clock, "imu", 1, 0).compute_errors(time))
-    shown = to_nanoseconds(0, time + StampErrors(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
+    raw = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))
+    shown = to_nanoseconds(0, time + SensorClock(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
     assert np.diff(raw).min() < 0
     assert shown.tolist() == rising(raw.tolist())
     assert np.diff(shown).min() == 1
@@ -237,7 +237,7 @@ def test_monotonic_stamps_rise_over_a_step_back() -> None:
     clock = disciplined(Discipline(interval=1.0), offset=0.2)
     time = np.arange(1500) / 1000.0
     plain, shown = (
-        to_nanoseconds(0, time + StampErrors(each, "imu", 1, 0).compute_errors(time))
+        to_nanoseconds(0, time + SensorClock(each, "imu", 1, 0).compute_errors(time))
         for each in (clock, replace(clock, monotonic=True))
     )
     assert np.diff(plain).min() < -0.19e9
@@ -252,16 +252,16 @@ def test_monotonic_stamps_rise_over_a_step_back() -> None:
 def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, epoch: int) -> None:
     clock = Clock("c", Noise(bias_mean=bias, precision=0.1), Oscillator(frequency=-1.0), monotonic=True)
     time = np.arange(500) / 100.0
-    off = StampErrors(clock, "imu", 1, 0).compute_errors(time)
+    off = SensorClock(clock, "imu", 1, 0).compute_errors(time)
     assert np.diff(to_nanoseconds(epoch, time + off)).min() > 0
-    live = StampErrors(clock, "imu", 1, 0)
+    live = SensorClock(clock, "imu", 1, 0)
     assert np.concatenate([live.compute_errors(time[i : i + 1]) for i in range(500)]).tobytes() == off.tobytes()
 
 
 def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
     time = 1e9 + np.arange(5) * 1e-6
     clock = Clock("c", Noise(precision=1.0), monotonic=True)
-    shown = to_nanoseconds(0, time + StampErrors(clock, "imu", 1, 0).compute_errors(time))
+    shown = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))
     assert np.diff(shown).min() > 0
     assert np.diff(shown).max() < 300, "by the least that there is, 119 ns"
 

@@ -18,7 +18,7 @@ from navsense.clock import (
     ClockRealisation,
     Discipline,
     Oscillator,
-    StampErrors,
+    SensorClock,
     compute_error,
     get_oscillator,
     per_day,
@@ -269,23 +269,23 @@ def test_processes_do_not_touch_each_other() -> None:
 @pytest.mark.requirement("CLK-10")
 def test_sensors_of_different_rates_read_one_curve_bitwise() -> None:
     sheet = Clock("c", Noise(mean=1e-3, bias_stddev=1e-2), oscillator=FULL)
-    fast = StampErrors(sheet, "a", 4, 1).compute_errors(np.arange(2000) / 800.0)
-    slow = StampErrors(sheet, "b", 4, 1).compute_errors(np.arange(25) / 10.0)
+    fast = SensorClock(sheet, "a", 4, 1).compute_errors(np.arange(2000) / 800.0)
+    slow = SensorClock(sheet, "b", 4, 1).compute_errors(np.arange(25) / 10.0)
     assert fast[::80].tobytes() == slow.tobytes()
-    alone = [StampErrors(sheet, "b", 4, 1).compute_errors(np.array([t]))[0] for t in np.arange(25) / 10.0]
+    alone = [SensorClock(sheet, "b", 4, 1).compute_errors(np.array([t]))[0] for t in np.arange(25) / 10.0]
     assert np.array(alone).tobytes() == slow.tobytes()
 
 
 def test_a_curve_read_in_any_pieces_is_the_same() -> None:
     sheet = Clock("c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
-    whole = StampErrors(sheet, "imu", 3, 0).compute_errors(time)
+    whole = SensorClock(sheet, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
-        pieces = StampErrors(sheet, "imu", 3, 0)
+        pieces = SensorClock(sheet, "imu", 3, 0)
         assert (
             np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
         )
-    live = StampErrors(sheet, "imu", 3, 0, prefetch=64)
+    live = SensorClock(sheet, "imu", 3, 0, prefetch=64)
     assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
 
 
@@ -378,7 +378,7 @@ def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
         of(phase.integrate)(1e-3, frequency, draws, rows, np.array([1e-11, 1e-12, 1e-13]), state, x)
         of(phase.add_temperature_shift)(1e-8, -3e-8, 298.15, temperature, warm)
         drift, out = np.zeros(1500), np.zeros(900)
-        last = of(nodes.write_drift)(0.1, 0.99, 0.01, draws[0], drift)
+        last = of(nodes.write_gauss_markov)(0.1, 0.99, 0.01, draws[0], drift)
         reached = of(nodes.interpolate)(time, 0, 0, x, drift, out)
         of(nodes.add_parabola)(time, 0.1, 1e-6, 1e-9, out)
         results.append((state, x, warm, drift, out, np.array([last, reached])))

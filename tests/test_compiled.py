@@ -14,7 +14,7 @@ import pytest
 from numba import njit
 from numba.core.registry import CPUDispatcher as Dispatcher
 
-from navsense.core.kernels import Kernel
+from navsense.core.kernels import Kernel, inlined_kernel, kernel
 from navsense.noise import channels, kernels
 from navsense.sensors import Imu
 
@@ -35,7 +35,7 @@ def called_in_kernels() -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef):
                 continue
-            if not any(ast.unparse(made) == "kernel" for made in node.decorator_list):
+            if not any(ast.unparse(made) in ("kernel", "inlined_kernel") for made in node.decorator_list):
                 continue
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "math":
@@ -107,6 +107,26 @@ def test_imported_kernel_is_the_dispatcher() -> None:
 def twice(x: float) -> float:
     """Return two of it."""
     return 2.0 * x
+
+
+@inlined_kernel
+def halve(x: float) -> float:
+    """Return half of x."""
+    return 0.5 * x
+
+
+@kernel
+def divide_by_four(x: float) -> float:
+    """Return a quarter of x."""
+    return halve(halve(x))
+
+
+@pytest.mark.compiled
+def test_inlined_kernels_are_inserted_into_their_callers() -> None:
+    assert divide_by_four(3.0) == 0.75
+    (llvm,) = vars(sys.modules[__name__])["divide_by_four"].inspect_llvm().values()
+    assert "divide_by_four" in llvm
+    assert "halve" not in llvm
 
 
 @pytest.mark.compiled

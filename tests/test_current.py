@@ -23,6 +23,7 @@ from navsense.environment.current import (
     realise,
 )
 from navsense.recordings import summary
+from navsense.recordings.currents import read_current
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, World
 
 TOPIC = "/hydrodynamics/current_velocity"
@@ -107,7 +108,7 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
     assert stamps == pytest.approx(100.0 + run.current.time, abs=1e-9)
     linear = [[message.twist.linear.x, message.twist.linear.y, message.twist.linear.z] for message in found]
     assert np.array_equal(linear, run.current.velocity)
-    replayed = CurrentReplay.from_file(path, topic=TOPIC)
+    replayed = read_current(path, topic=TOPIC)
     again = ns.simulate(world(replayed), 12.0).current
     assert again is not None
     assert again.velocity == pytest.approx(run.current.velocity[:240], abs=1e-12)

@@ -34,8 +34,11 @@ LONG_BODIES: dict[str, str] = {}
 KERNEL_ARGUMENTS = 12
 """Arguments of a kernel, at most: more are grouped in a `NamedTuple` of arrays."""
 
+KERNEL_DECORATORS = ("kernel", "inlined_kernel")
+"""Names of the decorators of kernels."""
+
 LONG_KERNELS: dict[str, str] = {
-    "environment.terrain._grid_traversal._intersect_cell": "called in one place, in the loop over the cells",
+    "environment.terrain.heightmap._intersect_cell": "called in one place, in the loop over the cells",
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
@@ -49,8 +52,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("noise",),
     ("faults",),
     ("clock",),
-    ("environment",),
     ("motion",),
+    ("environment",),
     ("sensors",),
     ("world",),
     ("fault_file", "simulation"),
@@ -66,9 +69,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 """Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
 
-PRIVATE: dict[tuple[str, str], str] = {
-    ("recordings.csv_tables", "motion._log"): "writes the table that a motion is read from",
-}
+PRIVATE: dict[tuple[str, str], str] = {}
 """Private files and folders that others import: (module, what) -> why."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
@@ -103,17 +104,18 @@ OPENERS: dict[tuple[str, str], str] = {
     ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
     ("environment.magnetic", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
-    ("environment.current.replay", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
-    ("environment.current.replay", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
+    ("recordings.currents", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
+    ("recordings.currents", "parquet.read_table"): "random access; `inputs.check_regular_file` comes before",
     ("core.inputs", "open"): "the one function that opens a user's file",
     ("core.inputs", "os.open"): "that function, without waiting",
     ("core.inputs", "json.loads"): "the one function that parses JSON",
     ("core.inputs", "zipfile.ZipFile"): "reads the sizes that an archive declares",
     ("core.inputs", "tomllib.loads"): "the one function that parses TOML",
     ("core.kernel_cache", "Path(path).read_bytes"): "a file of the kernel cache",
+    ("core.ziggurat", "(Path(__file__).parent / 'ziggurat.txt').read_text"): "a file of the package",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
-    ("motion._log", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("motion.replay", "np.loadtxt"): "parses lines that `inputs` has read",
     (
         "sdf.urdf.xacro_process",
         "Path(filename).open",
@@ -128,8 +130,8 @@ OPENERS: dict[tuple[str, str], str] = {
     ("recordings.npz", "archive.open"): "an entry of the archive that is written",
     ("recordings.npz", "zipfile.ZipFile"): "the archive that is written",
     ("recordings.parquet", "pa.parquet.ParquetFile"): "reads an open file of `recordings.base.open_for_reading`",
-    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `inputs.check_bag` comes before",
-    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `inputs.check_bag` comes before",
+    ("recordings.rosbag.reader", "Ros1Reader"): "bags are read by random access; `check_bag` comes before",
+    ("recordings.rosbag.reader", "Reader"): "bags are read by random access; `check_bag` comes before",
     ("recordings.rosbag.reader", "reader.open"): "that reader",
     ("recordings.csv_tables", "np.loadtxt"): "parses lines that `inputs` has read",
     (
@@ -137,7 +139,7 @@ OPENERS: dict[tuple[str, str], str] = {
         "sqlite3.connect",
     ): "the database of a truncated bag; SQLite rolls back what was not committed",
     ("simulation.run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
-    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `inputs.check_bag` comes before",
+    ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `check_bag` comes before",
 }
 """Calls outside `inputs` that open a file to read it: (module, call) -> why."""
 
@@ -289,7 +291,9 @@ def unrepeatable(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"numpy.{node.attr}"
             elif not of_numpy and node.attr == "dot":
                 yield node.lineno, ".dot"
-        elif isinstance(node, ast.FunctionDef) and any(ast.unparse(made) == "kernel" for made in node.decorator_list):
+        elif isinstance(node, ast.FunctionDef) and any(
+            ast.unparse(made) in KERNEL_DECORATORS for made in node.decorator_list
+        ):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Attribute) and inner.attr in UNLIKE_COMPILED:
                     yield inner.lineno, f"{ast.unparse(inner)} in a kernel"
@@ -537,7 +541,7 @@ def test_kernels_take_few_arguments() -> None:
         name: len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
         for module in modules()
         for name, node in functions(module)
-        if any("kernel" in ast.unparse(one) for one in node.decorator_list)
+        if any(ast.unparse(made) in KERNEL_DECORATORS for made in node.decorator_list)
     }
     assert len(counts) > 100
     assert {name for name, count in counts.items() if count > KERNEL_ARGUMENTS} == LONG_KERNELS.keys()

@@ -21,11 +21,11 @@ from navsense.core.errors import (
     SensorError,
     SimulationError,
 )
-from navsense.environment.current import CurrentReplay
 from navsense.environment.signal import Signal
 from navsense.fault_file import with_faults
 from navsense.motion import load as load_log
 from navsense.recordings.convert import convert
+from navsense.recordings.currents import read_current
 from navsense.recordings.leftovers import recover
 from navsense.recordings.summary import read_summary
 from navsense.sdf import load
@@ -44,7 +44,7 @@ DOORS: list[tuple[Callable[[Any], object], type[NavsenseError], str]] = [
 
 BAGS: list[Callable[[Any], object]] = [
     read_samples,
-    CurrentReplay.from_file,
+    read_current,
     read_summary,
     lambda path: convert(path, "out.npz"),
 ]
@@ -123,7 +123,7 @@ def test_a_file_of_the_kernel_is_no_recording(door: Callable[[Any], object], suf
         door(file)
 
 
-@pytest.mark.parametrize("door", [read_samples, CurrentReplay.from_file, read_summary])
+@pytest.mark.parametrize("door", [read_samples, read_current, read_summary])
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
 def test_a_link_to_itself_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     link = tmp_path / f"link{suffix}"

@@ -133,7 +133,7 @@ def test_who_is_a_vehicle(world_of: Text) -> None:
 def test_a_model_that_turns_on_the_spot_stands_still(world_of: Text) -> None:
     found = chart(world_of(robot((0, "1 2 3 0 0 0"), (9, "1 2 3 0 0 1"))))
     assert found.tracks[0].position.tolist() == [[1.0, 2.0, 3.0]]
-    assert not found.moving
+    assert not found.moving_tracks
 
 
 def test_a_motion_that_never_ends_needs_a_duration(world_of: Text) -> None:
@@ -226,7 +226,8 @@ def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> Non
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
     )
     found = chart(world_of(body + robot((0, "-8 0 -10 0 0 0"), (10, "8 0 -33 0 0 0"), link=hull)))
-    (track,), (bottom,) = found.tracks, found.ground
+    (track,) = found.tracks
+    bottom = track.ground
     above = track.position[:, 2] > -30.0
     assert np.allclose(bottom[above], -30.0, rtol=1e-12, atol=0.0)
     assert np.allclose(bottom[~above & (abs(track.position[:, 0]) > 2.0)], -30.0, rtol=1e-12, atol=0.0), (
@@ -252,7 +253,7 @@ def test_vehicles_are_not_ground(world_of: Text) -> None:
 
 def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
     found = chart(world_of(robot((0, "0 0 5 0 0 0"), (10, "8 0 2 0 0 0"))))
-    assert np.isnan(found.ground[0]).all()
+    assert np.isnan(found.tracks[0].ground).all()
     assert format_clearance(found) == ""
     assert not found.relief.has_ground
     assert height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
@@ -399,7 +400,7 @@ def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) 
     assert np.isnan(column.speed[~given_there]).all()
     assert found.arrows is not None
     assert np.isnan(found.arrows.velocity).all()
-    assert found.undefined == "depth (m): 80.0; must be from 0 to 20, the depths of the layers"
+    assert found.undefined_reason == "depth (m): 80.0; must be from 0 to 20, the depths of the layers"
 
 
 # Sheets
@@ -441,7 +442,8 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
     assert heights.get_ylim() == pytest.approx(
         (np.nanmin(found.relief.height), np.nanmax(found.relief.height)), rel=1e-12, abs=0.0
     )
-    (track,), (bottom,) = found.tracks, found.ground
+    (track,) = found.tracks
+    bottom = track.ground
     assert time.get_xlim() == pytest.approx((0.0, 10.0), rel=1e-12, abs=0.0)
     assert time.get_xlabel() == "time (min); ○ start, ■ end"
     lines = next(one for one in plan.collections if type(one).__name__ == "LineCollection")

@@ -93,7 +93,7 @@ def test_allantools_gives_the_same(name: str, count: int, rate: float) -> None:
         assert same.sum() == taus.size >= 10
         # Random walk and offset leave three digits less of the phase than it has.
         assert curve.deviation[same] == pytest.approx(deviation, rel=1e-10, abs=0.0)
-        assert list(curve.terms[same]) == list(terms)
+        assert list(curve.counts[same]) == list(terms)
 
 
 @pytest.mark.requirement("CLK-8")
@@ -103,7 +103,7 @@ def test_phase_and_frequency_are_one() -> None:
     for name, (kind, _) in KINDS.items():
         one, other = kind(values, 20.0), kind(phase + 3.0, 20.0, phase=True)
         assert other.deviation == pytest.approx(one.deviation, rel=1e-11, abs=0.0), name
-        assert np.array_equal(other.terms, one.terms)
+        assert np.array_equal(other.counts, one.counts)
 
 
 def test_a_slope_of_the_phase_is_not_seen() -> None:
@@ -163,9 +163,9 @@ def test_factors_are_spread_evenly_over_decades() -> None:
 def test_the_longest_span_of_each_has_its_last_terms(name: str) -> None:
     values = np.random.default_rng(6).standard_normal(31)
     kind = KINDS[name][0]
-    longest = kind(values, 1.0).kind.longest(32)
+    longest = kind(values, 1.0).statistic.max_factor(32)
     curve = kind(values, 1.0, [longest])
-    assert curve.terms[0] >= 1
+    assert curve.counts[0] >= 1
     assert curve.dof[0] > 0.0
     with pytest.raises(AnalysisError, match=f"factor: {longest + 1}; must be from 1 to {longest}"):
         kind(values, 1.0, [longest + 1])

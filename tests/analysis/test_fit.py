@@ -205,7 +205,7 @@ def test_curves_that_cannot_be_fitted_are_errors() -> None:
         fit.fit(allan.hdev(values[:, 0], 1.0))
     with pytest.raises(AnalysisError, match=r"take curve\.select"):
         fit.fit(allan.oadev(values, 1.0))
-    with pytest.raises(AnalysisError, match="2 spans; must have at least 3"):
+    with pytest.raises(AnalysisError, match="2 points; must have at least 3"):
         fit.fit(allan.oadev(values[:, 0], 1.0, [1, 2]))
     with pytest.raises(AnalysisError, match="must be of values that are not all equal"):
         fit.fit(allan.oadev(np.ones(100), 1.0))

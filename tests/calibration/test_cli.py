@@ -82,7 +82,7 @@ def test_a_bag_of_another_program(bag: Path, bags: ModuleType, tmp_path: Path) -
     gain = found.scale * found.soft_iron
     assert np.abs(gain - np.linalg.norm(scene.field_w) * scene.soft_iron).max() < 0.3 * scene.noise
     assert picture.read_bytes().startswith(b"\x89PNG")
-    for part in ("mag_link in imu_link by /tf_static", "an Imu's orientation", "verdict    ok", f"wrote {out}"):
+    for part in ("mag_link in imu_link by /tf_static", "the orientation of an Imu", "verdict    ok", f"wrote {out}"):
         assert part in ended.stdout
 
 
@@ -125,7 +125,7 @@ def test_a_doubtful_one_ends_with_1(inside: Callable[..., Ended], bags: ModuleTy
     ended = inside(path, "--attitude", "/attitude")
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "verdict    poor" in ended.stdout
-    assert "a lag between the sensors" in ended.stdout
+    assert "a delay between the sensors" in ended.stdout
 
 
 @pytest.mark.parametrize(("unit", "remedy"), [(1e9, "look like nT: give --unit nT"), (1e4, "give --unit G")])
@@ -140,7 +140,7 @@ def test_drivers_of_another_unit_are_noticed(
     named = remedy.rpartition(" ")[2]
     mended = inside(path, "--unit", named)
     assert mended.returncode == 0, mended.stderr
-    assert f"{named} an axis" in mended.stdout
+    assert f"{named} per axis" in mended.stdout
 
 
 def level(path: Path) -> Path:
@@ -165,13 +165,16 @@ def level(path: Path) -> Path:
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
         (["level.csv", "-o", ""], '--output: ""; must not be empty'),
-        (["level.csv", "-o", "/proc/c.json"], "; choose a place that you may write to"),
-        (["level.csv", "--picture", "/proc/c.png"], "; choose a place that you may write to"),
+        (["level.csv", "-o", "/proc/c.json"], "; choose a folder that is writable"),
+        (["level.csv", "--picture", "/proc/c.png"], "; choose a folder that is writable"),
         (["turned.csv", "--sensor", "qw", "--attitude", "none"], "--sensor: qw; must be 3 columns, as mx,my,mz; there"),
-        (["level.csv", "--strength", "48.3T"], "to 0.00015 T, as the earth's field is; is 48.3uT meant?"),
+        (["level.csv", "--strength", "48.3T"], "to 0.00015 T, as the earth's field is; write 48.3uT"),
         (["level.csv", "--run", "3"], "level.csv run: 3; must be 0: only recordings of navsense"),
-        (["level.csv", "--mounting", "0", "0", "1"], "level.csv mounting; is of an attitude: name one with --attitude"),
-        (["level.csv", "--attitude-stddev", "1"], "--attitude-stddev: 1.0; is of an attitude: name one"),
+        (
+            ["level.csv", "--mounting", "0", "0", "1"],
+            "level.csv mounting; requires an attitude: name one with",
+        ),
+        (["level.csv", "--attitude-stddev", "1"], "--attitude-stddev: 1.0; requires an attitude: name one"),
         (
             ["turned.csv", "--attitude", "truth", "--attitude-stddev", "-1"],
             "stddev: -1.0; must be from 0 to 45 deg",
@@ -343,7 +346,7 @@ def test_outliers_are_counted(inside: Callable[..., Ended], bags: ModuleType, tm
     path = bags.record(scene, away)
     ended = inside(path)
     (said,) = re.findall(
-        r"; (\d+) of 1500 readings lie more than 5 times the others' noise off, row (\d+)", ended.stdout
+        r"; (\d+) of 1500 readings have residuals above 5 times the noise of the others, row (\d+)", ended.stdout
     )
     assert 25 <= int(said[0]) <= 30, "but those where the field is across x"
     assert (int(said[1]) - 40) % 50 == 0

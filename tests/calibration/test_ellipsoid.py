@@ -457,7 +457,7 @@ def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
 @pytest.mark.compiled
 def test_readings_on_no_ellipsoid_are_refused() -> None:
     random = np.random.default_rng(1)
-    with pytest.raises(CalibrationError, match="off the best ellipsoid"):
+    with pytest.raises(CalibrationError, match="from the best ellipsoid"):
         ellipsoid(20.0 * random.normal(size=(300, 3)), unit="uT")
 
 

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from navsense.calibration import _ellipsoid_distance, _power_sums
-from navsense.calibration._ellipsoid_distance import PARAMETERS, ROW_SIZE
-from navsense.calibration._ellipsoid_fit import PAIRS, estimate_variance, theta_from_matrix, theta_to_matrix
+from navsense.calibration import _ellipsoid_fit, _power_sums
+from navsense.calibration._ellipsoid_fit import (
+    PAIRS,
+    PARAMETERS,
+    ROW_SIZE,
+    estimate_variance,
+    theta_from_matrix,
+    theta_to_matrix,
+)
 from navsense.core.typing import FloatArray
 
 pytestmark = [pytest.mark.requirement("FAC-6")]
@@ -28,7 +34,7 @@ def nine(axes: FloatArray) -> FloatArray:
 def row_of(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the row (11,) and the foot (7,) of one point, in the ellipsoid's axes."""
     rows, foot = np.empty((1, ROW_SIZE)), np.empty(7)
-    _ellipsoid_distance._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
+    _ellipsoid_fit._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
     return rows[0], foot
 
 
@@ -129,7 +135,7 @@ def test_noise_along_the_surface_moves_the_derivatives() -> None:
         change = (ends[1] - ends[0]) / 2e-6
         wanted += np.outer(change, change)
     first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
-    _ellipsoid_distance._tangents(nine(AXES), foot, first, second, 0)
+    _ellipsoid_fit._tangents(nine(AXES), foot, first, second, 0)
     assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
 
 
@@ -137,7 +143,7 @@ def test_the_feet_of_many() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
-    _ellipsoid_distance.foot_points(field, centre, turn, AXES, out)
+    _ellipsoid_fit.foot_points(field, centre, turn, AXES, out)
     for point, found in zip(field, out, strict=True):
         row, foot = row_of(AXES, turn.T @ (point - centre))
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
@@ -158,8 +164,8 @@ def test_all_sums_of_rows() -> None:
     parts, total = np.zeros((4, ROW_SIZE)), np.zeros((ROW_SIZE, ROW_SIZE))
     for first, last in ((0, 77), (77, 150)):
         lot = np.ascontiguousarray(field[first:last])
-        _ellipsoid_distance.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
-        _ellipsoid_distance.add_total(lot, centre, turn, AXES, total)
+        _ellipsoid_fit.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
+        _ellipsoid_fit.add_total(lot, centre, turn, AXES, total)
     for level, length in enumerate((1, 8, 64)):
         full = len(rows) // length
         sums = rows[: full * length].reshape(full, length, ROW_SIZE).sum(axis=1)
@@ -171,7 +177,7 @@ def test_all_sums_of_rows() -> None:
     assert scores == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
     changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
-        _ellipsoid_distance._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
+        _ellipsoid_fit._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
     wanted = changes[0].T @ changes[0] + changes[1].T @ changes[1]
     assert noisy == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
 
@@ -183,15 +189,15 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     found: list[list[FloatArray]] = []
     for add_all, add_total, foot_points, add in (
         (
-            _ellipsoid_distance.add_all,
-            _ellipsoid_distance.add_total,
-            _ellipsoid_distance.foot_points,
+            _ellipsoid_fit.add_all,
+            _ellipsoid_fit.add_total,
+            _ellipsoid_fit.foot_points,
             _power_sums.add_powers,
         ),
         (
-            interpreted(_ellipsoid_distance.add_all),
-            interpreted(_ellipsoid_distance.add_total),
-            interpreted(_ellipsoid_distance.foot_points),
+            interpreted(_ellipsoid_fit.add_all),
+            interpreted(_ellipsoid_fit.add_total),
+            interpreted(_ellipsoid_fit.foot_points),
             interpreted(_power_sums.add_powers),
         ),
     ):

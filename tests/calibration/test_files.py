@@ -65,7 +65,7 @@ def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) ->
         samples = read(scene.path, attitude=name)
         assert samples.rotation_ws is not None
         assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
-    with pytest.raises(CalibrationError, match="frame above 'mag_link': odom; is none; name one of base_link, map"):
+    with pytest.raises(CalibrationError, match="parent frame of 'mag_link': odom; must be one of base_link, map"):
         read(scene.path, attitude="/tf:odom")
 
 
@@ -131,7 +131,7 @@ def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path:
     assert samples.rotation_ws is not None
     assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
     assert samples.notes[1:] == (
-        "20 of 201 attitudes of /attitude are zero or no number and are left out",
+        "20 of 201 attitudes of /attitude are zero or NaN and are left out",
         "20 of 200 readings have no attitude near them and are left out",
     )
 
@@ -139,7 +139,7 @@ def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path:
 def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
     for name in ("/attitude", "/tf"):
-        with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: 50 messages have one .*none"):
+        with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: all 50 messages have .*none"):
             read(path, attitude=name)
     assert read(path).field.shape == (50, 3), "their order is enough without an attitude"
 
@@ -152,7 +152,7 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
         ({}, {"attitude": "/odom"}, "--attitude: /odom; must be one of /attitude"),
         ({}, {"attitude": "/imu/mag"}, "--attitude: /imu/mag; is sensor_msgs/msg/MagneticField; must be one of /att"),
         ({}, {"attitude": "truth"}, "no truth of the magnetometer's link in this bag; name a topic"),
-        ({}, {"attitude": "/tf"}, "no transform moves the magnetometer"),
+        ({}, {"attitude": "/tf"}, "no dynamic transform of the magnetometer"),
         ({"moving": True}, {"attitude": "/odom"}, "--attitude: /odom; must be one of /attitude, /tf$"),
         (
             {"topics": tuple(f"/vehicle/front/magnetometer_{k}/field" for k in range(5))},
@@ -168,14 +168,18 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
         (
             {"fixed": False},
             {"attitude": "/attitude"},
-            "no fixed transform from 'mag_link', the magnetometer's frame, to",
+            "no static transform from 'mag_link', the magnetometer's frame, to",
         ),
         (
             {"topics": ()},
             {},
             "no magnetometer in this bag; must hold sensor_msgs/msg/MagneticField or .*; it holds sens",
         ),
-        ({"orientation_covariance": -1.0}, {"attitude": "/attitude"}, "its covariance says that it has no orientation"),
+        (
+            {"orientation_covariance": -1.0},
+            {"attitude": "/attitude"},
+            "topic without orientation: /attitude; its orient",
+        ),
     ],
 )
 def test_missing_topics_of_a_bag_are_named(
@@ -385,7 +389,7 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
     [
         ("drive", {"run": 3}, r"drive run: 3; must be 0: only recordings of navsense \(.npz, .parquet\) hold several"),
         ("log.csv", {"run": 3}, r"log.csv run: 3; must be 0: only recordings of navsense"),
-        ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; is of an attitude: name one with --attitude"),
+        ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; requires an attitude: name one with --attitude"),
     ],
 )
 def test_ignored_options_are_errors(name: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -404,7 +408,9 @@ def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_p
             del head[key]
     kept["meta"] = np.array(json.dumps(about))
     np.savez(tmp_path / "old.npz", **kept)
-    with pytest.raises(CalibrationError, match="how the sensor is mounted: rov::base::mag; give it with --mounting"):
+    with pytest.raises(
+        CalibrationError, match="no mounting of the sensor in this recording: rov::base::mag; give it with --mounting"
+    ):
         read(tmp_path / "old.npz", attitude="truth")
     samples = read(tmp_path / "old.npz", attitude="truth", mounting=(0.2, -0.4, 0.6))
     assert reference(run[0], samples) < 2e-8
@@ -467,7 +473,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         assert samples.time is None
         assert samples.notes == (
             "1 of 40 readings are invalid and are left out",
-            "mounting assumed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
+            "mounting assumed: columns do not name the body of the attitude; " + _attitude.ASSUMED_ALIGNED,
             "1 of 40 readings have no attitude near them and are left out",
         )
         assert not samples.exact
@@ -597,7 +603,7 @@ def test_invalid_table_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     assert samples.rotation_ws.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
     assert samples.notes == (
         "2 of 6 readings are invalid and are left out",
-        "mounting assumed: columns do not say which body's attitude they hold; " + _attitude.ASSUMED_ALIGNED,
+        "mounting assumed: columns do not name the body of the attitude; " + _attitude.ASSUMED_ALIGNED,
         "2 of 6 readings have no attitude near them and are left out",
     )
 
@@ -632,7 +638,7 @@ def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected
         ("48kT", "T", "must be a number, or one with a unit of T, mT"),
         ("-48uT", "T", "must be from 10 to 150 uT"),
         ("", "T", "must be a number"),
-        ("48.3T", "uT", r"strength: 48.3T; must be from 1e-05 to 0.00015 T, .* is; is 48.3uT meant\?$"),
+        ("48.3T", "uT", r"strength: 48.3T; must be from 1e-05 to 0.00015 T, .* is; write 48.3uT$"),
         ("500", "uT", r"must be from 10 to 150 uT, .*; give it with its unit, as 500mG: the readings are in uT"),
         ("48.3kT", None, "must be a number, or one with a unit of T, mT"),
         ("48.3Gm", "T", "must be a number, or one with a unit of T, mT"),

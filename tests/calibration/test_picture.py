@@ -114,7 +114,7 @@ def test_figure_shows_the_expected_elements(
     labels = [line.get_label() for line in histogram.lines]
     assert labels[1] == "declared: 200 nT"
     assert labels[0].startswith("found: ")
-    assert histogram.get_xlabel() == "residual an axis (nT)"
+    assert histogram.get_xlabel() == "residual per axis (nT)"
 
 
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -150,7 +150,7 @@ def test_outliers_do_not_flatten_the_histogram(
     *_, histogram = kept[0].axes
     low, high = histogram.get_xlim()
     assert high == -low == pytest.approx(1e3, rel=0.1, abs=0.0), "5 times 200 nT"
-    assert histogram.get_xlabel() == "residual an axis (nT); 240 of 12000 farther out"
+    assert histogram.get_xlabel() == "residual per axis (nT); 240 of 12000 farther out"
     assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
 
 

@@ -71,7 +71,7 @@ def test_correlated_residuals_are_reported(rho: float) -> None:
     deviation = np.sqrt(2.0 / (200000 / found.span)) * norm.isf(5e-7)
     assert block_ratio(rho, 8) * (1.0 - 0.05) < found.inflation < limit * (1.0 + deviation)
     assert correlation_reasons(found)
-    assert f"some {found.span} samples" in correlation_reasons(found)[0]
+    assert f"about {found.span} samples" in correlation_reasons(found)[0]
 
 
 def test_a_walk_is_not_taken_to_be_over() -> None:
@@ -161,7 +161,7 @@ def test_outliers_are_named(share: float, size: float) -> None:
     (reason,) = said(residuals)
     row = int(reason.partition("row ")[2].split()[0])
     assert row in some
-    assert "far off" in reason
+    assert "far from the fit" in reason
 
 
 @pytest.mark.requirement("FAC-7")
@@ -171,7 +171,7 @@ def test_readings_far_off_that_are_all_alike_are_shown() -> None:
     residuals[::100] += 20.0
     readings[::100] = -0.5
     (reason,) = said(residuals, readings)
-    assert "20 of 2000 tested readings lie far off" in reason
+    assert "20 of 2000 tested readings lie far from the fit" in reason
     assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
 
 
@@ -233,4 +233,4 @@ def test_warnings_of_dropouts_and_excess_noise() -> None:
     assert "30 readings are exactly" in zero_reading_reasons((30, 7))[0]
     assert excess_noise_reasons(3.0, None, "uT") == ()
     assert excess_noise_reasons(1.9, 1.0, "uT") == ()
-    assert "residuals of 3 uT an axis where 1 uT are declared" in excess_noise_reasons(3.0, 1.0, "uT")[0]
+    assert "residuals of 3 uT per axis, where 1 uT are declared" in excess_noise_reasons(3.0, 1.0, "uT")[0]

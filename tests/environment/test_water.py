@@ -305,10 +305,10 @@ def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> N
         ({"density": -1.0}, "density of the water (kg/m^3): -1.0; must be a number from 0.001"),
         ({"depths": ()}, "numbers of depths, temperatures and salinities: (0, 1, 1); must be the same"),
         ({"depths": (), "temperatures": (), "salinities": ()}, "(0, 0, 0); must be the same, and not 0"),
-        ({"depths": (-1.0,)}, "depth of the profile (m): -1.0; must be from 0 to 11000"),
-        ({"temperatures": (10.0,)}, "temperature of the water (K): 10.0; must be from 271.15 to 313.14"),
-        ({"temperatures": (math.nan,)}, "temperature of the water (K): nan"),
-        ({"salinities": (42.5,)}, "salinity of the water (PSS-78): 42.5; must be from 0 to 42"),
+        ({"depths": (-1.0,)}, "profile depth of row 0 (m): -1.0; must be from 0 to 11000"),
+        ({"temperatures": (10.0,)}, "temperature of row 0 (K): 10.0; must be from 271.15 to 313.14"),
+        ({"temperatures": (math.nan,)}, "temperature of row 0 (K): nan"),
+        ({"salinities": (42.5,)}, "salinity of row 0 (PSS-78): 42.5; must be from 0 to 42"),
         ({"sound_speed": "wilson"}, "formula for the speed of sound: wilson; must be one of mackenzie, chen-millero"),
         ({"sound_speed": 0.0}, "speed of sound in the water (m/s): 0.0; must be a number from 100 to 10000"),
         ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
@@ -325,9 +325,9 @@ def test_depths_go_down() -> None:
         return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
 
     assert made(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
-    with pytest.raises(FieldError, match=r"depth of the profile \(m\): 4.0; must not be above 5.0 m"):
+    with pytest.raises(FieldError, match=r"profile depth of row 2 \(m\): 4.0; must not be above 5.0 m"):
         made(0.0, 5.0, 4.0)
-    with pytest.raises(FieldError, match=r"depth of the profile \(m\): 5.0; must not be given more than twice"):
+    with pytest.raises(FieldError, match=r"profile depth of row 2 \(m\): 5.0; must not be given more than twice"):
         made(5.0, 5.0, 5.0)
 
 
@@ -344,14 +344,14 @@ def test_a_profile_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "cast.csv:1 header of the profile: ; must be depth,temperature,salinity"),
-        ("depth,salinity,temperature\n", "cast.csv:1 header of the profile: depth,salinity,temperature"),
-        ("depth,temperature,salinity\n\n", "cast.csv profile without rows; must hold rows of depth,temperature,salin"),
+        ("", "cast.csv profile of the water: is empty; must be a CSV file of depth,temperature,salinity"),
+        ("depth,salinity,temperature\n", "cast.csv:1 header of the profile of the water: depth,salinity,temperature"),
+        ("depth,temperature,salinity\n\n", "cast.csv rows of the profile of the water: none; must have at least one"),
         ("depth,temperature,salinity\n1,290\n", "cast.csv:2 number of columns: 2; must be 3"),
-        ("depth,temperature,salinity\n1,warm,35\n", "cast.csv:2 temperature of the profile: warm; must be a finite"),
-        ("depth,temperature,salinity\n1,nan,35\n", "cast.csv:2 temperature of the profile: nan"),
-        ("depth,temperature,salinity\n1,12,35\n", "cast.csv:2 temperature of the water (K): 12.0; must be from 271.15"),
-        ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 depth of the profile (m): 4.0; must not be"),
+        ("depth,temperature,salinity\n1,warm,35\n", "cast.csv:2 temperature: warm; must be a finite"),
+        ("depth,temperature,salinity\n1,nan,35\n", "cast.csv:2 temperature: nan"),
+        ("depth,temperature,salinity\n1,12,35\n", "cast.csv:2 temperature of row 0 (K): 12.0; must be from 271"),
+        ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 profile depth of row 1 (m): 4.0; must not be"),
     ],
 )
 def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

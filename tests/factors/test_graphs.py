@@ -20,7 +20,7 @@ from navsense.factors import (
     MagPoseFactorPose3,
 )
 from navsense.factors.arguments import Numbers
-from navsense.factors.variables import double, vector_unknown
+from navsense.factors.variables import double, vector_variable
 
 gtsam = pytest.importorskip("gtsam")
 nm = gtsam.noiseModel
@@ -288,7 +288,7 @@ def test_a_custom_factor_is_the_native_one(model: Any, monkeypatch: pytest.Monke
 class Careless(Factor):
     """A factor with a mistake in it, as a user may write one."""
 
-    variables = (double("scale"), vector_unknown("bias", 3))
+    variables = (double("scale"), vector_variable("bias", 3))
 
     def __init__(self, blocks: Any, residual: Any = (1.0, 1.0, 1.0)) -> None:
         """Keep what is handed out."""

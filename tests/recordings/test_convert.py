@@ -37,6 +37,7 @@ from navsense.messages.world_topics import pack_fault_bits
 from navsense.noise.channel import Noise
 from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
+from navsense.recordings.currents import read_current
 from navsense.recordings.euroc import format_sensor_yaml
 from navsense.recordings.mcap import reader as mcap_reader
 from navsense.recordings.mcap.writer import McapFileWriter
@@ -503,7 +504,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
     assert known is not None
     for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
         topic = FLOW if name in ("a.mcap", "a.bag", "a", "a.db3") else None
-        found = CurrentReplay.from_file(recorded / name, topic=topic)
+        found = read_current(recorded / name, topic=topic)
         assert np.array_equal(found.velocity, known.velocity)
         assert np.allclose(found.times, known.time, rtol=0, atol=1e-9)
     world = recorded / "flow.sdf"
@@ -520,11 +521,11 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
     with pytest.raises(SdfError, match=r"nix\.csv; is not found;"):
         ns.load(world)
     with pytest.raises(FieldError, match="record of a current: File name too long"):
-        CurrentReplay.from_file("x" * 300 + ".csv")
+        read_current("x" * 300 + ".csv")
     (recorded / "dry").mkdir()
     (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world with a current"):
-        CurrentReplay.from_file(recorded / "dry")
+        read_current(recorded / "dry")
 
 
 @pytest.mark.requirement("REC-1:convert")

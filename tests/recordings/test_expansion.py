@@ -31,9 +31,9 @@ from navsense import recordings
 from navsense.calibration.load import read as read_samples
 from navsense.core.errors import NavsenseError
 from navsense.core.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, UNCHECKED_SIZE, expansion_problem
-from navsense.environment.current import CurrentReplay
 from navsense.recordings import csv_tables, euroc
 from navsense.recordings.convert import convert
+from navsense.recordings.currents import read_current
 from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
 from navsense.recordings.recorded_motion import load_motion
@@ -85,7 +85,7 @@ def test_archives(made: ModuleType, tmp_path: Path) -> None:
     for look in (ns.open, read_summary, load_motion):
         refused(partial(look, path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
     np.savez_compressed(tmp_path / "current.npz", time=np.zeros(5 * 10**7), velocity=np.zeros(1))
-    refused(lambda: CurrentReplay.from_file(str(tmp_path / "current.npz")), "unpacks from")
+    refused(lambda: read_current(str(tmp_path / "current.npz")), "unpacks from")
 
 
 @pytest.mark.requirement("REC-1")
@@ -188,7 +188,7 @@ def zeros(folder: Path, mode: str, storage: str = "SQLITE3", count: int = 2 * 10
 
 
 VECTOR = "geometry_msgs/msg/Vector3Stamped"
-DOORS = (ns.open, read_samples, CurrentReplay.from_file, lambda path: convert(path, path.with_suffix(".npz")))
+DOORS = (ns.open, read_samples, read_current, lambda path: convert(path, path.with_suffix(".npz")))
 
 
 @pytest.mark.requirement("REC-1")
@@ -225,7 +225,7 @@ def test_compressed_files_of_ros2(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.requirement("REC-1")
 def test_chunks_of_a_bag_of_mcap_files(tmp_path: Path) -> None:
     path = zeros(tmp_path, "STORAGE", "MCAP")
-    for door in (read_samples, CurrentReplay.from_file):
+    for door in (read_samples, read_current):
         refused(partial(door, path), r"run.*a chunk unpacks from \d+ bytes to \d+; must be at most 100 times")
 
 

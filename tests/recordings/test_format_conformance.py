@@ -21,6 +21,7 @@ import pytest
 import navsense as ns
 from navsense import cli, recordings
 from navsense.calibration import load as calibration_load
+from navsense.core import atomic
 from navsense.core.errors import RecordingError, UnknownNameError
 from navsense.core.series import Reading, TimeSlice
 from navsense.environment.base import UniformField
@@ -30,7 +31,8 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.recordings import Capability, Format, dataset
 from navsense.recordings import format as format_module
 from navsense.recordings.convert import ConversionResult, convert
-from navsense.recordings.leftovers import recover
+from navsense.recordings.format import Recovery, RecoveryResult
+from navsense.recordings.leftovers import list_leftovers, recover
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
 from navsense.runner.run import Run
@@ -228,6 +230,37 @@ def test_several_runs_are_stored_or_an_error(form: Format, runs: Run, tmp_path: 
         convert(tmp_path / "all.npz", path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["all.npz"]
     assert convert(tmp_path / "all.npz", path, run=1).count > 0
+
+
+@pytest.mark.parametrize("form", [pytest.param(one, id=one.suffixes[0]) for one in recordings.FORMATS])
+def test_capabilities_have_their_functions(form: Format) -> None:
+    assert (form.recovery.recover is not None) == (Capability.RECOVERY in form.capabilities)
+    assert (form.open_target is not None) == (Capability.MESSAGES in form.capabilities)
+
+
+def test_a_crashed_recording_of_a_registered_format_is_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The declaration of the format is enough: no other module knows its suffix."""
+
+    def save(file: Path, out: Path) -> RecoveryResult:
+        out.write_bytes(file.read_bytes())
+        return RecoveryResult(str(out), 1, unit="row")
+
+    monkeypatch.setattr(format_module, "_FORMATS", dict(format_module._FORMATS))
+    form = dataclasses.replace(
+        recordings.FORMATS[0], name="lines", suffixes=(".lines",), recovery=Recovery(("*.lines",), save)
+    )
+    recordings.register_format(form)
+    path = tmp_path / "run.lines"
+    hidden = atomic.hidden_path(path)
+    hidden.mkdir()
+    (hidden / atomic.MARKER).write_text("recording\n")
+    (hidden / "run.lines").write_text("1\n")
+    (found,) = list_leftovers(tmp_path)
+    assert found.format is form
+    assert recover(path).headline.startswith(f"wrote {tmp_path / 'run-recovered.lines'}: 1 row")
+    assert [file.name for file in tmp_path.iterdir()] == ["run-recovered.lines"]
 
 
 def check_after_failure(form: Format, path: Path) -> None:

@@ -22,6 +22,7 @@ from navsense import recordings
 from navsense.core.errors import NavsenseError, RecordingError
 from navsense.recordings.base import recovered_name
 from navsense.recordings.header import format_metadata_item, format_seconds
+from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap import writer as mcap_writer
 from navsense.recordings.mcap.recovery import recover_mcap
@@ -237,11 +238,11 @@ def test_invalid_recording_is_an_error(small: Path, tmp_path: Path) -> None:
     text.write_text("hello")
     for path, words in ((text, "not an MCAP"), (tmp_path / "none.mcap", "check the name"), (tmp_path, "directory")):
         with pytest.raises(RecordingError, match=words):
-            recover_mcap(path, tmp_path / "out.mcap")
+            recover(path, tmp_path / "out.mcap")
     with pytest.raises(RecordingError, match="input of the same command"):
-        recover_mcap(small, small)
+        recover(small, small)
     with pytest.raises(RecordingError, match="create it"):
-        recover_mcap(small, tmp_path / "none" / "out.mcap")
+        recover(small, tmp_path / "none" / "out.mcap")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
     assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
     assert recovered_name("a/run.part") == Path("a/run.part-recovered.mcap")
@@ -279,7 +280,7 @@ def test_recovery_on_a_full_disk_leaves_no_file(small: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["out.npz", "out.txt", "out"])
 def test_recovery_writes_mcap_only(small: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"must end in \.mcap; name it out\.mcap"):
-        recover_mcap(small, tmp_path / name)
+        recover(small, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
@@ -289,7 +290,7 @@ def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) ->
         writer.write(made.slab(0))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
-        recover_mcap(path, recovered_name(path))
+        recover(path, recovered_name(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
@@ -297,9 +298,9 @@ def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.mcap"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a device, a pipe"):
-        recover_mcap(pipe, tmp_path / "out.mcap")
+        recover(pipe, tmp_path / "out.mcap")
     with pytest.raises(RecordingError, match="is a pipe"):
-        recover_mcap(small, pipe)
+        recover(small, pipe)
 
 
 @pytest.mark.parametrize(

@@ -427,9 +427,11 @@ def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("no such library")
 
     del types["imu"]
-    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [SimpleNamespace(load=fails)])
+    entry = SimpleNamespace(name="imu", load=fails, dist=SimpleNamespace(name="gyros"), value="gyros:Imu")
+    monkeypatch.setattr(type_tags, "entry_points", lambda group, name: [entry])
     (note,) = read_summary(folder / "a.mcap").notes
-    assert "type 'imu' cannot be imported: no such library" in note
+    assert "type 'imu' cannot be imported: sensor 'imu' of package gyros: no such library" in note
+    assert "repair or remove gyros" in note
 
 
 @pytest.mark.requirement("FIL-1")

@@ -18,12 +18,12 @@ from scipy import stats
 import navsense as ns
 from navsense.core.series import Reading
 from navsense.core.typing import AnyArray
-from navsense.report import adcp_section, doppler, png, residuals
-from navsense.report.draw import PLOT_WIDTH
+from navsense.report import doppler, images, residuals
 from navsense.report.labels import axis_labels
 from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensors import make_figures, make_sections
+from navsense.report.sensor_section import make_array_figures, make_array_sections
+from navsense.report.svg_figure import PLOT_WIDTH
 from navsense.report.warnings import find_warnings
 from navsense.world import MountedSensor
 
@@ -57,7 +57,7 @@ def recorded(
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
     return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
 
 
@@ -74,8 +74,8 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
-    assert doppler.profile_array(reading) == name
-    declared = adcp_section.declared_stddevs(reading, sensor, name)
+    assert doppler.find_profile_array(reading) == name
+    declared = doppler.compute_declared_stddevs(reading, sensor, name)
     assert declared is not None
     rest = reading.arrays[name] - reading.ideal[name]
     assert np.isfinite(rest).all()
@@ -92,9 +92,9 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
-    earth = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
+    earth = doppler.compute_profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "earth")
     assert np.allclose(earth, turned.as_matrix(), atol=1e-14, rtol=0.0)
-    ship = adcp_section.profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
+    ship = doppler.compute_profile_rotations(np.roll(turned.as_quat(), 1, axis=1), "ship")
     assert np.allclose(ship[:, 1, 0], 0.0, atol=1e-14, rtol=0.0)
     assert (ship[:, 0, 0] > 0.0).all()
     assert np.allclose(ship[:, 2], earth[:, 2], atol=1e-14, rtol=0.0)
@@ -106,7 +106,7 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     """By NumPy alone from the archive."""
     found = recorded(tmp_path, "earth", 20.0)
-    text = adcp_section.make_table(found.readings[NAME], found.sensors[NAME])
+    text = doppler.make_cell_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
         echo, where = archive[f"{NAME}/echo"], archive[f"{NAME}/cell_distance"][0]
@@ -136,16 +136,16 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
 def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = recorded(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in make_sections(reading, sensor)}
+    told = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
     assert told["bottom_velocity"] == names
     assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
     assert told["bottom_beam_velocity"] == told["bottom_range"]
     assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
-    profile, off = doppler.profile_figures(reading, sensor, found.span)
+    profile, off = doppler.make_profile_figures(reading, sensor, found.span)
     assert [plot.label for plot in profile.plots] == [plot.label for plot in off.plots] == names
     shown = {
         figure.title: [plot.label for plot in figure.plots]
-        for figure in adcp_section.quality_figures(reading, sensor, (0, 3))
+        for figure in doppler.make_quality_figures(reading, sensor, (0, 3))
     }
     four = told["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
@@ -159,19 +159,19 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     figures = [
-        *doppler.profile_figures(reading, sensor, found.span),
-        *adcp_section.quality_figures(reading, sensor, found.span),
+        *doppler.make_profile_figures(reading, sensor, found.span),
+        *doppler.make_quality_figures(reading, sensor, found.span),
     ]
     titles = ["velocity (m/s)", "reading minus ideal (m/s)", "good pings (%)", "echo above the noise (dB)"]
     assert [figure.colour_bar.axis.title for figure in figures if figure.colour_bar] == [*titles, "correlation"]
     for figure in figures:
         assert figure.colour_bar is not None
-        text = figure.html().partition('<g class="bar"')[2]
+        text = figure.format_html().partition('<g class="bar"')[2]
         assert len(re.findall(r"<text", text)) >= 3, "two ticks and a title"
         data = text.partition("base64,")[2].partition('"')[0]
         (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
-        anchors = png.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else png.MAGNITUDE_COLOURS
-        assert (row == png.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
+        anchors = images.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else images.MAGNITUDE_COLOURS
+        assert (row == images.colour_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
 
 
 @pytest.mark.compiled
@@ -227,10 +227,10 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 def test_water_velocity_is_compared_with_truth() -> None:
     """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
     reading = log()
-    (told,) = make_sections(reading, None)
+    (told,) = make_array_sections(reading, None)
     assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
     assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in make_figures(told, reading, (0.0, 29.9))}
+    shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
@@ -242,7 +242,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
     reading = log(with_water=False)
-    (told,) = make_sections(reading, None)
+    (told,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
     for channel in told.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
@@ -259,13 +259,13 @@ def test_velocities_of_satellites_are_called_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    figure = doppler.beam_figure(log(), (0.0, 29.9))
+    figure = doppler.make_beam_figure(log(), (0.0, 29.9))
     assert figure is not None
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    figure = doppler.beam_figure(none, (0.0, 29.9))
+    figure = doppler.make_beam_figure(none, (0.0, 29.9))
     assert figure is not None
     assert figure.plots[-1].label == "velocity: none"
 
@@ -304,22 +304,25 @@ def test_exact_arrays_are_left_out() -> None:
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = make_sections(replace(reading, **more), None)
+    told = make_array_sections(replace(reading, **more), None)
     assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in make_figures(told[1], reading, (0.0, 29.9))] == ["Reading and ideal", "Residual"]
+    assert [figure.title for figure in make_array_figures(told[1], reading, (0.0, 29.9))] == [
+        "Reading and ideal",
+        "Residual",
+    ]
     struck = np.zeros(300)
     struck[7] = 1.0
     more["arrays"] = {**more["arrays"], "out_of_range": struck}
-    assert "out_of_range" in [one.name for one in make_sections(replace(reading, **more), None)]
+    assert "out_of_range" in [one.name for one in make_array_sections(replace(reading, **more), None)]
 
 
 def test_omitted_beams_are_mentioned() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
-    (told,) = make_sections(replace(reading, **more), None)
+    (told,) = make_array_sections(replace(reading, **more), None)
     assert len(told.channels) == 10
-    figure = next(make_figures(told, reading, (0.0, 29.9)))
+    figure = next(make_array_figures(told, reading, (0.0, 29.9)))
     assert len(figure.plots) == 8
     assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(
@@ -333,13 +336,13 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     every = np.ones(4, dtype=np.bool_)
     arrays = {"velocity": np.ones((4, 2, 3))}
     reading = Reading(NAME, "adcp", "", {}, time, np.zeros(4), arrays, {}, {}, every, every)
-    where, title = doppler.cell_positions(reading, None, 2)
+    where, title = doppler.get_cell_positions(reading, None, 2)
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
-    assert adcp_section.make_table(reading, None) == ""
+    assert doppler.make_cell_table(reading, None) == ""
     told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in adcp_section.make_table(told, None)
-    assert adcp_section.declared_stddevs(told, None, "velocity") is None
+    assert "declared" in doppler.make_cell_table(told, None)
+    assert doppler.compute_declared_stddevs(told, None, "velocity") is None
     assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 
 
@@ -351,4 +354,4 @@ def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> No
     arrays = {"velocity": np.ones((1, 1, 3)), "beam_direction": np.ones((1, 4, 3))}
     one = np.ones(1, dtype=np.bool_)
     reading = Reading(NAME, "adcp", "", {}, np.zeros(1), np.zeros(1), arrays, {}, {}, one, one)
-    assert adcp_section.declared_stddevs(reading, other, "velocity") is None
+    assert doppler.compute_declared_stddevs(reading, other, "velocity") is None

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,17 @@ from navsense.core.series import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
-from navsense.report import axes, clocks, doppler, downsample, png, residuals
-from navsense.report.draw import PLOT_WIDTH, SvgFigure
+from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
+from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
 from navsense.report.page import make_grid_classes, make_page
 from navsense.report.report_data import ReportData
-from navsense.report.sensors import (
-    MIN_ALLAN_ROWS,
-    allan_terms,
+from navsense.report.sensor_section import (
     histogram_density,
-    longest_residuals,
-    make_figures,
-    make_sections,
+    make_array_figures,
+    make_array_sections,
 )
 from navsense.report.style import GRID_COLUMNS, GRID_FIGURES
+from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
 from navsense.report.track import format_track, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
@@ -75,7 +72,7 @@ def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
     return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
 
 
@@ -85,12 +82,12 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     y = random.standard_normal(x.size)
     y[31_234], y[17], y[-1] = 40.0, -50.0, 60.0
     y[20_000:22_000] = math.nan
-    places, values = downsample.downsample(x, y, 400)
+    places, values = svg_figure.downsample(x, y, 400)
     assert places.size <= 800
     assert {40.0, -50.0, 60.0} <= set(values[np.isfinite(values)].tolist())
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
-    middles, low, high = downsample.column_extremes(x, y, 400)
+    middles, low, high = svg_figure.column_extremes(x, y, 400)
     for place, least, greatest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
@@ -101,10 +98,10 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
 
 def test_only_gaps_break_a_line() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
-    places, values = downsample.insert_gaps(x, x)
+    places, values = svg_figure.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
     assert places[10] == 19.5
-    assert np.isfinite(downsample.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
+    assert np.isfinite(svg_figure.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +181,7 @@ def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
     (way,) = chart.tracks
     assert format_track(found, way, None) == start + "height in the world \u221235 m to \u221210 m"
     assert format_track(found, way, 2.0) == start + "depth 12 m to 37 m"
-    over = replace(way, ground=np.full(way.track.time.size, -40.0))
+    over = replace(way, ground=np.full(way.time.size, -40.0))
     assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
     assert f'<p class="track">{start}height in the world' in make_page(found)
 
@@ -195,11 +192,11 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = png.colour_pixels(values, png.MAGNITUDE_COLOURS)
-    raw = base64.b64decode(png.png_uri(pixels).partition(",")[2])
+    pixels = images.colour_pixels(values, images.MAGNITUDE_COLOURS)
+    raw = base64.b64decode(images.png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
-    assert ends == [png.MAGNITUDE_COLOURS[0], png.MAGNITUDE_COLOURS[-1]]
+    assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
 
 
 def test_bounds_are_those_of_chi_squared() -> None:
@@ -314,7 +311,7 @@ def test_shares_are_those_of_numpy() -> None:
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
-    (term,) = allan_terms(noise, 100.0)
+    (term,) = list_noise_terms(noise, 100.0)
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
@@ -324,7 +321,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     velocity[:, :, 0] = where
     velocity[:, 2, 1] = math.nan
     velocity[500:, :, 2] = -1.0
-    figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
+    figure = doppler.make_waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
     image = pytest.importorskip("PIL.Image")
     shown = []
     for plot in figure.plots:
@@ -335,7 +332,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
+        assert (shown[0][row] == images.colour_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
@@ -345,7 +342,7 @@ def test_a_track_without_ground_is_shown_alone() -> None:
     assert chart is not None
     assert chart.relief is None
     assert chart.tracks[0].min_clearance is None
-    assert Path(chart.tracks[0].link).name == "boat::hull"
+    assert chart.tracks[0].name == "boat"
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
@@ -380,7 +377,7 @@ def test_beams_that_gave_no_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    figure = doppler.beam_figure(found, (0.0, 10.0))
+    figure = doppler.make_beam_figure(found, (0.0, 10.0))
     assert figure is not None
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
@@ -399,9 +396,9 @@ def stuck_for(rows: slice, count: int = COUNT) -> Reading:
 
 def allan_of(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = make_sections(found, SHEET)
+    (told,) = make_array_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in make_figures(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (one for one in make_array_figures(told, found, span) if one.title == "Allan deviation")
     return figure
 
 
@@ -415,7 +412,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
-    assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
+    assert struck.format_html().count('class="c0"') == whole.format_html().count('class="c0"')
     alone = allan_of(tail)
     assert alone.caption == whole.caption
     assert struck.plots[0].elements == alone.plots[0].elements
@@ -434,10 +431,11 @@ def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
     assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
-    (channel, *_) = make_sections(gaps, SHEET)[0].channels
-    assert np.array_equal(longest_residuals(channel), channel.residual[8_999:])
-    (told,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
-    assert not any(one.title == "Allan deviation" for one in make_figures(told, reading(count=63), (0.0, 2.0)))
+    (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
+    rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
+    assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
+    (told,) = make_array_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    assert not any(one.title == "Allan deviation" for one in make_array_figures(told, reading(count=63), (0.0, 2.0)))
 
 
 ODD: Mapping[str, tuple[float, ...]] = {
@@ -504,8 +502,8 @@ def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
         cut = replace(
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
-        (shown,) = clocks.make_sections(cut)
-        _, figure = clocks.make_figures(shown, cut.span)
+        (shown,) = clock_section.make_clock_sections(cut)
+        _, figure = clock_section.make_clock_figures(shown, cut.span)
         return figure
 
     struck = stability(walk + step, (fault,))

@@ -224,7 +224,7 @@ def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
         ),
         (
             'name="a"><point time="1">1</point><point time="0">1</point></navsense:signal>',
-            "<navsense:signal> time of a signal: 0.0; must not be before 1.0 s",
+            "<navsense:signal> signal time of row 1 (s): 0.0; must not be before 1.0 s",
         ),
         (
             'name="b">1</navsense:signal>',
@@ -240,7 +240,7 @@ def test_invalid_signals(refused: Refused, in_world: Text, element: str, problem
 def test_a_signals_file_is_named_with_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
     (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
-    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value of a signal: x; must be a finite number")
+    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value: x; must be a finite number")
 
 
 @pytest.mark.requirement("MAG-4")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from navsense.analysis.bench import with_noise
+from navsense.analysis.bench import replace_noise
 from navsense.clock import Clock, compute_error
 from navsense.core.errors import SensorError, SimulationError
 from navsense.messages.kalibr import format_kalibr
@@ -148,7 +148,7 @@ def noisy(kind: type[Sensor]) -> Any:
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
         return Dvl(bottom=DopplerTrack(noise), range=noise)
-    sheet: Any = with_noise(kind(), noise)
+    sheet: Any = replace_noise(kind(), noise)
     return replace(sheet, maximum_range=100.0) if kind is Range else sheet
 
 

@@ -5,8 +5,9 @@
     curve.tau, curve.deviation                           # (k,) s, and (k,) or (k, axis) in the unit of the values
     low, high = curve.interval(0.95)                     # confidence interval, same shape
 
-n values y at `rate` (Hz) have the phase x_0 = 0, x_i = sum_(j<i) y_j / rate. A span tau = m / rate has m samples. With
-the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x_(i+2m) + 3 x_(i+m) - x_i the variances are::
+n values y at `rate` (Hz) have the phase x_0 = 0, x_i = sum_(j<i) y_j / rate. The averaging time is tau = m / rate with
+the averaging factor m, a number of samples. With the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and
+D3_i = x_(i+3m) - 3 x_(i+2m) + 3 x_(i+m) - x_i the variances are::
 
     adev      Allan                   <D2_i^2> / (2 tau^2),  i = 0, m, 2m, ...
     oadev     overlapping Allan       the same for every i
@@ -17,12 +18,13 @@ the differences D2_i = x_(i+2m) - 2 x_(i+m) + x_i and D3_i = x_(i+3m) - 3 x_(i+2
     totdev    total                   as oadev for every i + m in the record; the phase is extended at both ends by its
                                       reflection in the end point, x_(-j) = 2 x_0 - x_j
 
-The deviations are their square roots. The total deviation has spans up to the full record, where its variance is low
-in flicker and random walk (by 0.481 and 0.750 of the span over the record).
+The deviations are their square roots. The modified deviation separates white from flicker phase. A ramp cancels in the
+Hadamard deviation. The total deviation has averaging times up to the full record, where its variance is low in flicker
+and random walk (by 0.481 and 0.750 of the averaging time over the record).
 
-Degrees of freedom are those of Greenhall and Riley for the power law at each span (`allan_dof`). The exponent is an
-argument, or is identified by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). All values must be
-finite: a gap would change the statistic. Source: NIST SP 1065 (Riley and Howe 2008), section 5.
+Degrees of freedom are those of Greenhall and Riley for the power law at each averaging time (`allan_dof`). The exponent
+is an argument, or is identified by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). All values
+must be finite: a gap would change the statistic. Source: NIST SP 1065 (Riley and Howe 2008), section 5.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ from navsense.core.kernels import kernel
 from navsense.core.ticks import check_rate
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 
-SPANS_PER_DECADE = 10
-"""Default number of spans per decade."""
+FACTORS_PER_DECADE = 10
+"""Default number of averaging factors per decade."""
 
 ONE_SIGMA = math.erf(math.sqrt(0.5))
 """Probability that a normal variate is within one deviation: 0.6827."""
@@ -62,7 +64,7 @@ LANES = 1024
 
 @dataclass(frozen=True)
 class AllanStatistic:
-    """One statistic: the order of its differences, and its variant."""
+    """A statistic of the table above, as a function of a record: the order of its differences, and its variant."""
 
     name: str
     order: int = 2
@@ -71,62 +73,141 @@ class AllanStatistic:
     is_time: bool = False
     is_reflected: bool = False
 
+    def __call__(
+        self,
+        values: ArrayLike,
+        rate: float,
+        factors: Sequence[int] | IntArray | None = None,
+        *,
+        phase: bool = False,
+        exponent: int | None = None,
+    ) -> AllanCurve:
+        """Return the deviation of a record.
+
+        values: (n,) or (*runs, n, axis); with `phase` they are the phase itself (an angle, a clock's error)
+        rate: Hz
+        factors: (k,) averaging factors in samples; by default ten per decade, up to half of the largest factor
+        exponent: the power law for the degrees of freedom: 2 white phase, 1 flicker phase, 0 white, -1 flicker, -2
+            random walk, and for Hadamard deviations down to -4; by default it is identified from the data
+
+        Raises `AnalysisError`.
+        """
+        array = _check_values(values, rate)
+        if exponent is not None and not 2 - 2 * self.order <= exponent <= WHITE_PHASE:
+            allowed = f"must be from {2 - 2 * self.order} to {WHITE_PHASE}, or None"
+            raise AnalysisError("exponent", exponent, allowed=allowed)
+        rows = array.ndim - 1 if array.ndim == 1 else array.ndim - 2
+        series = np.moveaxis(array, rows, -1)
+        phase_count = series.shape[-1] + (not phase)
+        factor = self._check_factors(phase_count, factors)
+        # Variance over the mean square of the differences.
+        tau = factor / rate
+        scale = np.full_like(tau, 1.0 / 6.0) if self.is_time else 1.0 / (math.factorial(self.order) * tau**2)
+        shape = (*series.shape[:-1], factor.size)
+        variance, exponents, dof = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
+        for index in np.ndindex(shape[:-1]):
+            x = _make_phase(np.ascontiguousarray(series[index]), rate, phase)
+            variance[index] = [self._mean_square(x, int(m)) for m in factor] * scale
+            exponents[index] = _identify_exponents(x, factor, self.order) if exponent is None else exponent
+            dof[index] = self._degrees_of_freedom(exponents[index], factor, phase_count)
+        counts = np.array([self.count_differences(phase_count, int(m)) for m in factor])
+        deviation, exponents, dof = (np.moveaxis(a, -1, rows) for a in (np.sqrt(variance), exponents, dof))
+        return AllanCurve(self, float(rate), phase_count, factor, counts, deviation, exponents, dof)
+
     @property
-    def length(self) -> int:
-        """Number of spans of the record in one difference."""
+    def extent(self) -> int:
+        """Averaging times from the first to the last phase value of a difference."""
         return 1 if self.is_reflected else self.order + self.is_modified
 
-    def longest(self, phases: int) -> int:
-        """Return the largest span (samples) of a record of `phases` phase values; 0 for a record that is too short."""
-        return (phases - 1 + self.is_modified) // self.length if phases > self.order else 0
+    def max_factor(self, phase_count: int) -> int:
+        """Return the largest averaging factor of a record of phase values; 0 for a record that is too short."""
+        return (phase_count - 1 + self.is_modified) // self.extent if phase_count > self.order else 0
 
-    def terms(self, phases: int, factor: int) -> int:
-        """Return the number of differences of span `factor` in a record of `phases` phase values."""
+    def count_differences(self, phase_count: int, factor: int) -> int:
+        """Return the number of differences in a record of phase values."""
         if self.is_reflected:
-            return phases - 2
-        last = phases - 1 - self.length * factor + self.is_modified
+            return phase_count - 2
+        last = phase_count - 1 - self.extent * factor + self.is_modified
         return last // (1 if self.is_overlapping else factor) + 1
 
-    def scale(self, tau: FloatArray) -> FloatArray:
-        """Return the variance divided by the mean square of the differences, at spans (k,) s."""
-        if self.is_time:
-            return np.full_like(tau, 1.0 / 6.0)
-        return np.asarray(1.0 / (math.factorial(self.order) * tau**2))
+    def _check_factors(self, phase_count: int, factors: Sequence[int] | IntArray | None) -> IntArray:
+        """Return the requested factors, or the default ones. Raises `AnalysisError`."""
+        largest = self.max_factor(phase_count)
+        if largest < 1:
+            raise AnalysisError("values", f"{phase_count} phase values", allowed=f"must be at least {self.order + 1}")
+        if factors is None:
+            return log_spaced_factors(max(1, largest // 2))
+        given = np.asarray(factors)
+        if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+            raise AnalysisError("factors", factors, allowed="must be whole numbers of samples, (k,)")
+        wrong = (given < 1) | (given > largest)
+        if wrong.any():
+            allowed = f"must be from 1 to {largest} for this record"
+            remedy = "use smaller factors or more values"
+            raise AnalysisError("factor", int(given[wrong][0]), allowed=allowed, remedy=remedy)
+        return given.astype(np.int64)
+
+    def _mean_square(self, phase: FloatArray, factor: int) -> float:
+        """Return the mean square of the differences."""
+        if self.is_reflected:
+            before = 2.0 * phase[0] - phase[factor - 1 : 0 : -1]
+            after = 2.0 * phase[-1] - phase[-2 : -factor - 1 : -1]
+            phase = np.concatenate((before, phase, after))
+        if not self.is_overlapping:
+            phase, factor = np.ascontiguousarray(phase[::factor]), 1
+        if self.is_modified:
+            return _sum_modified_differences(phase, factor) / (phase.size - 3 * factor + 1) / factor**2
+        total = _sum_second_differences(phase, factor) if self.order == 2 else _sum_third_differences(phase, factor)
+        return total / (phase.size - self.order * factor)
+
+    def _degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
+        pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
+        if self.is_reflected:
+            return np.array([allan_dof.total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
+        options: Any = {"order": self.order, "is_modified": self.is_modified}
+        return np.array(
+            [
+                allan_dof.power_law_dof(e, factor, phase_count, stride=1 if self.is_overlapping else factor, **options)
+                for e, factor in pairs
+            ]
+        )
 
 
-ADEV = AllanStatistic("adev", is_overlapping=False)
-OADEV = AllanStatistic("oadev")
-MDEV = AllanStatistic("mdev", is_modified=True)
-TDEV = AllanStatistic("tdev", is_modified=True, is_time=True)
-HDEV = AllanStatistic("hdev", order=3, is_overlapping=False)
-OHDEV = AllanStatistic("ohdev", order=3)
-TOTDEV = AllanStatistic("totdev", is_reflected=True)
+adev = AllanStatistic("adev", is_overlapping=False)
+oadev = AllanStatistic("oadev")
+mdev = AllanStatistic("mdev", is_modified=True)
+tdev = AllanStatistic("tdev", is_modified=True, is_time=True)
+hdev = AllanStatistic("hdev", order=3, is_overlapping=False)
+ohdev = AllanStatistic("ohdev", order=3)
+totdev = AllanStatistic("totdev", is_reflected=True)
 
 
 @dataclass(frozen=True, eq=False)
 class AllanCurve:
-    """Deviations over spans.
+    """Deviations over averaging times.
 
-    phases: number of phase values of the record
-    factor: (k,) samples of a span
-    terms: (k,) differences that were averaged
+    statistic: for example `oadev`
+    rate: Hz
+    phase_count: number of phase values of the record
+    factor: (k,) averaging factors in samples
+    counts: (k,) number of differences in each mean
     deviation: (*runs, k, axis) in the unit of the values, or of the phase for the time deviation
     exponent: the power law, same shape
     dof: equivalent degrees of freedom, same shape
     """
 
-    kind: AllanStatistic
+    statistic: AllanStatistic
     rate: float
-    phases: int
+    phase_count: int
     factor: IntArray
-    terms: IntArray
+    counts: IntArray
     deviation: FloatArray
     exponent: IntArray
     dof: FloatArray
 
     @property
     def tau(self) -> FloatArray:
-        """Spans (k,) s."""
+        """Averaging times (k,) s."""
         return self.factor / self.rate
 
     @property
@@ -137,14 +218,16 @@ class AllanCurve:
     def interval(self, confidence: float = ONE_SIGMA) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the two-sided interval that contains the true deviation with a probability.
 
-        It follows from the chi-squared distribution of the estimate: NIST SP 1065, section 5.3.
+        A chi-squared variate exceeds x with the probability of the tail; the end is deviation sqrt(dof / x). Source:
+        NIST SP 1065, section 5.3.
         """
+        from scipy.special import chdtri
+
         if not 0.0 < confidence < 1.0:
             raise AnalysisError("confidence", confidence, allowed="must be above 0 and below 1")
         tail = 0.5 * (1.0 - confidence)
-        return self.deviation * _interval_factor(self.dof, tail), self.deviation * _interval_factor(
-            self.dof, 1.0 - tail
-        )
+        low, high = (self.deviation * np.sqrt(self.dof / chdtri(self.dof, p)) for p in (tail, 1.0 - tail))
+        return low, high
 
     def select(self, axis: int | None = None, *, run: tuple[int, ...] = ()) -> AllanCurve:
         """Return the curve (k,) of one axis and one run."""
@@ -156,14 +239,7 @@ class AllanCurve:
         return replace(self, deviation=arrays[0], exponent=arrays[1], dof=arrays[2])
 
 
-def _interval_factor(dof: FloatArray, tail: float) -> FloatArray:
-    """Return sqrt(dof / x), where a chi-squared variate exceeds x with the probability `tail`."""
-    from scipy.special import chdtri
-
-    return np.asarray(np.sqrt(dof / chdtri(dof, tail)))
-
-
-def log_spaced_factors(largest: int, per_decade: int = SPANS_PER_DECADE) -> IntArray:
+def log_spaced_factors(largest: int, per_decade: int = FACTORS_PER_DECADE) -> IntArray:
     """Return integer factors from 1 to `largest`, about `per_decade` per decade."""
     count = 1 + math.ceil(math.log10(max(largest, 1)) * per_decade)
     return np.unique(np.rint(np.geomspace(1.0, max(largest, 1), count)).astype(np.int64))
@@ -186,23 +262,6 @@ def _check_values(values: ArrayLike, rate: float) -> AnyArray:
     return array
 
 
-def _check_factors(kind: AllanStatistic, phases: int, factors: Sequence[int] | IntArray | None) -> IntArray:
-    """Return the requested factors, or the default ones up to half the record. Raises `AnalysisError`."""
-    longest = kind.longest(phases)
-    if longest < 1:
-        raise AnalysisError("values", f"{phases} phase values", allowed=f"must be at least {kind.order + 1}")
-    if factors is None:
-        return log_spaced_factors(max(1, longest // 2))
-    given = np.asarray(factors)
-    if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
-        raise AnalysisError("factors", factors, allowed="must be whole numbers of samples, (k,)")
-    wrong = (given < 1) | (given > longest)
-    if wrong.any():
-        allowed = f"must be from 1 to {longest} for this record"
-        raise AnalysisError("factor", int(given[wrong][0]), allowed=allowed, remedy="take shorter spans or more values")
-    return given.astype(np.int64)
-
-
 def _make_phase(values: FloatArray, rate: float, phase: bool) -> FloatArray:
     """Return the phase (n + 1,) of values (n,), or the given phase, without its mean slope, which cancels."""
     if phase:
@@ -217,7 +276,7 @@ def _make_phase(values: FloatArray, rate: float, phase: bool) -> FloatArray:
 
 @kernel
 def _sum_second_differences(phase: FloatArray, factor: int) -> float:
-    """Return the sum of the squares of all differences of order 2 and span `factor`."""
+    """Return the sum of the squares of all differences of order 2 with the averaging factor `factor`."""
     count = phase.shape[0] - 2 * factor
     lanes, first = np.zeros(LANES), 0
     while first < count:
@@ -236,7 +295,7 @@ def _sum_second_differences(phase: FloatArray, factor: int) -> float:
 
 @kernel
 def _sum_third_differences(phase: FloatArray, factor: int) -> float:
-    """Return the sum of the squares of all differences of order 3 and span `factor`."""
+    """Return the sum of the squares of all differences of order 3 with the averaging factor `factor`."""
     count = phase.shape[0] - 3 * factor
     lanes, first = np.zeros(LANES), 0
     while first < count:
@@ -270,31 +329,12 @@ def _sum_modified_differences(phase: FloatArray, factor: int) -> float:
     return total
 
 
-def _extend_by_reflection(phase: FloatArray, factor: int) -> FloatArray:
-    """Return the phase extended at both ends by factor - 1 values, reflected in the end point."""
-    before = 2.0 * phase[0] - phase[factor - 1 : 0 : -1]
-    after = 2.0 * phase[-1] - phase[-2 : -factor - 1 : -1]
-    return np.concatenate((before, phase, after))
-
-
-def _mean_square(phase: FloatArray, factor: int, kind: AllanStatistic) -> float:
-    """Return the mean square of the differences of span `factor` (samples)."""
-    if kind.is_reflected:
-        phase = _extend_by_reflection(phase, factor)
-    if not kind.is_overlapping:
-        phase, factor = np.ascontiguousarray(phase[::factor]), 1
-    if kind.is_modified:
-        return _sum_modified_differences(phase, factor) / (phase.size - 3 * factor + 1) / factor**2
-    total = _sum_second_differences(phase, factor) if kind.order == 2 else _sum_third_differences(phase, factor)
-    return total / (phase.size - kind.order * factor)
-
-
 def identify_exponent(phase: FloatArray, factor: int, order: int = 2) -> int | None:
     """Return the exponent of the power law of the averages over `factor` samples; None with too few averages.
 
-    With the lag-1 autocorrelation r of the averages without their line, delta = r / (1 + r): a discrete process with
-    the spectrum |2 sin(pi f)|^(-2 delta), stationary for delta < 1/4. Otherwise it is differenced up to d = `order`
-    times. The exponent is -2 delta - 2 d, rounded.
+    A linear trend is removed first. The lag-1 autocorrelation r of the averages gives delta = r / (1 + r) of a process
+    with the spectrum |2 sin(pi f)|^(-2 delta), which is stationary for delta < 1/4. Until it is, the averages are
+    differenced, d times and at most `order` times. The exponent is -2 delta - 2 d, rounded.
     """
     averages = np.diff(phase[::factor][: MAX_AVERAGES + 1])
     if averages.size < MIN_AVERAGES:
@@ -316,144 +356,9 @@ def identify_exponent(phase: FloatArray, factor: int, order: int = 2) -> int | N
 
 
 def _identify_exponents(phase: FloatArray, factors: IntArray, order: int) -> IntArray:
-    """Return the exponent (k,) at each span; where it cannot be identified, that of the next shorter span."""
+    """Return the exponent (k,) at each factor; where it cannot be identified, that of the next smaller factor."""
     exponents, last = np.zeros(factors.size, dtype=np.int64), 0
     for index in np.argsort(factors):
         exponent = identify_exponent(phase, int(factors[index]), order)
         exponents[index] = last = last if exponent is None else exponent
     return exponents
-
-
-def _degrees_of_freedom(kind: AllanStatistic, exponents: IntArray, factors: IntArray, phases: int) -> FloatArray:
-    pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
-    if kind.is_reflected:
-        return np.array([allan_dof.total_dof(exponent, factor, phases) for exponent, factor in pairs])
-    options: Any = {"order": kind.order, "is_modified": kind.is_modified}
-    return np.array(
-        [
-            allan_dof.power_law_dof(e, factor, phases, stride=1 if kind.is_overlapping else factor, **options)
-            for e, factor in pairs
-        ]
-    )
-
-
-def _curve(
-    kind: AllanStatistic,
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None,
-    phase: bool,
-    exponent: int | None,
-) -> AllanCurve:
-    array = _check_values(values, rate)
-    if exponent is not None and not 2 - 2 * kind.order <= exponent <= WHITE_PHASE:
-        allowed = f"must be from {2 - 2 * kind.order} to {WHITE_PHASE}, or None"
-        raise AnalysisError("exponent", exponent, allowed=allowed)
-    rows = array.ndim - 1 if array.ndim == 1 else array.ndim - 2
-    series = np.moveaxis(array, rows, -1)
-    phases = series.shape[-1] + (not phase)
-    factor = _check_factors(kind, phases, factors)
-    scale = kind.scale(factor / rate)
-    shape = (*series.shape[:-1], factor.size)
-    variance, exponents, dof = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
-    for index in np.ndindex(shape[:-1]):
-        x = _make_phase(np.ascontiguousarray(series[index]), rate, phase)
-        variance[index] = [_mean_square(x, int(m), kind) for m in factor] * scale
-        exponents[index] = _identify_exponents(x, factor, kind.order) if exponent is None else exponent
-        dof[index] = _degrees_of_freedom(kind, exponents[index], factor, phases)
-    terms = np.array([kind.terms(phases, int(m)) for m in factor])
-    deviation, exponents, dof = (np.moveaxis(a, -1, rows) for a in (np.sqrt(variance), exponents, dof))
-    return AllanCurve(kind, float(rate), phases, factor, terms, deviation, exponents, dof)
-
-
-def oadev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the overlapping Allan deviation of a record.
-
-    values: (n,) or (*runs, n, axis); with `phase` they are the phase itself (an angle, a clock's error)
-    rate: Hz
-    factors: (k,) samples of the spans; by default ten per decade, up to half of the longest span
-    exponent: the power law for the degrees of freedom: 2 white phase, 1 flicker phase, 0 white, -1 flicker, -2 random
-        walk; by default it is identified from the data
-
-    Raises `AnalysisError`.
-    """
-    return _curve(OADEV, values, rate, factors, phase, exponent)
-
-
-def adev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the Allan deviation of spans that do not overlap; arguments as of `oadev`."""
-    return _curve(ADEV, values, rate, factors, phase, exponent)
-
-
-def mdev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the modified Allan deviation, which separates white from flicker phase; arguments as of `oadev`."""
-    return _curve(MDEV, values, rate, factors, phase, exponent)
-
-
-def tdev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the time deviation, in the unit of the phase; arguments as of `oadev`."""
-    return _curve(TDEV, values, rate, factors, phase, exponent)
-
-
-def hdev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the Hadamard deviation, in which a ramp cancels; exponents down to -4, else as `oadev`."""
-    return _curve(HDEV, values, rate, factors, phase, exponent)
-
-
-def ohdev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the overlapping Hadamard deviation, in which a ramp cancels; exponents down to -4, else as `oadev`."""
-    return _curve(OHDEV, values, rate, factors, phase, exponent)
-
-
-def totdev(
-    values: ArrayLike,
-    rate: float,
-    factors: Sequence[int] | IntArray | None = None,
-    *,
-    phase: bool = False,
-    exponent: int | None = None,
-) -> AllanCurve:
-    """Return the total deviation, for spans up to the full record; arguments as of `oadev`."""
-    return _curve(TOTDEV, values, rate, factors, phase, exponent)

@@ -1,6 +1,6 @@
-"""Benchmark: time per sample of each noise model and sensor, compared with the time of its random draws.
+"""Benchmark: time per sample of each noise model, clock and sensor, and of its random draws alone.
 
-For noise with densities the table also has the noise terms that `analysis.fit` finds in the Allan deviation of its
+For noise with densities the table also has the densities that `analysis.fit` finds in the Allan deviation of its
 samples.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import count
 
 import numpy as np
 
 from navsense.analysis import allan, fit
-from navsense.clock import Clock, StampErrors
+from navsense.clock import Clock, SensorClock
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
@@ -26,6 +27,7 @@ from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 
 RATE = 1000.0
+"""Rate of all sensors and channels (Hz)."""
 
 STANDARD = Noise(
     stddev=3e-3,
@@ -57,12 +59,10 @@ CLOCKS = {
     "gaussian": Noise(stddev=1e-6),
     "gaussian, dynamic bias": Noise(stddev=1e-6, dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0),
 }
-
+"""The noises of clocks."""
 
 DENSITIES = ("noise_density", "bias_instability", "random_walk")
-"""Parameters of a noise with a slope of their own in the Allan deviation."""
-
-FITTED = frozenset(DENSITIES[1:])
+"""Parameters of a noise that are slopes of the Allan deviation."""
 
 LENGTH = 1_000_000
 """Samples for the Allan deviation."""
@@ -70,7 +70,7 @@ LENGTH = 1_000_000
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One row of the table: nanoseconds per sample and of its draws; densities, declared and fitted."""
+    """One row of the table: times per sample in total and of the draws alone (ns); densities, declared and fitted."""
 
     name: str
     nanoseconds: float
@@ -83,59 +83,51 @@ class BenchmarkRow:
         return self.draws / self.nanoseconds
 
 
-def best_time(work: Callable[[], object], *, seconds: float = 0.15, rounds: int = 5) -> float:
-    """Return the time (s) of one call of `work`: the best of some rounds, after one call that compiles."""
-    work()
+def measure_call(call: Callable[[], object], *, seconds: float = 0.15, rounds: int = 5) -> float:
+    """Return the time (s) of one call: the best of some rounds, after one call that compiles."""
+    call()
     start = time.perf_counter()
-    work()
+    call()
     calls = max(1, int(seconds / rounds / max(time.perf_counter() - start, 1e-9)))
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
         for _ in range(calls):
-            work()
+            call()
         best = min(best, (time.perf_counter() - start) / calls)
     return best
 
 
-def draws_time(processes: tuple[RandomProcess, ...]) -> float:
-    """Return the time (ns) per sample of the draws of `processes`."""
-    if not any(process.per_tick for process in processes):
-        return 0.0
-    source = Draws(processes, 1, (0, "bench"))
-    return best_time(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES * 1e9
+def _measure_row(
+    name: str, call: Callable[[], object], processes: tuple[RandomProcess, ...], densities: str = ""
+) -> BenchmarkRow:
+    """Return the row of a call that computes one block, in which these random processes take their draws."""
+    draws = 0.0
+    if any(process.per_tick for process in processes):
+        source = Draws(processes, 1, (0, "bench"))
+        draws = measure_call(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES * 1e9
+    return BenchmarkRow(name, measure_call(call) / BLOCK_SAMPLES * 1e9, draws, densities)
 
 
-class BlockCounter:
-    """Consecutive blocks of ticks."""
-
-    def __init__(self) -> None:
-        """Start at tick 0."""
-        self.first = 0
-
-    def block(self) -> Ticks:
-        """Return the next block."""
-        first, self.first = self.first, self.first + BLOCK_SAMPLES
-        return Ticks(np.arange(first, first + BLOCK_SAMPLES, dtype=np.int64), RATE)
+def iter_blocks() -> Iterator[Ticks]:
+    """Yield consecutive blocks of ticks."""
+    for first in count(0, BLOCK_SAMPLES):
+        yield Ticks(np.arange(first, first + BLOCK_SAMPLES, dtype=np.int64), RATE)
 
 
-def noise_row(name: str, noise: Noise) -> BenchmarkRow:
+def measure_noise(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of one channel's noise, including its draws."""
-    channel, counter = NoiseChannels(("bench",), (noise,)), BlockCounter()
+    channel, blocks = NoiseChannels(("bench",), (noise,)), iter_blocks()
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, ideal, temperature = (
-        [channel.init(source.initial)],
-        np.zeros((BLOCK_SAMPLES, 1)),
-        np.full(BLOCK_SAMPLES, 300.0),
-    )
+    state = channel.init(source.initial)
+    ideal, temperature = np.zeros((BLOCK_SAMPLES, 1)), np.full(BLOCK_SAMPLES, 300.0)
 
-    def work() -> None:
-        ticks = counter.block()
-        state[0], _, _ = channel.apply(state[0], ticks, source.take(BLOCK_SAMPLES), ideal, temperature=temperature)
+    def compute_block() -> None:
+        nonlocal state
+        draws = source.take(BLOCK_SAMPLES)
+        state, _, _ = channel.apply(state, next(blocks), draws, ideal, temperature=temperature)
 
-    return BenchmarkRow(
-        name, best_time(work) / BLOCK_SAMPLES * 1e9, draws_time(channel.processes), format_fitted_densities(noise)
-    )
+    return _measure_row(name, compute_block, channel.processes, format_fitted_densities(noise))
 
 
 def format_fitted_densities(noise: Noise) -> str:
@@ -143,34 +135,29 @@ def format_fitted_densities(noise: Noise) -> str:
     declared = {name: getattr(noise, name) for name in DENSITIES if getattr(noise, name)}
     if not declared:
         return ""
-    channel = NoiseChannels(("bench",), (noise,))
+    channel, blocks = NoiseChannels(("bench",), (noise,)), iter_blocks()
     source = Draws(channel.processes, 1, (0, "bench"))
-    state, parts, counter = channel.init(source.initial), [], BlockCounter()
+    state, parts, ideal = channel.init(source.initial), [], np.zeros((BLOCK_SAMPLES, 1))
     for _ in range(LENGTH // BLOCK_SAMPLES):
-        state, values, _ = channel.apply(
-            state, counter.block(), source.take(BLOCK_SAMPLES), np.zeros((BLOCK_SAMPLES, 1))
-        )
+        state, values, _ = channel.apply(state, next(blocks), source.take(BLOCK_SAMPLES), ideal)
         parts.append(values[:, 0])
-    fitted = fit.fit(allan.oadev(np.concatenate(parts), RATE), ("noise_density", *FITTED & declared.keys()))
+    names = ("noise_density", *(name for name in DENSITIES[1:] if name in declared))
+    fitted = fit.fit(allan.oadev(np.concatenate(parts), RATE), names)
     return ", ".join(f"{name} {value:.3g}, fitted {fitted[name].value:.3g}" for name, value in declared.items())
 
 
-def clock_row(name: str, noise: Noise) -> BenchmarkRow:
+def measure_clock(name: str, noise: Noise) -> BenchmarkRow:
     """Return the cost of a stamp."""
-    stamps, counter = StampErrors(Clock("bench", noise), "bench", 1, 0), BlockCounter()
-    return BenchmarkRow(
-        name,
-        best_time(lambda: stamps.compute_errors(counter.block().time)) / BLOCK_SAMPLES * 1e9,
-        draws_time((RandomProcess("clock", "jitter"),)),
-    )
+    stamps, blocks = SensorClock(Clock("bench", noise), "bench", 1, 0), iter_blocks()
+    return _measure_row(name, lambda: stamps.compute_errors(next(blocks).time), (RandomProcess("clock", "jitter"),))
 
 
-def standard(kind: type[Sensor]) -> Sensor:
+def make_standard_sensor(kind: type[Sensor]) -> Sensor:
     """Return a sensor with standard noise on every channel and no other error."""
-    return with_noise(kind(), STANDARD)
+    return replace_noise(kind(), STANDARD)
 
 
-def with_noise(spec: Sensor, noise: Noise) -> Sensor:
+def replace_noise(spec: Sensor, noise: Noise) -> Sensor:
     """Return a spec in which all noise is replaced."""
     if not is_dataclass(spec) or isinstance(spec, type):
         return spec
@@ -178,34 +165,33 @@ def with_noise(spec: Sensor, noise: Noise) -> Sensor:
     return replace(spec, **changed)
 
 
-def sensor_row(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
+def measure_sensor(spec: Sensor, *, measured_only: bool = False) -> BenchmarkRow:
     """Return the cost of a stationary sensor in blocks: ideal values, noise and a Gaussian clock.
 
     With `measured_only` the ideal values are computed once, outside the timing.
     """
-    motion, environment, counter = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), BlockCounter()
+    motion, environment, blocks = Stationary(Pose()), Environment(origin=Origin(0.8, 0.3)), iter_blocks()
     source = Draws(spec.processes(), 1, (0, "bench"))
-    stamps = StampErrors(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
-    state = [spec.init(source.initial)]
-    first_ideal = spec.ideal(motion, environment, BlockCounter().block())
+    stamps = SensorClock(Clock("bench", CLOCKS["gaussian"]), "bench", 1, 0)
+    state = spec.init(source.initial)
+    first_ideal = spec.ideal(motion, environment, next(iter_blocks()))
 
-    def work() -> None:
-        ticks = counter.block()
+    def compute_block() -> None:
+        nonlocal state
+        ticks = next(blocks)
         ideal = first_ideal if measured_only else spec.ideal(motion, environment, ticks)
-        state[0], _ = spec.measure(state[0], ticks, ideal, source.take(BLOCK_SAMPLES))
+        state, _ = spec.measure(state, ticks, ideal, source.take(BLOCK_SAMPLES))
         stamps.compute_errors(ticks.time)
 
     processes = (*spec.processes(), RandomProcess("clock", "jitter"))
-    return BenchmarkRow(
-        f"{spec.type}, standard noise and clock", best_time(work) / BLOCK_SAMPLES * 1e9, draws_time(processes)
-    )
+    return _measure_row(f"{spec.type}, standard noise and clock", compute_block, processes)
 
 
-def table() -> Iterator[BenchmarkRow]:
+def measure_all() -> Iterator[BenchmarkRow]:
     """Yield the rows of `navsense bench`."""
     for name, noise in NOISES.items():
-        yield noise_row(f"noise: {name}", noise)
+        yield measure_noise(f"noise: {name}", noise)
     for name, noise in CLOCKS.items():
-        yield clock_row(f"clock: {name}", noise)
+        yield measure_clock(f"clock: {name}", noise)
     for kind in SENSORS:
-        yield sensor_row(standard(kind))
+        yield measure_sensor(make_standard_sensor(kind))

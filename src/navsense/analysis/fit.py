@@ -4,7 +4,7 @@
     result = fit.fit(allan.oadev(values, rate), ("noise_density", "bias_instability", "random_walk"))
     result["noise_density"].value, result["noise_density"].stddev
 
-The Allan variance at the span tau is the sum of the terms of IEEE 952-1997, annex C::
+The Allan variance at the averaging time tau is the sum of the terms of IEEE 952-1997, annex C::
 
     AVAR(tau) = 3 Q^2 / tau^2 + N^2 / tau + (2 ln 2 / pi) B^2 + K^2 tau / 3 + R^2 tau^2 / 2
               + (q T)^2 / tau (1 - T / (2 tau) (3 - 4 e^(-tau/T) + e^(-2 tau/T)))
@@ -19,23 +19,23 @@ The Allan variance at the span tau is the sum of the terms of IEEE 952-1997, ann
     dynamic_bias_correlation_time T                                                                   s
 
 These terms hold for an instrument that integrates over its interval. Simulated readings are points of the process and
-deviate at short spans: a drift sampled at dt << T has a deviation sqrt(3/2) too large at tau = dt. `sampled=True`
-replaces the terms of K and q by the exact variance of points (see `theory`). Points of a flicker exceed its floor by a
-term that falls as 1 / tau; the fit counts it to N.
+deviate at short averaging times: a drift sampled at dt << T has a deviation sqrt(3/2) too large at tau = dt.
+`sampled=True` replaces the terms of K and q by the exact variance of points (see `theory`). Points of a flicker exceed
+its floor by a term that falls as 1 / tau; the fit attributes it to N.
 
 The variance is linear in the squares of the parameters. Non-negative least squares finds them; a search finds T. The
 weights are the inverse variances 2 AVAR^2 / dof of the points at the fitted curve, in a few iterations; weights at the
 measured curve would favour points that are low by chance. The points of an overlapping curve are correlated, so the
-errors of the parameters come from the full covariance of the points under the fitted terms
-(`allan_dof.estimate_covariances`). With the design A and the weights W, C_squares = G C G' where G = (A'WA)^-1 A'W.
-The errors assume Gaussian noise and the fitted parameters: a parameter with a few degrees of freedom has an uncertain
-error, too.
+errors of the parameters come from the full covariance C of the points under the fitted terms
+(`allan_dof.estimate_covariances`). With the design A and the weights W, the covariance of the squares is G C G' with
+G = (A'WA)^-1 A'W. The errors assume Gaussian noise and the fitted parameters. A parameter with few degrees of freedom
+has an uncertain error, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -102,7 +102,7 @@ class NoiseFit(Mapping[str, FittedParameter]):
 
     terms: the noise terms with these parameters
     curve: the Allan curve
-    variance, error: (k,) fitted variance at the curve's spans, and the standard error of the measured one
+    variance, error: (k,) fitted variance at the curve's averaging times, and the standard error of the measured one
     """
 
     parameters: Mapping[str, FittedParameter]
@@ -131,56 +131,42 @@ class NoiseFit(Mapping[str, FittedParameter]):
 
 def make_term(name: str, value: float, correlation_time: float, sampled: bool) -> NoiseTerm:
     """Return one noise term with its parameter."""
-    factories: dict[str, Callable[[], NoiseTerm]] = {
-        "quantisation": lambda: Quantisation(value),
-        "noise_density": lambda: White(value),
-        "bias_instability": lambda: Flicker(value),
-        "random_walk": lambda: RandomWalk(value, sampled),
-        "ramp": lambda: Ramp(value),
-        DRIFT: lambda: GaussMarkov(value, correlation_time, sampled),
-    }
-    return factories[name]()
-
-
-def _solve_nonnegative(columns: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
-    """Return the non-negative least squares solution and the norm of its residual."""
-    from scipy.optimize import nnls
-
-    solution, residual = nnls(columns, target)
-    return np.asarray(solution), float(residual)
-
-
-def _find_minimum(function: Callable[[float], float], ends: tuple[float, float]) -> float:
-    """Return the argument between two ends at which a function has its minimum."""
-    from scipy.optimize import minimize_scalar
-
-    return float(minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 1e-6}).x)
+    if name == DRIFT:
+        return GaussMarkov(value, correlation_time, sampled)
+    if name == "random_walk":
+        return RandomWalk(value, sampled)
+    return {"quantisation": Quantisation, "noise_density": White, "bias_instability": Flicker, "ramp": Ramp}[name](
+        value
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _FitProblem:
-    """A curve (k,) and the names of the parameters."""
+    """Least squares for a curve (k,) and the named parameters."""
 
     curve: AllanCurve
     names: tuple[str, ...]
     sampled: bool
 
-    def design(self, correlation_time: float) -> FloatArray:
+    def compute_design(self, correlation_time: float) -> FloatArray:
         """Return the variance of each term with the parameter 1 (k, terms)."""
         unit = [make_term(name, 1.0, correlation_time, self.sampled) for name in self.names]
         return np.stack([term.allan(self.curve.factor, self.curve.rate) for term in unit], axis=-1)
 
     def solve(self, correlation_time: float, weights: FloatArray) -> tuple[FloatArray, float]:
         """Return the squares (terms,) of the weighted non-negative least squares, and the norm of the residual."""
-        columns = self.design(correlation_time) * weights[:, None]
-        sizes = np.linalg.norm(columns, axis=0)
-        squares, residual = _solve_nonnegative(columns / sizes, self.curve.variance * weights)
-        return squares / sizes, residual
+        from scipy.optimize import nnls
 
-    def best_time(self, weights: FloatArray) -> float:
+        columns = self.compute_design(correlation_time) * weights[:, None]
+        sizes = np.linalg.norm(columns, axis=0)
+        squares, residual = nnls(columns / sizes, self.curve.variance * weights)
+        return squares / sizes, float(residual)
+
+    def find_correlation_time(self, weights: FloatArray) -> float:
         """Return the correlation time (s) with the least residual; 1 without a drift."""
         if DRIFT not in self.names:
             return 1.0
+        from scipy.optimize import minimize_scalar
 
         def residual(logarithm: float) -> float:
             return self.solve(math.exp(logarithm), weights)[1]
@@ -189,7 +175,7 @@ class _FitProblem:
         grid = np.linspace(math.log(tau.min() / 4.0), math.log(4.0 * tau.max()), GRID_SIZE)
         best = int(np.argmin([residual(float(point)) for point in grid]))
         ends = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID_SIZE - 1)]))
-        return math.exp(_find_minimum(residual, ends))
+        return math.exp(float(minimize_scalar(residual, bounds=ends, method="bounded", options={"xatol": 1e-6}).x))
 
     def make_terms(self, squares: FloatArray, correlation_time: float) -> tuple[NoiseTerm, ...]:
         """Return the terms with their parameters."""
@@ -198,27 +184,27 @@ class _FitProblem:
             for name, square in zip(self.names, squares, strict=True)
         )
 
-    def covariance(self, terms: Sequence[NoiseTerm], factors: Sequence[int]) -> FloatArray:
+    def compute_covariance(self, terms: Sequence[NoiseTerm], factors: Sequence[int]) -> FloatArray:
         """Return the covariance (k, k) of the measured variance at the factors for the noise `terms`."""
         rate = self.curve.rate
         tau = np.asarray(factors) / rate
         slope = math.sqrt(sum(term.slope**2 for term in terms if isinstance(term, Ramp)))
         phase = partial(phase_covariance, terms, rate=rate)
-        squares = allan_dof.estimate_covariances(phase, factors, self.curve.phases, means=slope * tau**2)
+        squares = allan_dof.estimate_covariances(phase, factors, self.curve.phase_count, means=slope * tau**2)
         return np.asarray(squares / np.outer(2.0 * tau**2, 2.0 * tau**2))
 
-    def errors(self, terms: Sequence[NoiseTerm]) -> FloatArray:
+    def compute_errors(self, terms: Sequence[NoiseTerm]) -> FloatArray:
         """Return the standard error (k,) of each point of the variance for the noise `terms`; above 0."""
-        errors = [math.sqrt(self.covariance(terms, [int(factor)])[0, 0]) for factor in self.curve.factor]
+        errors = [math.sqrt(self.compute_covariance(terms, [int(factor)])[0, 0]) for factor in self.curve.factor]
         return np.maximum(errors, MIN_ERROR * allan_variance(terms, self.curve.factor, self.curve.rate))
 
-    def sensitivity(self, squares: FloatArray, correlation_time: float) -> FloatArray:
+    def compute_derivatives(self, squares: FloatArray, correlation_time: float) -> FloatArray:
         """Return the derivatives (k, parameters) of the variance by each square, and last by the logarithm of T."""
-        columns = self.design(correlation_time)
+        columns = self.compute_design(correlation_time)
         if DRIFT not in self.names:
             return columns
         drift, step = self.names.index(DRIFT), 1e-4
-        up, down = (self.design(correlation_time * math.exp(change))[:, drift] for change in (step, -step))
+        up, down = (self.compute_design(correlation_time * math.exp(change))[:, drift] for change in (step, -step))
         return np.column_stack((columns, squares[drift] * (up - down) / (2.0 * step)))
 
 
@@ -229,14 +215,14 @@ def _check_parameters(curve: AllanCurve, names: Sequence[str]) -> None:
             raise AnalysisError("parameter", name, allowed=f"must be one of {', '.join(PARAMETERS)}")
     if not names or len(set(names)) < len(names):
         raise AnalysisError("parameters", names, allowed="must be at least one, without repetition")
-    if curve.kind is not allan.OADEV:
-        raise AnalysisError("curve", curve.kind.name, allowed="must be of allan.oadev")
+    if curve.statistic != allan.oadev:
+        raise AnalysisError("curve", curve.statistic.name, allowed="must be of allan.oadev")
     if curve.deviation.ndim != 1:
         shape = f"shape {curve.deviation.shape}"
         raise AnalysisError("curve", shape, allowed="must be of one axis", remedy="take curve.select(axis)")
-    min_spans = len(names) + (DRIFT in names)
-    if curve.factor.size < min_spans:
-        raise AnalysisError("curve", f"{curve.factor.size} spans", allowed=f"must have at least {min_spans}")
+    min_points = len(names) + (DRIFT in names)
+    if curve.factor.size < min_points:
+        raise AnalysisError("curve", f"{curve.factor.size} points", allowed=f"must have at least {min_points}")
     if not (curve.deviation > 0.0).all():
         raise AnalysisError("curve", "a deviation of 0", allowed="must be of values that are not all equal")
 
@@ -254,18 +240,18 @@ def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: b
     error = curve.variance * np.sqrt(2.0 / curve.dof)
     squares, time, last = np.zeros(len(names)), 1.0, np.zeros(0)
     for _ in range(MAX_ITERATIONS):
-        time = problem.best_time(1.0 / error)
+        time = problem.find_correlation_time(1.0 / error)
         squares, _ = problem.solve(time, 1.0 / error)
         if last.size and np.allclose(squares, last, rtol=1e-4, atol=0.0):
             break
-        last, error = squares, problem.errors(problem.make_terms(squares, time))
+        last, error = squares, problem.compute_errors(problem.make_terms(squares, time))
     terms = problem.make_terms(squares, time)
     factors = [int(factor) for factor in curve.factor]
-    slopes = problem.sensitivity(squares, time) / error[:, None]
+    slopes = problem.compute_derivatives(squares, time) / error[:, None]
     sizes = np.linalg.norm(slopes, axis=0)
     sizes[sizes == 0.0] = 1.0
     solver = np.linalg.pinv(slopes / sizes) / error / sizes[:, None]
-    errors = np.sqrt(np.diag(solver @ problem.covariance(terms, factors) @ solver.T))
+    errors = np.sqrt(np.diag(solver @ problem.compute_covariance(terms, factors) @ solver.T))
     parameters = {
         name: FittedParameter(float(square), float(stddev))
         for name, square, stddev in zip(names, squares, errors, strict=False)

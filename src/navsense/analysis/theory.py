@@ -1,7 +1,7 @@
 """Allan and Hadamard variance of declared noise in closed form.
 
-A term has a variance for spans of m samples, tau = m / rate. The variances of independent terms add. In the frequency
-(an angular rate, an acceleration, a field), with y = tau / T and the functions of a Gauss-Markov process
+The averaging time is tau = m / rate with the averaging factor m. The variances of independent terms add. In the
+frequency (an angular rate, an acceleration, a field), with y = tau / T and the functions of a Gauss-Markov process
 
     h(y) = 2 y - 3 + 4 e^-y - e^-2y,     p(y) = (6 y - 10 + 15 e^-y - 6 e^-2y + e^-3y) / 3
 
@@ -17,8 +17,8 @@ the variances of an instrument that integrates over each sample interval are:
     PhaseGaussMarkov(s, T)  s^2 (2 y - h) / tau^2           s^2 (2 y - p) / tau^2   an error of the phase
     AgeingWalk(q)           infinite                        11 q^2 tau^3 / 120      random walk of the ageing
 
-A simulated sensor does not average: it samples the process. `sampled=True` is the exact variance for spans of m such
-samples. With e = 1 / (rate T), phi = e^-e and the drift b_k = phi b_(k-1) + noise:
+A simulated sensor does not average: it samples the process. `sampled=True` is the exact variance for m such samples.
+With e = 1 / (rate T), phi = e^-e and the drift b_k = phi b_(k-1) + noise:
 
     RandomWalk              K^2 (2 m^2 + 1) / (6 m rate)    K^2 (m^2 + 1) / (6 m rate)
     GaussMarkov             s^2 / m^2 (2 m c + h(m e) d)    s^2 / m^2 (2 m c + p(m e) d)

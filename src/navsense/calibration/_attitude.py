@@ -1,4 +1,4 @@
-"""Attitudes of a magnetometer: products of arrays of quaternions, and interpolation at the times of readings.
+"""Attitudes of a magnetometer, interpolated at the times of its readings.
 
     q(t) = q_0 sin((1 - u) a) / sin(a) + q_1 sin(u a) / sin(a),     u = (t - t_0) / (t_1 - t_0)
 
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.core.kernels import kernel
-from navsense.core.rotation import multiply as multiply_scalars
 from navsense.core.typing import FloatArray, IntArray, Quaternions, Times
 
 MAX_GAP = 10.0
 """Longest gap between two samples for interpolation, in median sample intervals."""
 
-ASSUMED_ALIGNED = "the sensor is taken as aligned with it; where it is not, say how with --mounting ROLL PITCH YAW"
+ASSUMED_ALIGNED = "the sensor is assumed to be aligned with it; if it is not, give --mounting ROLL PITCH YAW"
 """End of the note on an unknown mounting."""
+
+IDENTITY: FloatArray = np.array([1.0, 0.0, 0.0, 0.0])
+IDENTITY.setflags(write=False)
 
 MAX_ROTATION = 0.5
 """Largest rotation between two samples for interpolation (rad)."""
@@ -41,17 +43,6 @@ class AttitudeSeries:
     status: IntArray
     source: str
     notes: tuple[str, ...] = ()
-
-
-@kernel
-def _multiply(a: Quaternions, b: Quaternions, out: Quaternions) -> None:
-    """Write the Hamilton products a b (n, 4). A single row of a or b is used for all."""
-    for i in range(out.shape[0]):
-        j = i if a.shape[0] > 1 else 0
-        k = i if b.shape[0] > 1 else 0
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = multiply_scalars(
-            *(a[j, 0], a[j, 1], a[j, 2], a[j, 3]), *(b[k, 0], b[k, 1], b[k, 2], b[k, 3])
-        )
 
 
 @kernel
@@ -100,14 +91,6 @@ def _slerp(
         length = math.sqrt(length)
         for axis in range(4):
             out[i, axis] = out[i, axis] / length
-
-
-def multiply(a: FloatArray, b: FloatArray) -> Quaternions:
-    """Return the Hamilton products a b (n, 4). a and b are (n, 4) or (4,), w x y z."""
-    left, right = (np.ascontiguousarray(np.atleast_2d(q), dtype=np.float64) for q in (a, b))
-    out = np.empty((max(left.shape[0], right.shape[0]), 4))
-    _multiply(left, right, out)
-    return out
 
 
 def invert(q: FloatArray) -> FloatArray:

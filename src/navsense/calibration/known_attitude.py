@@ -3,43 +3,67 @@
     m = scale soft_iron R_ws^-1 direction_w + bias + noise        det soft_iron = 1
 
 m is the reading in the sensor frame, R_ws takes sensor coordinates to world coordinates, direction_w is the unit vector
-of the earth's field in the world. The 14 numbers of scale, soft iron, direction and bias are fitted together by maximum
-likelihood (`_attitude_fit`), from sums over the readings (`_gram_sums`). The soft iron can be asymmetric: it includes
-the rotation between the sensor and the frame of the attitude. Without soft iron, the model is that of GTSAM's
-`MagFactor3`: seven numbers with six degrees of freedom.
+of the earth's field in the world. The 14 parameters of scale, soft iron, direction and bias are estimated together by
+maximum likelihood (`_attitude_fit`). The soft iron can be asymmetric: it includes the rotation between the sensor and
+the frame of the attitude. Without soft iron, the model is that of GTSAM's `MagFactor3`: seven numbers with six degrees
+of freedom. Only the whiteness test needs the readings in time order.
 
-Only the whiteness test needs the readings in time order. If the motion does not excite all parameters, calibration
-fails (`_attitude_diagnosis`). Motion within the attitude errors `attitude_stddev` does not count. The default of half a
-degree is typical for the attitude filter of a small robot; give a smaller value for a better attitude.
+**Excitation.** Let H be the information matrix of the parameters per reading (noise 1, scale 1, no soft iron). Let Q be
+the same matrix with each attitude replaced by its derivative by a small rotation, R_ws [e_c]x, summed over c. Attitude
+errors with the standard deviation s about each axis, independent from reading to reading, add s^2 Q to H: they look
+like motion. The estimate of a combination v of parameters is then too small by the share
+
+    s^2 v'Q v / v'H v          (errors in variables, first order, equal weights)
+
+`MotionExcitation.attitude_error_gain` is the largest such share over all v, for s = 1 rad. If gain s^2 is 1, attitude
+errors explain all the motion. For rotation about one axis only, this holds for the bias along that axis, however long
+the record is. If the motion does not excite all parameters, calibration fails. Motion within the attitude errors
+`attitude_stddev` does not count. The default of half a degree is typical for the attitude filter of a small robot; give
+a smaller value for a better attitude.
+
+**Axes.** m = A R_ws^-1 f + b with A = scale S. The same readings result from (-A, -f). If f is unknown, det A > 0
+decides. Readings with one axis of wrong sign, or two exchanged axes, then look like a mounting rotated by 180 degrees
+in a reversed field. Only a known f separates the two cases. A known f with a wrong direction cannot be absorbed by A,
+which is on the other side of the attitude.
+
+**Residuals.** r = (m - b - A u) / scale with u = R_ws^-1 f. Independent attitude errors with the standard deviation s
+rotate the field: they appear across it, never along it:
+
+    cov(r) = N + s^2 S (1 - u u') S'
+
+N is the covariance of the magnetometer noise, equal for all u. s^2 is therefore the slope of the products r_a r_b over
+the entries of S (1 - u u') S'.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.calibration import _attitude_diagnosis as diagnosis
 from navsense.calibration import checks, verdict
-from navsense.calibration._attitude_diagnosis import MotionExcitation
 from navsense.calibration._attitude_fit import (
     TRACELESS,
     AttitudeFit,
+    GramSums,
     SecondMoments,
+    attitude_rows,
+    fisher_information,
     initial_fit,
     noise_covariance,
     refine_fit,
     residual_covariance,
     tangent_plane,
 )
-from navsense.calibration._gram_sums import GramSums
+from navsense.calibration.checks import Subsample
 from navsense.calibration.result import NAMES, Calibration
-from navsense.calibration.units import check_scale, validate_positive, validate_strength, validate_unit
-from navsense.calibration.verdict import Verdict, Whiteness
+from navsense.calibration.units import check_scale, validate_number, validate_positive, validate_strength, validate_unit
+from navsense.calibration.verdict import ROUNDING_VARIANCE, Verdict, Whiteness, format_vector
 from navsense.core.errors import CalibrationError
-from navsense.core.typing import AnyArray, FloatArray, Quaternions, Vectors
+from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 ATTITUDE_STDDEV: Final = math.radians(0.5)
 """Default standard deviation of the attitude about each axis (rad)."""
@@ -47,26 +71,53 @@ ATTITUDE_STDDEV: Final = math.radians(0.5)
 MAX_ATTITUDE_STDDEV: Final = 0.5
 """Largest standard deviation of the attitude (rad). Any motion is within larger errors."""
 
+SINGULAR: Final = 1e-12
+"""Relative eigenvalue of the information matrix below which it is a rounding error: rotations of 1e-6 rad."""
+
+REFUSE_ERROR_SHARE: Final = 0.1
+"""gain s^2 above which calibration fails: 10 percent of the field, 6 degrees."""
+
+WARN_ERROR_SHARE: Final = 0.01
+"""gain s^2 above which the verdict is not ok."""
+
 MAX_RESIDUAL_SHARE: Final = 0.5
 """gain s^2 for attitude errors s that explain all residuals, above which calibration fails: more error than motion."""
 
-LOW_GAIN: Final = diagnosis.WARN_ERROR_SHARE / ATTITUDE_STDDEV**2
+LOW_GAIN: Final = WARN_ERROR_SHARE / ATTITUDE_STDDEV**2
 """Attitude error gain up to which the motion is sufficient, if the residuals show no attitude errors."""
 
 SUFFICIENT_GAIN: Final = 10.0
 """Attitude error gain up to which the motion is sufficient in any case: rotations of some 20 degrees about all axes."""
+
+MIN_ROTATION_SINE: Final = math.sin(math.radians(5.0))
+"""Rms sine of rotations below which the sensor hardly turned."""
+
+MOUNTING_ROTATION: Final = math.radians(30.0)
+"""Rotation of a soft iron from which it is a mounting: the attitude has other axes."""
+
+HALF_ROTATION: Final = math.radians(150.0)
+"""Rotation from which the mounting can be an axis of wrong sign or two exchanged axes."""
+
+MAX_VARIANCE_RATIO: Final = 4.0
+"""Residual variance for a known direction, relative to that for the fitted direction, above which it is wrong."""
+
+MIN_DIRECTION_ERROR: Final = math.radians(3.0)
+"""Smallest angle between a wrong direction and the fitted one."""
+
+ANGLE_TOLERANCE: Final = math.radians(15.0)
+"""Largest angle between two directions that count as equal."""
+
+SIGNIFICANCE: Final = 5.0
+"""Slope in standard deviations above which attitude errors are detected: false-alarm rate 3e-7 for a normal slope."""
+
+PRODUCTS: Final = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
+"""Rows and columns of the products of residuals."""
 
 CONVENTION_READINGS: Final = 2000
 """Readings for the test of other quaternion conventions."""
 
 CONVENTION_VARIANCE: Final = 1e-6
 """Unexplained share of the variance (0.001 of the field) up to which no other quaternion convention is tested."""
-
-MISFIT_REMEDY: Final = (
-    "check that readings and attitudes are of the same instants, that the attitude is w x y z from sensor to world,"
-    " and that it was not made from this magnetometer"
-)
-"""Remedy if readings and attitudes do not agree."""
 
 CONVENTIONS: Final = {
     "x y z w, from sensor to world": ((3, 0, 1, 2), 1.0),
@@ -76,6 +127,217 @@ CONVENTIONS: Final = {
 
 Both errors together are w x y z of another rotation, between frames that differ by 90 degrees. The mounting shows them.
 """
+
+FRAME_HINT: Final = "the field points down in the north: z is negative in east-north-up, positive in north-east-down"
+
+MISFIT_REMEDY: Final = (
+    "check that readings and attitudes have the same times, that the attitude is w x y z from sensor to world,"
+    " and that it does not depend on this magnetometer"
+)
+"""Remedy if readings and attitudes do not agree."""
+
+
+@dataclass(frozen=True)
+class MotionExcitation:
+    """Excitation of the parameters by the motion.
+
+    attitude_error_gain: error share for attitude errors of 1 rad, inf if a combination has no information.
+    weakest_combinations: (n, k), the combination with this share, or all without information.
+    mean: (3, 3), of R_ws.
+    """
+
+    attitude_error_gain: float
+    weakest_combinations: FloatArray
+    mean: FloatArray
+
+    @property
+    def rotations(self) -> tuple[FloatArray, FloatArray]:
+        """Rms sine (3,), rising, of the movement of three world axes in the sensor frame, and the axes (3, 3) there."""
+        _, lengths, axes = np.linalg.svd(self.mean)
+        return np.sqrt(np.maximum(1.0 - lengths**2, 0.0)), np.asarray(axes)
+
+    def __str__(self) -> str:
+        """Describe the rotation of the sensor. Degrees are rounded to 0.001, far above their rounding errors."""
+        sine, axes = self.rotations
+        degrees = np.round(np.degrees(np.arcsin(np.minimum(sine, 1.0))), 3)
+        if sine[2] < MIN_ROTATION_SINE:
+            return f"turned by {degrees[2]:.2g} deg (rms) only"
+        main = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
+        return f"turned about {format_vector(main)} in the sensor, and {degrees[0]:.2g} deg (rms) about other axes"
+
+    @property
+    def remedy(self) -> str:
+        """The missing motion."""
+        sine, axes = self.rotations
+        if sine[2] < MIN_ROTATION_SINE:
+            return "turn the sensor through 360 deg about two axes"
+        main = "xyz"[int(np.argmax(np.abs(axes[0])))]
+        others = " and ".join(axis for axis in "xyz" if axis != main)
+        return f"turn the sensor by 30 deg or more about {others} too, to both sides, at different headings"
+
+
+def assess_excitation(sums: SecondMoments, fit: AttitudeFit) -> MotionExcitation:
+    """Return the excitation of the fitted parameters by the motion, near the direction of the fit."""
+    jacobian = fit.without_soft_iron().jacobian()
+    motion_information = fisher_information(jacobian, sums.gram, np.eye(3))
+    error_information = fisher_information(jacobian, _rotated_gram(sums.gram), np.eye(3))
+    values, axes = np.linalg.eigh(motion_information)
+    mean = sums.gram[9, :9].reshape(3, 3)
+    if values[0] < SINGULAR * values[-1]:
+        return MotionExcitation(math.inf, axes[:, values < SINGULAR * values[-1]], mean)
+    half = axes / np.sqrt(values)
+    shares, combinations = np.linalg.eigh(half.T @ error_information @ half)
+    return MotionExcitation(float(shares[-1]), half @ combinations[:, -1:], mean)
+
+
+def _rotated_gram(gram: FloatArray) -> FloatArray:
+    """Return the Gram matrix (10, 10) of the derivatives of z by small rotations, summed over three axes."""
+    total = np.zeros((10, 10))
+    for axis in np.eye(3):
+        cross = np.cross(np.eye(3), -axis)  # [axis]x, transposed
+        change = np.zeros((10, 10))
+        for k in range(3):
+            change[3 * k : 3 * k + 3, 3 * k : 3 * k + 3] = cross
+        total += change @ gram @ change.T
+    return total
+
+
+def check_direction(sums: SecondMoments, fit: AttitudeFit) -> None:
+    """Raise `CalibrationError` if the known direction of a fit disagrees with the readings."""
+    free, _, noise = refine_fit(sums, initial_fit(sums, None, soft_iron=fit.fits_soft_iron))
+    given, fitted = fit.direction, free.direction
+    angle = _angle(given, fitted)
+    variance_limit = MAX_VARIANCE_RATIO * float(np.trace(noise))
+    if float(np.trace(noise_covariance(sums, fit))) <= variance_limit or angle < MIN_DIRECTION_ERROR:
+        return
+    remedy = "check declination, inclination and the axes of the attitude's world, or omit direction"
+    if _angle(-given, fitted) < ANGLE_TOLERANCE:
+        remedy = f"reverse its sign: {FRAME_HINT}"
+    elif _angle(given[[1, 0, 2]] * (1.0, 1.0, -1.0), fitted) < ANGLE_TOLERANCE:
+        remedy = "direction and attitude have different world frames, east-north-up and north-east-down: use one"
+    what = f"{format_vector(given)} differs by {math.degrees(angle):.3g} deg from the fit, {format_vector(fitted)}"
+    raise CalibrationError("direction", what, allowed="must be the field's in the attitude's world", remedy=remedy)
+
+
+def check_handedness(fit: AttitudeFit) -> None:
+    """Raise `CalibrationError` if the determinant of the soft iron is not positive."""
+    if np.linalg.det(fit.matrix) > 0.0:
+        return
+    rotation = _nearest_rotation(-fit.matrix)
+    angle = _rotation_angle(rotation)
+    if fit.fits_soft_iron and angle >= MOUNTING_ROTATION:
+        axis_error = _find_axis_error(rotation) if angle > HALF_ROTATION else ""
+        what = "left-handed" + (f": {axis_error}" if axis_error else "")
+        remedy = "reverse the sign of one axis of the sensor or exchange two axes, so that they are right-handed"
+    else:
+        what, remedy = (
+            "opposite to the direction given",
+            f"reverse the sign of direction or of all readings: {FRAME_HINT}",
+        )
+    raise CalibrationError("field", what, allowed="must agree with direction, in right-handed axes", remedy=remedy)
+
+
+def mounting_reasons(fit: AttitudeFit) -> tuple[str, ...]:
+    """Return a reason if the soft iron rotates the field as a mounting does."""
+    rotation = _nearest_rotation(fit.matrix)
+    angle = _rotation_angle(rotation)
+    if angle < MOUNTING_ROTATION:
+        return ()
+    reason = (
+        f"the soft iron turns the field by {math.degrees(angle):.3g} deg: the readings' axes are not those of the"
+        " attitude; rotate the readings, or give the attitude of the readings' axes, w x y z"
+    )
+    axis_error = _find_axis_error(rotation) if angle > HALF_ROTATION and fit.fits_direction else ""
+    if axis_error:
+        reason += f"; or {axis_error}, if direction {format_vector(fit.direction)} is against the field: {FRAME_HINT}"
+    return (reason,)
+
+
+def _angle(a: FloatArray, b: FloatArray) -> float:
+    """Return the angle (rad) between two unit vectors."""
+    return float(np.arccos(np.clip(a @ b, -1.0, 1.0)))
+
+
+def _nearest_rotation(matrix: FloatArray) -> FloatArray:
+    """Return the rotation (3, 3) nearest to a matrix with a positive determinant."""
+    left, _, right = np.linalg.svd(matrix)
+    return np.asarray(left @ right)
+
+
+def _rotation_angle(rotation: FloatArray) -> float:
+    return math.acos(min(1.0, max(-1.0, 0.5 * (float(np.trace(rotation)) - 1.0))))
+
+
+def _find_axis_error(rotation: FloatArray) -> str:
+    """Return the wrong sign or exchange of axes that looks like a rotation by 180 degrees, or an empty text."""
+    axis = np.linalg.eigh(rotation + rotation.T)[1][:, 2]
+    for k, name in enumerate("xyz"):
+        if abs(axis[k]) > math.cos(ANGLE_TOLERANCE):
+            return f"the sign of {name} is wrong"
+        i, j = (other for other in range(3) if other != k)
+        if abs(axis[i] - axis[j]) > math.sqrt(2.0) * math.cos(ANGLE_TOLERANCE):
+            return f"{'xyz'[i]} and {'xyz'[j]} are exchanged"
+    return ""
+
+
+class FitResiduals(NamedTuple):
+    """Residuals of a subsample.
+
+    rows: r (n, 3), relative to the field.
+    squares: (n,) r' r over the variance of an axis.
+    directions: u (n, 3).
+    soft_iron: S (3, 3).
+    stddev: of an axis, in the unit of the readings.
+    has_noise: False if r are rounding errors.
+    """
+
+    rows: Vectors
+    squares: FloatArray
+    directions: Vectors
+    soft_iron: FloatArray
+    stddev: float
+    has_noise: bool
+
+    @classmethod
+    def from_fit(
+        cls,
+        field: Subsample,
+        rotation: Subsample,
+        first: FloatArray,
+        sums: SecondMoments,
+        fit: AttitudeFit,
+    ) -> FitResiduals:
+        """Return the residuals of the readings `field` with the attitudes `rotation`. `first`: origin of `sums`."""
+        z = attitude_rows(rotation.rows)
+        rows = (field.rows - first) / sums.size - z @ fit.theta.T
+        trace = float(np.trace(noise_covariance(sums, fit)))
+        return cls(
+            rows=rows / fit.scale,
+            squares=3.0 * np.sum(rows**2, axis=1) / trace,
+            directions=np.einsum("nkj,k->nj", z[:, :9].reshape(-1, 3, 3), fit.direction),
+            soft_iron=fit.matrix / fit.scale,
+            stddev=sums.size * math.sqrt(trace / 3.0),
+            has_noise=trace > ROUNDING_VARIANCE * float(np.trace(sums.square)),
+        )
+
+    @property
+    def along_field(self) -> FloatArray:
+        """The component (n,) of S^-1 r along u."""
+        return np.asarray(np.sum(self.directions * np.linalg.solve(self.soft_iron, self.rows.T).T, axis=1))
+
+    def attitude_stddev(self, inflation: float) -> float:
+        """Return the standard deviation s (rad) of attitude errors that the residuals show, 0 if not significant."""
+        i, j = PRODUCTS
+        field = self.directions @ self.soft_iron.T
+        across = self.soft_iron @ self.soft_iron.T - np.einsum("ni,nj->nij", field, field)
+        slopes, products = across[:, i, j], self.rows[:, i] * self.rows[:, j]
+        slopes, products = slopes - slopes.mean(axis=0), products - products.mean(axis=0)
+        weight = float(np.sum(slopes**2))
+        if not (self.has_noise and weight > 0.0):
+            return 0.0
+        square = float(np.sum(slopes * products)) / weight
+        stddev = math.sqrt(float(np.sum(np.sum(slopes * (products - square * slopes), axis=1) ** 2))) / weight
+        return math.sqrt(square) if square > SIGNIFICANCE * math.sqrt(inflation) * stddev else 0.0
 
 
 class KnownAttitudeCalibrator:
@@ -106,7 +368,7 @@ class KnownAttitudeCalibrator:
         self._attitude_stddev = _validate_attitude_stddev(attitude_stddev)
         self._noise_stddev = validate_positive("noise_stddev", noise_stddev)
         self._gram_sums, self._saturation = GramSums(), checks.SaturationCheck()
-        self._field_subsample, self._rotation_subsample = checks.Subsample(3), checks.Subsample(4)
+        self._field_subsample, self._rotation_subsample = Subsample(3), Subsample(4)
 
     @property
     def count(self) -> int:
@@ -132,57 +394,55 @@ class KnownAttitudeCalibrator:
         """
         sums = self.second_moments()
         start = initial_fit(sums, self._direction, soft_iron=self._soft_iron)
-        motion = diagnosis.assess_excitation(sums, start)
+        motion = assess_excitation(sums, start)
         _check_motion(motion, self._attitude_stddev, start)
         fit, covariance, noise = refine_fit(sums, start)
         r_squared = 1.0 - float(np.trace(noise)) / sums.variance
-        residuals = diagnosis.FitResiduals.from_fit(
+        residuals = FitResiduals.from_fit(
             self._field_subsample, self._rotation_subsample, self._gram_sums.first, sums, fit
         )
         reasons = verdict.zero_reading_reasons(self._saturation.zeros)
         if residuals.has_noise:
             reasons += verdict.distribution_reasons(residuals.squares, 3, self._field_subsample, residuals.stddev)
         if self._direction is not None:
-            diagnosis.check_direction(sums, fit)
+            check_direction(sums, fit)
+        misfit_remedy = "; ".join((*reasons, MISFIT_REMEDY))
         if r_squared < verdict.MIN_R_SQUARED:
-            what = f"{100.0 * max(r_squared, 0.0):.2g} % of the readings' variance explained by the attitude"
+            what = f"the attitude explains {100.0 * max(r_squared, 0.0):.2g} % of the readings' variance"
             allowed = f"must be at least {100.0 * verdict.MIN_R_SQUARED:g} %"
-            raise CalibrationError("field", what, allowed=allowed, remedy="; ".join((*reasons, MISFIT_REMEDY)))
-        white = _assess_whiteness(self._gram_sums, sums, fit)
-        detected_stddev = residuals.attitude_stddev(white.inflation)
+            raise CalibrationError("field", what, allowed=allowed, remedy=misfit_remedy)
+        whiteness = _assess_whiteness(self._gram_sums, sums, fit)
+        detected_stddev = residuals.attitude_stddev(whiteness.inflation)
         sufficient = motion.attitude_error_gain <= (SUFFICIENT_GAIN if detected_stddev else LOW_GAIN)
         if sufficient:
-            diagnosis.check_stretch(fit)
+            _check_stretch(fit)
         largest_stddev = max(
             math.sqrt(float(np.trace(noise)) / 2.0) / fit.scale * (self._attitude_stddev > 0.0), detected_stddev
         )  # of attitude errors that explain the residuals
         if motion.attitude_error_gain * largest_stddev**2 > MAX_RESIDUAL_SHARE:
             if not sufficient:
-                within_errors = f"{motion}, no more than errors of the attitude that the residuals show"
-                raise _motion_error(within_errors, motion, fit)
-            what = f"{100.0 * math.sqrt(2.0 / 3.0) * largest_stddev:.2g} % of the field an axis"
-            remedy = "; ".join((*reasons, MISFIT_REMEDY))
-            raise CalibrationError("residuals", what, allowed="must be small against the field", remedy=remedy)
-        diagnosis.check_stretch(fit)
-        diagnosis.check_sign(fit)
+                raise _motion_error(f"{motion}, within the attitude errors that the residuals show", motion, fit)
+            what = f"{100.0 * math.sqrt(2.0 / 3.0) * largest_stddev:.2g} % of the field per axis"
+            allowed = "must be small compared with the field"
+            raise CalibrationError("residuals", what, allowed=allowed, remedy=misfit_remedy)
+        _check_stretch(fit)
+        check_handedness(fit)
         check_scale(fit.scale * sums.size, self._unit, self._strength)
-        covariance = covariance * white.inflation
+        covariance = covariance * whiteness.inflation
         stddev = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
-        _check_stddev(stddev, white, motion, fit, sufficient=sufficient)
+        _check_stddev(stddev, whiteness, motion, fit, sufficient=sufficient)
         if residuals.has_noise:
             reasons += verdict.direction_dependence_reasons(
-                residuals.along_field, residuals.directions, white.inflation
+                residuals.along_field, residuals.directions, whiteness.inflation
             )
-        reasons += self._excess_noise_reasons(sums, fit, noise) + verdict.correlation_reasons(white)
+        reasons += self._excess_noise_reasons(sums, fit, noise) + verdict.correlation_reasons(whiteness)
         remedy = "record for longer" if sufficient else f"{motion}; {motion.remedy}, or record for longer"
         uncertain = verdict.stddev_reasons(stddev, remedy)
-        is_correlation_cause = stddev <= verdict.WARN_ABOVE * math.sqrt(white.inflation)  # the cause comes first
+        is_correlation_cause = stddev <= verdict.WARN_ABOVE * math.sqrt(whiteness.inflation)  # the cause comes first
         reasons = reasons + uncertain if is_correlation_cause else uncertain + reasons
         reasons += self._attitude_error_reasons(motion, largest_stddev, detected_stddev, sufficient=sufficient)
-        if r_squared < verdict.WARN_R_SQUARED:
-            reasons += (f"{100.0 * r_squared:.3g} % of the readings' variance explained: {MISFIT_REMEDY}",)
-        quality = Verdict(stddev, r_squared, white, reasons + diagnosis.mounting_reasons(fit))
-        return self._make_result(sums, fit, covariance, noise, quality)
+        reasons += verdict.r_squared_reasons(r_squared, MISFIT_REMEDY) + mounting_reasons(fit)
+        return self._make_result(sums, fit, covariance, noise, Verdict(stddev, r_squared, whiteness, reasons))
 
     def second_moments(self) -> SecondMoments:
         """Return the moments of all readings. Raises `CalibrationError` for too few, constant or saturated ones."""
@@ -209,41 +469,41 @@ class KnownAttitudeCalibrator:
     ) -> tuple[str, ...]:
         """Return a reason if attitude errors affect the result: the declared, the detected or the largest possible."""
         gain, declared_stddev = motion.attitude_error_gain, self._attitude_stddev
-        if (share := gain * declared_stddev**2) > diagnosis.WARN_ERROR_SHARE:
+        if (share := gain * declared_stddev**2) > WARN_ERROR_SHARE:
             reason = (
-                f"{motion}: attitude errors of {math.degrees(declared_stddev):.2g} deg make it wrong by"
-                f" {100.0 * share:.2g} %; {motion.remedy}, or give the attitude's own attitude_stddev"
+                f"{motion}: attitude errors of {math.degrees(declared_stddev):.2g} deg change the result by"
+                f" {100.0 * share:.2g} %; {motion.remedy}, or give the actual attitude_stddev"
             )
             return (reason,)
-        if gain * detected_stddev**2 > diagnosis.WARN_ERROR_SHARE:
+        if gain * detected_stddev**2 > WARN_ERROR_SHARE:
             return (_describe_residual_errors(motion, detected_stddev, sufficient=sufficient),)
-        if gain * largest_stddev**2 > diagnosis.REFUSE_ERROR_SHARE:
+        if gain * largest_stddev**2 > REFUSE_ERROR_SHARE:
             return (_describe_residual_errors(motion, largest_stddev, sufficient=sufficient),)
         return ()
 
     def fit_alternative(self, field: Vectors, rotation_ws: Quaternions) -> tuple[float, float]:
         """Fit other readings (n, 3), (n, 4). Return the unexplained share of variance and the size of the soft iron."""
         gram_sums = GramSums()
-        gram_sums.update(field, rotation_ws)
+        gram_sums.update(field, np.ascontiguousarray(rotation_ws))
         sums = SecondMoments.from_products(gram_sums.products(0), gram_sums.count)
         fit, _, _ = refine_fit(sums, initial_fit(sums, self._direction, soft_iron=self._soft_iron))
         unexplained = float(np.trace(residual_covariance(sums, fit))) / sums.variance
-        return unexplained, float(np.linalg.norm(fit.iron - fit.scale * np.eye(3))) / fit.scale
+        return unexplained, float(np.linalg.norm(fit.matrix - fit.scale * np.eye(3))) / fit.scale
 
     def _make_result(
         self, sums: SecondMoments, fit: AttitudeFit, covariance: FloatArray, noise: FloatArray, quality: Verdict
     ) -> Calibration:
         """Return the calibration in the unit of the readings."""
-        names, slopes = _calibration_numbers(fit)
+        names, jacobian = _calibration_jacobian(fit)
         unit = np.array([sums.size if name.startswith(("scale", "bias")) else 1.0 for name in names])
-        slopes = slopes * unit[:, None]
+        jacobian = jacobian * unit[:, None]
         return Calibration(
             method="known attitude",
             scale=fit.scale * sums.size,
             direction=fit.direction.copy(),
             bias=fit.bias * sums.size + self._gram_sums.first,
-            soft_iron=fit.iron / fit.scale,
-            covariance=slopes @ covariance @ slopes.T,
+            soft_iron=fit.matrix / fit.scale,
+            covariance=jacobian @ covariance @ jacobian.T,
             names=names,
             degrees_of_freedom=fit.size,
             residual_stddev=sums.size * math.sqrt(float(np.trace(noise)) / 3.0),
@@ -295,14 +555,10 @@ def known_attitude(
         result = calibrator.solve()
     except CalibrationError as error:
         limit = 1.0 - verdict.WARN_R_SQUARED if error.what.startswith("motion") else CONVENTION_VARIANCE
-        convention = _find_convention(calibrator, field, rotation_ws, limit)
-        if convention:
-            raise _convention_error(convention) from error
+        _check_convention(calibrator, field, rotation_ws, limit)
         raise
     if not result.verdict.ok:
-        convention = _find_convention(calibrator, field, rotation_ws, CONVENTION_VARIANCE)
-        if convention:
-            raise _convention_error(convention)
+        _check_convention(calibrator, field, rotation_ws, CONVENTION_VARIANCE)
     return result
 
 
@@ -310,49 +566,54 @@ def _validate_direction(direction: ArrayLike | None) -> FloatArray | None:
     """Return a unit vector (3,), or None for None."""
     if direction is None:
         return None
+    allowed = "must be three finite numbers, not all 0"
     try:
         vector = np.asarray(direction, dtype=np.float64)
     except (ValueError, TypeError) as error:
-        raise CalibrationError("direction", str(error), allowed="must be three finite numbers, not all 0") from error
+        raise CalibrationError("direction", str(error), allowed=allowed) from error
     if vector.shape != (3,) or not np.isfinite(vector).all() or not vector.any():
-        raise CalibrationError("direction", direction, allowed="must be three finite numbers, not all 0")
+        raise CalibrationError("direction", direction, allowed=allowed)
     vector = vector / np.abs(vector).max()
     return np.asarray(vector / np.linalg.norm(vector))
 
 
 def _validate_attitude_stddev(stddev: float) -> float:
-    given: AnyArray = np.asarray(stddev)
     allowed = f"must be from 0 to {MAX_ATTITUDE_STDDEV:g} (rad)"
-    if given.ndim or given.dtype.kind not in "fiu":
-        raise CalibrationError("attitude_stddev", stddev, allowed=allowed)
-    if not 0.0 <= float(given) <= MAX_ATTITUDE_STDDEV:
+    number = validate_number("attitude_stddev", stddev, allowed)
+    if not 0.0 <= number <= MAX_ATTITUDE_STDDEV:
         remedy = "give radians, 0.0087 for half a degree"
-        raise CalibrationError("attitude_stddev", f"{float(given):.6g}", allowed=allowed, remedy=remedy)
-    return float(given)
+        raise CalibrationError("attitude_stddev", f"{number:.6g}", allowed=allowed, remedy=remedy)
+    return number
 
 
 def _check_motion(motion: MotionExcitation, stddev: float, fit: AttitudeFit) -> None:
     """Raise `CalibrationError` if attitude errors (rad) can explain the motion that excites a combination."""
-    if (
-        math.isfinite(motion.attitude_error_gain)
-        and motion.attitude_error_gain * stddev**2 <= diagnosis.REFUSE_ERROR_SHARE
-    ):
+    gain = motion.attitude_error_gain
+    if math.isfinite(gain) and gain * stddev**2 <= REFUSE_ERROR_SHARE:
         return
     error = _motion_error(str(motion), motion, fit)
-    if motion.attitude_error_gain * ATTITUDE_STDDEV**2 <= diagnosis.REFUSE_ERROR_SHARE:
+    if gain * ATTITUDE_STDDEV**2 <= REFUSE_ERROR_SHARE:
         error.remedy += f"; or check attitude_stddev, {stddev:.3g} rad are {math.degrees(stddev):.3g} deg"
     raise error
 
 
+def _check_stretch(fit: AttitudeFit) -> None:
+    remedy = (
+        "check that all three axes work and are in one unit, that the motion is about two axes at least, and that"
+        " readings and attitudes have the same times"
+    )
+    verdict.check_stretch(np.linalg.svd(fit.matrix)[1], remedy)
+
+
 def _check_stddev(
-    stddev: float, white: Whiteness, motion: MotionExcitation, fit: AttitudeFit, *, sufficient: bool
+    stddev: float, whiteness: Whiteness, motion: MotionExcitation, fit: AttitudeFit, *, sufficient: bool
 ) -> None:
     """Raise `CalibrationError` if a relative standard deviation is too large, with its cause."""
     if stddev <= verdict.REFUSE_ABOVE:
         return
     known = f"known to {100.0 * stddev:.2g} % of the field only"
-    if stddev <= verdict.REFUSE_ABOVE * math.sqrt(white.inflation):
-        remedy = verdict.correlation_reasons(white)[0]
+    if stddev <= verdict.REFUSE_ABOVE * math.sqrt(whiteness.inflation):
+        remedy = verdict.correlation_reasons(whiteness)[0]
         raise CalibrationError(f"residuals: {known}", allowed="must be white", remedy=remedy)
     if not sufficient:
         raise _motion_error(f"{known}, {motion}", motion, fit)
@@ -363,82 +624,78 @@ def _check_stddev(
 def _describe_residual_errors(motion: MotionExcitation, stddev: float, *, sufficient: bool) -> str:
     """Return the reason for residuals that attitude errors with this standard deviation (rad) can explain."""
     share = f"{100.0 * min(1.0, motion.attitude_error_gain * stddev**2):.2g} %"
-    errors = f"as attitude errors of {math.degrees(stddev):.2g} deg make: if they are, it is wrong by {share}"
+    errors = f"which attitude errors of {math.degrees(stddev):.2g} deg explain and which change the result by {share}"
     if sufficient:
         size = 100.0 * math.sqrt(2.0 / 3.0) * stddev
-        return f"residuals of {size:.2g} % of the field an axis, {errors}; {MISFIT_REMEDY}"
+        return f"residuals of {size:.2g} % of the field per axis, {errors}; {MISFIT_REMEDY}"
     return f"{motion}, residuals {errors}; {motion.remedy}"
 
 
 def _motion_error(what: str, motion: MotionExcitation, fit: AttitudeFit) -> CalibrationError:
     """Return the error of a motion that does not excite a combination of parameters."""
-    names, slopes = _calibration_numbers(
-        AttitudeFit(np.eye(3), fit.direction, np.zeros(3), fit.seeks_direction, fit.seeks_iron)
-    )
-    parts = np.linalg.norm(slopes @ motion.weakest_combinations, axis=1)
+    names, jacobian = _calibration_jacobian(fit.without_soft_iron())
+    parts = np.linalg.norm(jacobian @ motion.weakest_combinations, axis=1)
     largest = sorted(int(i) for i in np.argsort(-parts)[:4] if parts[i] > 0.3 * parts.max())
     allowed = f"must separate {', '.join(names[i] for i in largest)}"
     return CalibrationError(f"motion: {what}", allowed=allowed, remedy=motion.remedy)
 
 
-def _convention_error(convention: str) -> CalibrationError:
-    what = f"fits the readings when read as {convention}"
-    remedy = "give unit quaternions w x y z that take sensor coordinates to world coordinates"
-    return CalibrationError("rotation_ws", what, allowed="must be w x y z, from sensor to world", remedy=remedy)
-
-
 def _assess_whiteness(gram_sums: GramSums, sums: SecondMoments, fit: AttitudeFit) -> Whiteness:
     """Return the whiteness of the residuals, weighted with the inverse of their covariance."""
-    contrast = fit.contrast.copy()
-    contrast[:, 10:] /= sums.size
+    operator = np.hstack((-fit.theta, np.eye(3) / sums.size))  # times u, it gives the residuals
     noise = noise_covariance(sums, fit)
-    if float(np.trace(noise)) < verdict.ROUNDING_VARIANCE * float(np.trace(sums.square)):
+    if float(np.trace(noise)) < ROUNDING_VARIANCE * float(np.trace(sums.square)):
         return Whiteness()
     weight = np.linalg.inv(noise)
     counts = [gram_sums.blocks(level) for level in range(1, verdict.BLOCK_LEVELS + 1)]
     counts = [count for count in counts if count]
     ratio = [
-        float(np.sum(weight * (contrast @ gram_sums.products(level) @ contrast.T)))
+        float(np.sum(weight * (operator @ gram_sums.products(level) @ operator.T)))
         / (3.0 * count * float(verdict.BLOCK_FACTOR) ** level)
         for level, count in enumerate(counts, 1)
     ]
     return verdict.assess_whiteness(ratio, counts, 3)
 
 
-def _calibration_numbers(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray]:
+def _calibration_jacobian(fit: AttitudeFit) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names (k,) of the fitted numbers of a calibration, and their derivatives (k, n) by the parameters."""
     scale, size = fit.scale, fit.size
-    slopes = np.zeros((16, size))
-    slopes[0, 3] = scale
-    slopes[4:7, :3] = scale * np.eye(3)
-    if fit.seeks_direction:
-        slopes[1:4, 4:6] = tangent_plane(fit.direction)
-    if fit.seeks_iron:
-        changes = (fit.iron / scale) @ TRACELESS
-        slopes[7:, size - 8 :] = changes.reshape(8, 9).T
-    fitted = [0, *((1, 2, 3) if fit.seeks_direction else ()), 4, 5, 6, *(range(7, 16) if fit.seeks_iron else ())]
-    return tuple(NAMES[i] for i in fitted), slopes[fitted]
+    jacobian = np.zeros((16, size))
+    jacobian[0, 3] = scale
+    jacobian[4:7, :3] = scale * np.eye(3)
+    fitted = [0, 4, 5, 6]
+    if fit.fits_direction:
+        jacobian[1:4, 4:6] = tangent_plane(fit.direction)
+        fitted[1:1] = (1, 2, 3)
+    if fit.fits_soft_iron:
+        jacobian[7:, size - 8 :] = ((fit.matrix / scale) @ TRACELESS).reshape(8, 9).T
+        fitted += range(7, 16)
+    return tuple(NAMES[i] for i in fitted), jacobian[fitted]
 
 
-def _find_convention(
+def _check_convention(
     calibrator: KnownAttitudeCalibrator, field: ArrayLike, rotation_ws: ArrayLike, limit: float
-) -> str:
-    """Return another quaternion convention that explains the readings, or an empty text.
+) -> None:
+    """Raise `CalibrationError` if another quaternion convention explains the readings.
 
-    None is sought if the right convention leaves at most the share `limit` of the variance unexplained.
+    There is no test if the right convention leaves at most the share `limit` of the variance unexplained.
     """
     rows, rotation = checks.validate_field(field), checks.validate_rotation(rotation_ws, np.shape(field)[0])
     step = max(1, rows.shape[0] // CONVENTION_READINGS)
     rows, rotation = np.ascontiguousarray(rows[::step]), rotation[::step]
     if rows.shape[0] < verdict.MIN_REDUNDANCY or not np.ptp(rows):
-        return ""
-    unexplained, _ = calibrator.fit_alternative(rows, np.ascontiguousarray(rotation))
+        return
+    unexplained, _ = calibrator.fit_alternative(rows, rotation)
     if unexplained <= limit:
-        return ""
+        return
     candidates = []
     for convention, (order, sign) in CONVENTIONS.items():
-        other = rotation[:, order] * np.array((1.0, sign, sign, sign))
-        other_unexplained, iron = calibrator.fit_alternative(rows, np.ascontiguousarray(other))
+        other_unexplained, iron = calibrator.fit_alternative(
+            rows, rotation[:, order] * np.array((1.0, sign, sign, sign))
+        )
         if other_unexplained < min(1.0 - verdict.WARN_R_SQUARED, 0.25 * unexplained):
             candidates.append((iron, convention))
-    return min(candidates)[1] if candidates else ""
+    if candidates:
+        what = f"fits the readings as {min(candidates)[1]}"
+        remedy = "give unit quaternions w x y z that take sensor coordinates to world coordinates"
+        raise CalibrationError("rotation_ws", what, allowed="must be w x y z, from sensor to world", remedy=remedy)

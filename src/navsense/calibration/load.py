@@ -24,6 +24,7 @@ import numpy as np
 
 from navsense import recordings
 from navsense.calibration import _attitude, _bags, csv_columns
+from navsense.calibration._attitude import AttitudeSeries
 from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
@@ -32,12 +33,14 @@ from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_streng
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy
+from navsense.core.rotation import multiply_arrays
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
+from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
 
 MAX_ATTITUDE_STDDEV = 45.0
 """Largest standard deviation of the attitude (deg)."""
@@ -54,7 +57,7 @@ OUTLIER_STDDEVS = 5.0
 MAX_IRON_ROTATION = 5.0
 """Rotation of the field by a soft iron (deg) above which the mounting is doubtful: asymmetry of the entries of 0.17."""
 
-FUSED_NOTE = "an Imu's orientation is of use only where it was not made from this magnetometer"
+FUSED_NOTE = "the orientation of an Imu is useful only if it does not depend on this magnetometer"
 """Note on an orientation from sensor fusion."""
 
 _STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
@@ -94,7 +97,7 @@ class _FileContents:
 
     field: FloatArray
     time: FloatArray | None
-    attitude: _attitude.AttitudeSeries | None
+    attitude: AttitudeSeries | None
     unit: str | None
     noise: float
     source: str
@@ -160,7 +163,7 @@ def parse_strength(text: str, unit: str | None) -> float:
     if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
         low, high = (f"{limit / MAGNETIC_FIELD_UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
         guess = " or ".join(f"{number.strip()}{name}" for name in plausible_units(value))
-        remedy = f"is {guess} meant?" if guess else ""
+        remedy = f"write {guess}" if guess else ""
         if not own_unit:
             remedy = f"give it with its unit, as {guess or '48.3uT'}: the readings are in {unit}"
         allowed = f"must be from {low} to {high} {given}, as the earth's field is"
@@ -225,8 +228,8 @@ def rotation_notes(result: Calibration) -> tuple[str, ...]:
     note = f"the soft iron turns the field by {angle:.2g} deg about ({axis_text}) in the sensor"
     if angle > MAX_IRON_ROTATION:
         note += (
-            ", more than iron does: is the mounting right, and the attitude that of this sensor's body?"
-            " The calibrated field is turned back by the same angle"
+            ", more than iron does: check the mounting, and that the attitude is that of this sensor's body."
+            " The calibrated field is rotated back by the same angle"
         )
     return (note,)
 
@@ -234,7 +237,7 @@ def rotation_notes(result: Calibration) -> tuple[str, ...]:
 def use_option_names(text: str) -> str:
     """Return a text with the names of Python arguments replaced by options of the command."""
     text = re.sub(r'\bunit="?(\w+)"?', r"--unit \1", text).replace("--unit None", "--unit none")
-    return re.sub(r"\bthe attitude's own attitude_stddev\b|\battitude_stddev\b", "--attitude-stddev", text)
+    return re.sub(r"\battitude_stddev\b", "--attitude-stddev", text)
 
 
 def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
@@ -250,7 +253,7 @@ def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
         if not existed:
             target.unlink()
     except OSError as error:
-        what, remedy = error.strerror or str(error), "choose a place that you may write to"
+        what, remedy = error.strerror or str(error), "choose a folder that is writable"
         raise CalibrationError("output", what, where=Where(str(target)), remedy=remedy) from error
 
 
@@ -260,7 +263,7 @@ def _attitude_stddev(degrees: float | None, samples: Samples) -> float:
         return 0.0 if samples.exact else ATTITUDE_STDDEV
     allowed = f"must be from 0 to {MAX_ATTITUDE_STDDEV:g} degrees"
     if samples.rotation_ws is None:
-        allowed = "is of an attitude: name one with --attitude"
+        allowed = "requires an attitude: name one with --attitude"
     elif 0.0 <= degrees <= MAX_ATTITUDE_STDDEV:
         return math.radians(degrees)
     raise CalibrationError("--attitude-stddev", degrees, allowed=allowed)
@@ -282,9 +285,9 @@ def noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     outliers = np.flatnonzero((residuals.reshape(samples.row.size, -1) > limit).any(axis=1))
     if usual <= MAX_NOISE_RATIO * samples.noise and outliers.size:
         note += (
-            f"; {outliers.size} of {samples.row.size} readings lie more than {OUTLIER_STDDEVS:g} times the others'"
-            f" noise off, row {samples.row[outliers[0]]} of the file first: outliers,"
-            " leave them out and calibrate again"
+            f"; {outliers.size} of {samples.row.size} readings have residuals above {OUTLIER_STDDEVS:g} times the noise"
+            f" of the others, row {samples.row[outliers[0]]} of the file first: leave out these outliers and calibrate"
+            " again"
         )
     return (note,)
 
@@ -295,7 +298,7 @@ def _check_options(
     """Raise `CalibrationError` for an option that does not apply."""
     where = Where(str(path))
     if mounting is not None and attitude == "none":
-        raise CalibrationError("mounting", where=where, allowed="is of an attitude: name one with --attitude")
+        raise CalibrationError("mounting", where=where, allowed="requires an attitude: name one with --attitude")
     if run != 0 and (recording_format is None or Capability.RUNS not in recording_format.capabilities):
         suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
         allowed = f"must be 0: only recordings of navsense ({', '.join(suffixes)}) hold several runs"
@@ -324,7 +327,7 @@ def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) ->
         keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
         rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
     if unit and contents.unit and unit != contents.unit:
-        notes.append(f"the file says {contents.unit}; taken as {unit}, as asked")
+        notes.append(f"the given unit {unit} replaces the unit of the file, {contents.unit}")
     field: Vectors = np.ascontiguousarray(contents.field[keep])
     unit = unit or contents.unit or "T"
     return Samples(
@@ -341,17 +344,17 @@ def _select_valid_rows(path: Path, contents: _FileContents, unit: str | None) ->
     )
 
 
-def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep: BoolArray) -> list[str]:
+def _missing_attitude_notes(path: Path, attitude: AttitudeSeries, keep: BoolArray) -> list[str]:
     """Return notes on readings (n,) without attitude.
 
     Raises `CalibrationError` if all readings lack one, or if most are between attitudes that are too far apart: the
-    others may then be wrong by whole turns.
+    others may then be wrong by full turns.
     """
     angle = f"{math.degrees(_attitude.MAX_ROTATION):.3g} deg"
     problems = {
         _attitude.NO_SAMPLE_NEAR: (
             "have no attitude near them",
-            "check that both were stamped by one clock, and both recorded",
+            "check that one clock stamps both, and that both were recorded",
         ),
         _attitude.FAST_ROTATION: (
             f"lie between two attitudes that are more than {angle} apart",
@@ -363,7 +366,7 @@ def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep
     if total and (sum(counts.values()) == total or counts[_attitude.FAST_ROTATION] > MAX_FAST_SHARE * total):
         problem, remedy = problems[max(counts, key=lambda status: counts[status])]
         raise CalibrationError(
-            f"{sum(counts.values())} of {total} readings have no attitude at their instants",
+            f"{sum(counts.values())} of {total} readings have no attitude at their time",
             attitude.source,
             where=Where(str(path)),
             allowed=f"{max(counts.values())} of them {problem}",
@@ -379,16 +382,17 @@ def _missing_attitude_notes(path: Path, attitude: _attitude.AttitudeSeries, keep
 
 def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     with _bags.open_bag(path) as bag:
-        topic, series, field = _bags.field_of(bag, name)
-        rotation = None if attitude == "none" else _bags.attitude_of(bag, attitude, series, mounting)
+        topic = _bags.select_topic(bag, name, FIELD_TYPES, "magnetometer", "--topic")
+        field = _bags.read_topic(bag, topic, QUANTITIES[topic.type].field, "xyz")
+        series = None if attitude == "none" else _bags.read_attitude(bag, attitude, field, mounting)
     return _FileContents(
-        field,
-        series.stamp / NANOSECONDS_PER_SECOND,
-        rotation,
+        field.values,
+        field.stamp / NANOSECONDS_PER_SECOND,
+        series,
         unit="T" if topic.type == _bags.MAGNETIC else None,
-        noise=_bags.declared_stddev(series),
+        noise=_bags.read_declared_stddev(field),
         source=f"{topic.name} ({topic.type})",
-        notes=(FUSED_NOTE,) if rotation is not None and _bags.IMU in rotation.source else (),
+        notes=(FUSED_NOTE,) if series is not None and _bags.IMU in series.source else (),
         exact=attitude == "truth",
     )
 
@@ -398,12 +402,14 @@ def _read_table(path: Path, names: str | None, attitude: str, mounting: FloatArr
     series = None
     if table.attitude is not None:
         source = f"columns {', '.join(table.columns[3:])}"
-        rotation = _bags.unit(table.attitude, source, Where(str(path)))
+        rotation = _bags.normalize(table.attitude, source, Where(str(path)))
         status = np.where(np.isfinite(rotation).all(axis=1), _attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR)
-        note = f"mounting assumed: columns do not say which body's attitude they hold; {_attitude.ASSUMED_ALIGNED}"
-        notes = (note,) if mounting is None else ()
-        rotation = rotation if mounting is None else _attitude.multiply(rotation, mounting)
-        series = _attitude.AttitudeSeries(rotation, status, source, notes)
+        notes: tuple[str, ...] = ()
+        if mounting is None:
+            notes = (f"mounting assumed: columns do not name the body of the attitude; {_attitude.ASSUMED_ALIGNED}",)
+        else:
+            rotation = multiply_arrays(rotation, mounting)
+        series = AttitudeSeries(rotation, status, source, notes)
     return _FileContents(table.field, None, series, table.unit, 0.0, f"columns {', '.join(table.columns[:3])}")
 
 
@@ -456,7 +462,7 @@ def _match_sensor_name(name: str, names: Sequence[str]) -> str:
 
 def _attitude_from_recording(
     dataset: Dataset, sensor: str, attitude: str, mounting: FloatArray | None, run: int, where: Where
-) -> _attitude.AttitudeSeries:
+) -> AttitudeSeries:
     """Return the attitude of a recorded sensor from the truth of its link, or from an IMU on the link."""
     heads: Mapping[str, Any] = dataset.metadata["sensors"]
     link = str(heads[sensor].get("link", sensor.rpartition("::")[0]))
@@ -469,7 +475,7 @@ def _attitude_from_recording(
         truth = dataset.truth[link]
         rotation, status = _attitude.interpolate(truth.time, truth.orientation, time)
         source = f"truth of {link}, through the sensor's mounting"
-        return _attitude.AttitudeSeries(_attitude.multiply(rotation, rotation_bs), status, source)
+        return AttitudeSeries(multiply_arrays(rotation, rotation_bs), status, source)
     imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
     attitude = _match_sensor_name(attitude, imus) or attitude
     if attitude not in imus:
@@ -479,17 +485,17 @@ def _attitude_from_recording(
         allowed = f"must be on the magnetometer's link, {link}"
         raise CalibrationError("--attitude", attitude, where=where, allowed=allowed)
     rotation_bi = _recorded_mounting(heads[attitude], attitude, where)
-    rotation_is = _attitude.multiply(_attitude.invert(rotation_bi), rotation_bs)
+    rotation_is = multiply_arrays(_attitude.invert(rotation_bi), rotation_bs)
     reading = dataset[attitude]
     orientation = reading["orientation"] if reading["orientation"].ndim == 2 else reading["orientation"][run]
     rotation, status = _attitude.interpolate(reading.time, orientation, time)
-    rotation = _attitude.multiply(rotation, rotation_is)
-    return _attitude.AttitudeSeries(rotation, status, f"orientation of {attitude}")
+    rotation = multiply_arrays(rotation, rotation_is)
+    return AttitudeSeries(rotation, status, f"orientation of {attitude}")
 
 
 def _recorded_mounting(head: Mapping[str, Any], name: str, where: Where) -> FloatArray:
     """Return the quaternion (4,) from a sensor to its link in a recording."""
     if "mounting" not in head:
-        remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 where it is aligned with its link"
-        raise CalibrationError("the recording does not say how the sensor is mounted", name, where=where, remedy=remedy)
+        remedy = "give it with --mounting ROLL PITCH YAW in degrees, 0 0 0 if it is aligned with its link"
+        raise CalibrationError("no mounting of the sensor in this recording", name, where=where, remedy=remedy)
     return np.array(head["mounting"], dtype=np.float64)

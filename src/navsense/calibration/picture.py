@@ -226,5 +226,5 @@ def _draw_histogram(axes: Any, residuals: FloatArray, calibration: Calibration, 
     axes.set_yticks([])
     axes.margins(y=0.25)
     outside = f"; {beyond} of {residuals.size} farther out" if beyond else ""
-    axes.set_xlabel(f"residual {'an axis' if residuals.ndim == 2 else 'along the field'} ({unit}){outside}")
+    axes.set_xlabel(f"residual {'per axis' if residuals.ndim == 2 else 'along the field'} ({unit}){outside}")
     axes.legend(loc="upper right", fontsize=8, framealpha=0.85)

@@ -152,7 +152,7 @@ class Calibration:
                 for value, column in zip(row, "xyz", strict=True)
             )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
-        lines.append(f"residual   {self.residual_stddev:.3g}{unit} an axis")
+        lines.append(f"residual   {self.residual_stddev:.3g}{unit} per axis")
         return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
 
     def save(self, path: str | Path) -> None:

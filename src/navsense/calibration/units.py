@@ -40,14 +40,19 @@ def validate_unit(unit: str | None) -> str | None:
     return unit
 
 
+def validate_number(what: str, value: object, allowed: str) -> float:
+    """Return a number as a float. Raises `CalibrationError` for other values."""
+    given: AnyArray = np.asarray(value)
+    if given.ndim or given.dtype.kind not in "fiu":
+        raise CalibrationError(what, value, allowed=allowed)
+    return float(given)
+
+
 def validate_positive(what: str, value: object) -> float | None:
     """Return a finite number above 0 as a float, or None for None. Raises `CalibrationError` for other values."""
     if value is None:
         return None
-    given: AnyArray = np.asarray(value)
-    if given.ndim or given.dtype.kind not in "fiu":
-        raise CalibrationError(what, value, allowed="must be a number above 0, or None")
-    number = float(given)
+    number = validate_number(what, value, "must be a number above 0, or None")
     if not 0.0 < number < math.inf:
         raise CalibrationError(what, f"{number:.6g}", allowed="must be above 0 and finite")
     return number

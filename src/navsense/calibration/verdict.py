@@ -45,6 +45,7 @@ import numpy as np
 
 from navsense.calibration.checks import AXES, Subsample
 from navsense.calibration.units import format_unit
+from navsense.core.errors import CalibrationError
 from navsense.core.typing import FloatArray, IntArray, Vectors
 
 FALSE_ALARM: Final = 1e-6
@@ -126,7 +127,7 @@ class Verdict:
     max_relative_stddev: largest standard deviation of any combination of parameters, as a fraction of the field.
     r_squared: share of the variance of the readings that the model explains.
     whiteness: of the residuals.
-    reasons: each says what is wrong and what to do; empty if the verdict is ok.
+    reasons: each names a problem and its remedy; empty if the verdict is ok.
     """
 
     max_relative_stddev: float
@@ -159,8 +160,8 @@ def correlation_reasons(whiteness: Whiteness) -> tuple[str, ...]:
     if whiteness.inflation <= MAX_INFLATION:
         return ()
     reason = (
-        f"residuals are correlated over some {whiteness.span} samples, the covariance was multiplied by"
-        f" {whiteness.inflation:.3g}: look for drift, moving iron or currents nearby, a lag between the sensors,"
+        f"residuals are correlated over about {whiteness.span} samples, the covariance was multiplied by"
+        f" {whiteness.inflation:.3g}: look for drift, moving iron or currents nearby, a delay between the sensors,"
         " unmodelled soft iron"
     )
     return (reason,)
@@ -229,14 +230,15 @@ def _describe_outliers(outliers: IntArray, subsample: Subsample) -> str:
     several = outliers.size > 1
     subject = f"{outliers.size} of {subsample.index.size} tested readings lie" if several else "a reading lies"
     most = int(np.argmax(counts))
-    equal = f", {counts[most]} of them at exactly {_format_reading(values[most])}" if counts[most] > 1 else ""
+    equal = f", {counts[most]} of them at exactly {format_vector(values[most], '.4g')}" if counts[most] > 1 else ""
     row = int(outliers[0])
-    first = f"row {int(subsample.index[row])} {_format_reading(subsample.rows[row, :3])} first"
-    return f"{subject} far off the fit, {first}{equal}: leave out the invalid readings"
+    first = f"row {int(subsample.index[row])} {format_vector(subsample.rows[row, :3], '.4g')} first"
+    return f"{subject} far from the fit, {first}{equal}: leave out the invalid readings"
 
 
-def _format_reading(values: FloatArray) -> str:
-    return "(" + ", ".join(f"{value:.4g}" for value in values) + ")"
+def format_vector(values: FloatArray, form: str = "z.2f") -> str:
+    """Return numbers as text, each in a format."""
+    return "(" + ", ".join(f"{value:{form}}" for value in values) + ")"
 
 
 def _polynomials(directions: Vectors) -> FloatArray:
@@ -278,6 +280,23 @@ def direction_dependence_reasons(residuals: FloatArray, directions: Vectors, inf
     return (reason,)
 
 
+def r_squared_reasons(r_squared: float, remedy: str) -> tuple[str, ...]:
+    """Return a reason if the model explains less than `WARN_R_SQUARED` of the variance of the readings."""
+    if r_squared >= WARN_R_SQUARED:
+        return ()
+    return (f"{100.0 * r_squared:.3g} % of the readings' variance explained: {remedy}",)
+
+
+def check_stretch(stretches: FloatArray, remedy: str) -> None:
+    """Raise `CalibrationError` if a soft iron with these singular values, falling, is implausible.
+
+    An axis then hardly measures the field.
+    """
+    if stretches[0] > MAX_STRETCH * stretches[-1]:
+        what = f"stretches one way {stretches[0] / max(stretches[-1], 1e-300):.3g} times as much as another"
+        raise CalibrationError("soft_iron", what, allowed=f"must be at most {MAX_STRETCH:g}", remedy=remedy)
+
+
 def zero_reading_reasons(zeros: tuple[int, int]) -> tuple[str, ...]:
     """Return a reason if readings are exactly 0 on all axes. `zeros` are their number and the first row."""
     count, row = zeros
@@ -293,7 +312,7 @@ def excess_noise_reasons(stddev: float, declared: float | None, unit: str | None
         return ()
     unit_text = format_unit(unit)
     reason = (
-        f"residuals of {stddev:.3g}{unit_text} an axis where {declared:.3g}{unit_text} are declared: look for"
+        f"residuals of {stddev:.3g}{unit_text} per axis, where {declared:.3g}{unit_text} are declared: look for"
         " invalid readings, currents nearby, and errors of the attitude"
     )
     return (reason,)

@@ -22,8 +22,7 @@ import click
 
 from navsense.cli.bench import bench
 from navsense.cli.calibrate import calibrate
-from navsense.cli.recordings import convert, info, recover
-from navsense.cli.report import report
+from navsense.cli.recordings import convert, info, recover, report
 from navsense.cli.run import run
 from navsense.cli.worlds import check, describe
 from navsense.core.errors import NavsenseError

@@ -9,11 +9,14 @@ from navsense.cli.options import CheckedCommand, add_row, make_table, print_tabl
 
 @click.command(cls=CheckedCommand)
 def bench() -> None:
-    """Measure the time per sample of each noise model and sensor, and of its random draws alone."""
-    from navsense.analysis.bench import table as measure_rows
+    """Measure the time per sample of noise models and sensors.
+
+    The column "draws alone" has the time of the random draws, a part of the total.
+    """
+    from navsense.analysis.bench import measure_all
 
     table = make_table("model", "ns/sample", "draws alone", "draws/total", "declared and measured densities")
-    for row in measure_rows():
+    for row in measure_all():
         draws = f"{row.draws:.1f}" if row.draws else "-"
         ratio = f"{row.ratio:.2f}" if row.draws else "-"
         add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from navsense.cli.options import CheckedCommand, print_notes
+from navsense.cli.options import NUMBER, CheckedCommand, print_notes
 from navsense.core.errors import CalibrationError
 
 
@@ -30,13 +30,13 @@ from navsense.core.errors import CalibrationError
 )
 @click.option(
     "--attitude-stddev",
-    type=float,
+    type=NUMBER,
     metavar="DEGREES",
-    help="Standard deviation of the attitude in degrees. Default: 0.5, or 0 for the recorded truth.",
+    help="Standard deviation of the attitude. Default: 0.5, or 0 for the recorded truth.",
 )
 @click.option(
     "--mounting",
-    type=(float, float, float),
+    type=(NUMBER, NUMBER, NUMBER),
     metavar="ROLL PITCH YAW",
     help="Orientation of the sensor on the body of the attitude, in degrees. Default: that in FILE.",
 )
@@ -47,7 +47,7 @@ from navsense.core.errors import CalibrationError
 )
 @click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the magnetic field at the place, such as 48.3uT.")
 @click.option("--no-soft-iron", is_flag=True, help="Estimate scale and bias only.")
-@click.option("--run", "number", type=int, default=0, show_default=True, help="Number of the run in FILE.")
+@click.option("--run", "number", type=int, metavar="N", default=0, show_default=True, help="Number of the run in FILE.")
 @click.option("-o", "--output", metavar="OUT.json", help="Write the calibration.")
 @click.option("--picture", metavar="OUT.png", help="Draw the readings before and after (.png, .svg or .pdf).")
 def calibrate(
@@ -63,10 +63,12 @@ def calibrate(
     output: str | None,
     picture: str | None,
 ) -> None:
-    """Calibrate the magnetometer in FILE: a recording, any ROS bag, or CSV with a header.
+    """Calibrate the magnetometer in FILE.
 
-    Without --attitude, the calibration fits an ellipsoid to the readings. With it, the calibration compares the
-    readings with the field at each attitude. Exit code 0: the verdict is ok; 1: poor; 2: calibration is impossible.
+    FILE is a recording, any ROS bag, or CSV with a header. Without --attitude, the calibration fits an ellipsoid to the
+    readings. With it, the calibration compares the readings with the field at each attitude.
+
+    Exit code 0: the verdict is ok; 1: the verdict is poor; 2: calibration is impossible.
     """
     from navsense.calibration.load import calibrate_samples, check_output, read, use_option_names
     from navsense.calibration.picture import draw, draw_readings

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from navsense.core.errors import SdfError, SimulationError
+from navsense.core.errors import SdfError, SimulationError, Where
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,9 +22,9 @@ RIGHT_ALIGNED = frozenset(
 )
 """Columns of tables that hold numbers."""
 
-MOTION_HELP = (
-    "Motion of a model: a motion log or a recording. MODEL is required if several models can move. Repeatable."
-)
+NUMBER = click.types.FloatParamType()
+"""Type of options with a real number."""
+NUMBER.name = "number"  # in click's error for another text
 
 
 class CheckedCommand(click.Command):
@@ -53,10 +54,11 @@ ros_option = click.option(
     "--ros", metavar="humble|jazzy", help="ROS 2 distribution of the message definitions. Default: jazzy (and later)."
 )
 
-motion_option = click.option("--motion", multiple=True, metavar="FILE|MODEL=FILE", help=MOTION_HELP)
-
-run_number_option = click.option(
-    "--run", "number", type=int, help="Number of the run in FILE. Required if FILE holds several runs."
+motion_option = click.option(
+    "--motion",
+    multiple=True,
+    metavar="FILE|MODEL=FILE",
+    help="Motion of a model: a motion log or a recording. MODEL is required if several models can move. Repeatable.",
 )
 
 
@@ -72,22 +74,41 @@ class WorldOptions:
     faults: str | None
 
     def load(self, fidelity: str | None = None) -> World:
-        """Return the world with the faults of the fault file."""
+        """Return the world with the faults of the fault file. Raises `SdfError` for another file."""
         from navsense.sdf import load
 
-        world = load(
-            self.world_file,
-            fidelity=fidelity,
-            path=self.path,
-            xacro=parse_xacro_options(self.xacro),
-            expand_xacro=self.expand_xacro,
-            missing="skip" if self.skip_missing else "error",
-        )
+        try:
+            world = load(
+                self.world_file,
+                fidelity=fidelity,
+                path=self.path,
+                xacro=parse_xacro_options(self.xacro),
+                expand_xacro=self.expand_xacro,
+                missing="skip" if self.skip_missing else "error",
+            )
+        except SdfError:
+            check_not_recording(self.world_file)
+            raise
         if self.faults is None:
             return world
         from navsense.fault_file import with_faults
 
         return with_faults(world, self.faults)
+
+
+def check_not_recording(world_file: str) -> None:
+    """Raise `SdfError` if a world file is a recording."""
+    from navsense.recordings.format import format_of_recording, storage_path
+
+    path = Path(world_file)
+    recording_format = format_of_recording(path)
+    if recording_format is not None and storage_path(path).exists():
+        raise SdfError(
+            f"is a recording ({recording_format.name})",
+            where=Where(world_file),
+            allowed="WORLD must be an SDF, URDF or xacro file",
+            remedy=f"to read a recording: navsense info {world_file}",
+        )
 
 
 WORLD_OPTIONS = (

@@ -1,4 +1,4 @@
-"""`navsense info`, `convert` and `recover`: contents, formats and repair of recordings."""
+"""`navsense info`, `convert`, `recover` and `report`: contents, formats, repair and reports of recordings."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import click
 from navsense.cli.options import (
     CheckedCommand,
     add_row,
+    check_not_recording,
+    expand_xacro_option,
     make_table,
     print_notes,
     print_table,
     ros_option,
-    run_number_option,
 )
-from navsense.core.text import format_count
+from navsense.core.errors import SdfError
+from navsense.core.text import format_count, format_size
 
 
 @click.command(cls=CheckedCommand)
 @click.argument("file")
 def info(file: str) -> None:
-    """Print the topics, message counts and time span of the recording FILE."""
+    """Print the contents of the recording FILE.
+
+    The output has the topics or arrays, their number of messages or rows, the time span and the metadata.
+    """
     from navsense.recordings.summary import read_summary
 
     summary = read_summary(file)
@@ -36,7 +41,10 @@ def info(file: str) -> None:
 @click.option("-o", "--output", metavar="OUT", help="Recovered recording. Default: the name of FILE with -recovered.")
 @click.option("--remove", is_flag=True, help="Delete the crashed recording instead of recovering it.")
 def recover(file: str, output: str | None, remove: bool) -> None:
-    """Recover the crashed recording FILE. If FILE is a folder, list the crashed recordings in it."""
+    """Recover the crashed recording FILE.
+
+    If FILE is a folder, the command lists the crashed recordings in it.
+    """
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
 
@@ -61,15 +69,28 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 @click.command(cls=CheckedCommand)
 @click.argument("file")
 @click.argument("output")
-@run_number_option
-@click.option("--epoch", type=int, help="Stamp of the start of OUTPUT in whole seconds. Default: that of FILE.")
+@click.option(
+    "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE holds several runs."
+)
+@click.option(
+    "--epoch", type=int, metavar="SECONDS", help="Stamp of the start, in whole seconds. Default: that of FILE."
+)
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
-    """Convert the recording FILE to OUTPUT. The suffix of OUTPUT selects the format.
+    """Convert the recording FILE to OUTPUT.
 
-    .mcap, .gz.mcap (Gazebo), .bag (ROS 1), .npz, .parquet; as a folder: .db3 (ROS 2), .csv, .euroc, or no suffix for
-    a ROS 2 bag with MCAP; .pd0, .pd6, .wl.json and .nmea for one DVL or ADCP. Prints the data that OUTPUT cannot hold.
-    """
+    The suffix of OUTPUT selects the format. The command prints the data that OUTPUT cannot hold.
+
+    \b
+    .mcap                          ROS 2 messages
+    .gz.mcap                       Gazebo messages
+    .bag                           ROS 1 bag
+    .db3                           ROS 2 bag with SQLite (a folder)
+    no suffix                      ROS 2 bag with MCAP (a folder)
+    .npz, .parquet                 arrays
+    .csv, .euroc                   tables (a folder)
+    .pd0, .pd6, .wl.json, .nmea    output of one DVL or ADCP
+    """  # noqa: D301 (click does not wrap a paragraph that begins with this character)
     from navsense.recordings.convert import convert as convert_recording
 
     result = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
@@ -77,3 +98,29 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     for line in result.losses:
         click.echo(f"not converted: {line}")
     print_notes(result.notes)
+
+
+@click.command(cls=CheckedCommand)
+@click.argument("file")
+@click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="HTML page.")
+@click.option(
+    "--world",
+    metavar="WORLD",
+    help="World of FILE, for terrain and clocks. Default: the world file in the folder of FILE with the recorded name.",
+)
+@expand_xacro_option
+def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:
+    """Write an HTML page about the recording FILE.
+
+    The page shows warnings, tracks, clocks, and the errors of each sensor: reading minus ideal reading, compared with
+    the declared noise.
+    """
+    from navsense.report import write
+
+    try:
+        path = write(file, output, world=world, expand_xacro=expand_xacro)
+    except SdfError:
+        if world is not None:
+            check_not_recording(world)
+        raise
+    click.echo(f"wrote {path}: {format_size(path.stat().st_size)}")

@@ -12,6 +12,7 @@ from functools import partial
 import click
 
 from navsense.cli.options import (
+    NUMBER,
     CheckedCommand,
     WorldOptions,
     add_row,
@@ -96,26 +97,35 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
 
 @click.command(cls=CheckedCommand)
 @add_world_options
-@click.option("--duration", type=float, help="Simulated duration in seconds. Default: the end of the motion.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random numbers.")
+@click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
+@click.option("--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
 @click.option(
     "--run",
     "number",
     type=int,
+    metavar="N",
     default=0,
     show_default=True,
     help="Number of the run: with the same seed, another number simulates other instruments of the same types.",
 )
 @motion_option
 @fidelity_option
-@click.option("--epoch", type=int, default=0, show_default=True, help="Stamp of the start of the run in whole seconds.")
 @click.option(
-    "--truth-rate", type=float, default=100.0, show_default=True, help="Rate of the recorded ground truth in Hz."
+    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Stamp of the start, in whole seconds."
+)
+@click.option(
+    "--truth-rate",
+    type=NUMBER,
+    metavar="HZ",
+    default=100.0,
+    show_default=True,
+    help="Rate of the recorded ground truth.",
 )
 @ros_option
 @click.option(
     "--speed",
-    type=float,
+    type=NUMBER,
+    metavar="FACTOR",
     help="Simulated seconds per second of real time; 1 is real time. Default: as fast as possible.",
 )
 @click.option(
@@ -139,7 +149,10 @@ def run(
     speed: float | None,
     output: tuple[str, ...],
 ) -> None:
-    """Simulate WORLD, record it and print a table of its sensors."""
+    """Simulate WORLD, record it and print a table of its sensors.
+
+    WORLD is an SDF, URDF or xacro file.
+    """
     from navsense.core.text import format_count, format_size
     from navsense.description import format_log_noise
     from navsense.fault_file import describe_inactive_faults

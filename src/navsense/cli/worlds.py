@@ -7,6 +7,7 @@ import sys
 import click
 
 from navsense.cli.options import (
+    NUMBER,
     CheckedCommand,
     WorldOptions,
     add_world_options,
@@ -23,7 +24,7 @@ from navsense.core.errors import NavsenseError, SdfError, SimulationError
 def check(world_options: WorldOptions) -> None:
     """Validate WORLD and its fault file.
 
-    Prints one line for each error and exits with code 2 if there is any, else with 0.
+    WORLD is an SDF, URDF or xacro file. The command prints one line for each error. Exit code 0: no errors; 2: errors.
     """
     try:
         world = world_options.load()
@@ -50,11 +51,13 @@ def check(world_options: WorldOptions) -> None:
 @click.command(cls=CheckedCommand)
 @add_world_options
 @click.option("--kalibr", metavar="FILE", help="Write the noise of an IMU as Kalibr YAML.")
-@click.option("--sensor", "name", help="The IMU for --kalibr. Required if WORLD has several.")
+@click.option("--sensor", "name", metavar="NAME", help="The IMU for --kalibr. Required if WORLD has several.")
 @click.option("--picture", metavar="FILE", help="Draw terrain, tracks and current (.png, .svg or .pdf).")
 @motion_option
 @fidelity_option
-@click.option("--duration", type=float, help="Duration of --picture in seconds. Default: the end of each motion.")
+@click.option(
+    "--duration", type=NUMBER, metavar="SECONDS", help="Duration of --picture. Default: the end of each motion."
+)
 def describe(
     world_options: WorldOptions,
     kalibr: str | None,
@@ -64,7 +67,10 @@ def describe(
     fidelity: str | None,
     duration: float | None,
 ) -> None:
-    """Print the contents of WORLD: sensors, rates, clocks, topics, noise, and unsupported elements with the reason."""
+    """Print the sensors, clocks and noise of WORLD.
+
+    WORLD is an SDF, URDF or xacro file. The output also has rates, topics, and unsupported elements with the reason.
+    """
     from navsense.description import describe, write_kalibr
     from navsense.runner.run import load_motions
 

@@ -2,11 +2,11 @@
 
 The stamp of a sample at true time t is ``epoch + t + error``. The error of a clock is::
 
-    e(t) = saturate(turn_on + drift(t) + x(t) + correction(t) + jitter)
+    e(t) = saturate(turn_on + dynamic(t) + x(t) + correction(t) + jitter)
     error(t) = e(t)                                         without precision
     error(t) = quantise(t + e(t), precision) - t            with precision: the clock shows multiples of it
 
-`turn_on` and `drift` are terms of the clock's `Noise`. x is the phase error of its `Oscillator`, and `correction` the
+`turn_on` and `dynamic` are terms of the clock's `Noise`. x is the phase error of its `Oscillator`, and `correction` the
 correction by its `Discipline`. These four terms are common to all sensors on the clock: the keys of their random
 streams contain the name of the clock. So removing a sensor changes no other sensor. The terms are computed on integer
 nodes 1 ms apart and are linear between nodes; polynomials of time are exact.
@@ -22,7 +22,7 @@ from navsense.clock.latency import ArrivalQueue, Latency
 from navsense.clock.oscillator import Oscillator, TemperatureSignal, per_day, per_month, per_year
 from navsense.clock.readings import CLOCK_RATE, ClockReadings
 from navsense.clock.realisation import ClockRealisation, check_instants, compute_error
-from navsense.clock.stamps import StampErrors
+from navsense.clock.stamps import SensorClock
 
 __all__ = [
     "CLOCK_RATE",
@@ -35,7 +35,7 @@ __all__ = [
     "Latency",
     "Oscillator",
     "OscillatorGrade",
-    "StampErrors",
+    "SensorClock",
     "TemperatureSignal",
     "check_instants",
     "compute_error",

@@ -28,7 +28,7 @@ def parabola(t: float, offset: float, frequency: float, ageing: float) -> float:
 
 
 @kernel
-def write_drift(start: float, phi: float, q: float, draws: FloatArray, out: FloatArray) -> float:
+def write_gauss_markov(start: float, phi: float, q: float, draws: FloatArray, out: FloatArray) -> float:
     """Write a Gauss-Markov process at the nodes (n,) after one with the value `start`; return the last value."""
     for i in range(out.shape[0]):
         start = gauss_markov_step(start, phi, q, draws[i])

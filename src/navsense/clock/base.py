@@ -13,7 +13,7 @@ from navsense.core.validation import validate_types
 from navsense.noise.channel import NEUTRAL, Noise
 
 MIN_CORRELATION_TIME = 0.1
-"""s. From this correlation time on, the variance of the drift between nodes is within half a percent."""
+"""s. From this correlation time on, the variance of the dynamic bias between nodes is within half a percent."""
 
 SUPPORTED_NOISE_FIELDS = frozenset(
     """mean stddev bias_mean bias_stddev dynamic_bias_stddev dynamic_bias_correlation_time precision minimum maximum
@@ -77,7 +77,7 @@ class Clock:
             raise ClockError(
                 f"dynamic_bias_correlation_time of clock {self.name}",
                 tau,
-                allowed=f"must be at least {MIN_CORRELATION_TIME} s: the drift of a clock is computed every 1 ms",
+                allowed=f"must be at least {MIN_CORRELATION_TIME} s: the dynamic bias is computed every 1 ms",
                 remedy="give faster noise as stddev (jitter)",
                 where=self.where,
             )

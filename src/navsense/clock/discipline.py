@@ -8,8 +8,8 @@
 
 While u_n is clamped, f is constant (no wind-up). Only polls before `until` (rounded to a millisecond) are used; from
 then on the reference is lost (holdover). The slew of the last poll ends at the time of the next poll. After that the
-clock runs at its own frequency plus the last correction f. The measured error includes the turn-on bias and the drift
-of the clock's `Noise`, but not the jitter.
+clock runs at its own frequency plus the last correction f. The measured error includes the turn-on bias and the dynamic
+bias of the clock's `Noise`, but not the jitter.
 
 The loop is an alpha-beta filter with alpha = `proportional` and beta = `integral`. It is stable for 0 < alpha < 2 and
 0 <= beta < 4 - 2 alpha. Without steps and clamping, the settled error just before a poll has the mean ``-mean`` and the
@@ -32,12 +32,12 @@ import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, parabola
 from navsense.core.errors import ClockError
-from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields, in_file
+from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey
 from navsense.core.series import LONGEST_TIME
 from navsense.core.typing import FloatArray
-from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
+from navsense.core.validation import check_limits, validate_types
 
 _LIMIT = in_file(minimum=0.0, may_be_infinite=True)
 
@@ -71,10 +71,7 @@ class Discipline:
     def __post_init__(self) -> None:
         """Check the values."""
         validate_types(self, error=ClockError)
-        for name, file in get_file_fields(Discipline).items():
-            value = getattr(self, name)
-            if not file.may_be_infinite or value != math.inf:
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
+        check_limits(self, error=ClockError)
         nodes = self.interval * NODE_RATE
         if self.interval > LONGEST_TIME:
             raise ClockError("interval", self.interval, allowed=f"must be at most {LONGEST_TIME:g} s")

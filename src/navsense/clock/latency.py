@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.core.errors import ClockError
-from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields
+from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
 from navsense.core.series import LONGEST_TIME
 from navsense.core.typing import BoolArray, FloatArray, Times
-from navsense.core.validation import check_number, validate_types
+from navsense.core.validation import check_limits, validate_types
 
 MAX_STDDEV_RATIO = 1e6
 """Largest ratio of `stddev` to `mean`. Above it, nearly all samples are far below the mean."""
@@ -46,8 +46,8 @@ class Latency:
     def __post_init__(self) -> None:
         """Check the values."""
         validate_types(self, error=ClockError)
-        for name, file in get_file_fields(Latency).items():
-            value = check_number(name, getattr(self, name), file.minimum, error=ClockError)
+        check_limits(self, error=ClockError)
+        for name, value in vars(self).items():
             if value > LONGEST_TIME:
                 raise ClockError(name, value, allowed=f"must be at most {LONGEST_TIME:g} s")
         if self.stddev > 0.0 and self.mean == 0.0:

@@ -42,7 +42,6 @@ Source: IEEE Std 1139-2008; NIST SP 1065 (2008); Zucca and Tavella 2005, IEEE UF
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -50,11 +49,11 @@ import numpy as np
 
 from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE
 from navsense.core.errors import ClockError
-from navsense.core.field_metadata import NON_NEGATIVE, get_file_fields
+from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
-from navsense.core.random_streams import Draws, RandomProcess, StreamKey
+from navsense.core.random_streams import Draws, RandomProcess, StreamKey, find_first_rows, split_initial_draws
 from navsense.core.typing import FloatArray, IntArray, Times
-from navsense.core.validation import MAX_MAGNITUDE, check_number
+from navsense.core.validation import check_limits
 from navsense.noise.channel import ROOM_TEMPERATURE
 from navsense.noise.terms import add_flicker, make_flicker_components, write_coefficients
 
@@ -105,12 +104,10 @@ class Oscillator:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for name, file in get_file_fields(Oscillator).items():
-            value = getattr(self, name)
-            if name != "temperature" or isinstance(value, int | float):
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE), error=ClockError)
-            elif not isinstance(value, TemperatureSignal):
-                raise ClockError(name, value, allowed="must be a number (K) or a signal")
+        is_constant = isinstance(self.temperature, int | float)
+        check_limits(self, skip=() if is_constant else ("temperature",), error=ClockError)
+        if not (is_constant or isinstance(self.temperature, TemperatureSignal)):
+            raise ClockError("temperature", self.temperature, allowed="must be a number (K) or a signal")
 
     def allan_deviation(self, tau: float) -> float:
         """Return the Allan deviation of power-law noise and constant ageing at averaging time tau (s).
@@ -220,10 +217,13 @@ class OscillatorPhase:
         """Start at node 0."""
         processes = list_processes(oscillator)
         self._draws = Draws(processes, seed, key)
-        initial = _split_initial(processes, self._draws.initial)
+        initial = split_initial_draws(processes, self._draws.initial)
         self._oscillator = oscillator
-        frequency = oscillator.frequency + oscillator.frequency_stddev * _get_draw(initial, "frequency")
-        ageing = oscillator.ageing + oscillator.ageing_stddev * _get_draw(initial, "ageing")
+        frequency, ageing = oscillator.frequency, oscillator.ageing
+        if (_CHANNEL, "frequency") in initial:
+            frequency += oscillator.frequency_stddev * float(initial[_CHANNEL, "frequency"][0])
+        if (_CHANNEL, "ageing") in initial:
+            ageing += oscillator.ageing_stddev * float(initial[_CHANNEL, "ageing"][0])
         self._temperature: TemperatureSignal | None = None
         if isinstance(oscillator.temperature, int | float):
             frequency += oscillator.temperature_shift(oscillator.temperature)
@@ -231,12 +231,12 @@ class OscillatorPhase:
             self._temperature = oscillator.temperature
         self.polynomial = (oscillator.offset, frequency, ageing)
         self.varies = self._draws.rows > 0 or self._temperature is not None
-        rows = _assign_rows(processes)
-        self._rows = np.array([rows.get(name, -1) for name in (_WHITE, _WALK, _AGEING)], dtype=np.int64)
+        rows = find_first_rows(processes)
+        self._rows = np.array([rows.get((_CHANNEL, name), -1) for name in (_WHITE, _WALK, _AGEING)], dtype=np.int64)
         self._density = np.array([math.sqrt(q * NODE_INTERVAL) for q in _compute_intensities(oscillator)])
         self._state = np.zeros(3)
-        self._modes, self._phi, self._q = _init_flicker(oscillator, initial)
-        self._flicker_row = rows.get(_FLICKER, 0)
+        self._modes, self._phi, self._q = _init_flicker(oscillator, initial.get((_CHANNEL, _FLICKER)))
+        self._flicker_row = rows.get((_CHANNEL, _FLICKER), 0)
         self._frequency = np.zeros(1)
         for mode in self._modes:
             self._frequency[0] += mode
@@ -267,33 +267,11 @@ def _compute_intensities(oscillator: Oscillator) -> tuple[float, float, float]:
     return (oscillator.white_frequency / 2.0, walk, oscillator.ageing_random_walk)
 
 
-def _init_flicker(
-    oscillator: Oscillator, initial: Mapping[str, FloatArray]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _init_flicker(oscillator: Oscillator, draws: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the modes of flicker FM at node 0 and phi and q of a step; empty arrays without flicker FM."""
-    if _FLICKER not in initial:
+    if draws is None:
         return np.zeros(0), np.zeros(0), np.zeros(0)
     tau, deviation = make_flicker_components(math.sqrt(math.pi * oscillator.flicker_frequency), *FLICKER_BAND)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(NODE_INTERVAL, tau, deviation, phi, q)
-    return deviation * initial[_FLICKER], phi, q
-
-
-def _split_initial(processes: Sequence[RandomProcess], draws: FloatArray) -> dict[str, FloatArray]:
-    """Return the initial draws of each process."""
-    ends = np.cumsum([process.initial for process in processes])
-    return {process.name: draws[end - process.initial : end] for process, end in zip(processes, ends, strict=True)}
-
-
-def _get_draw(initial: Mapping[str, FloatArray], name: str) -> float:
-    """Return the initial draw of a process, 0 for a process that is not active."""
-    return float(initial[name][0]) if name in initial else 0.0
-
-
-def _assign_rows(processes: Sequence[RandomProcess]) -> dict[str, int]:
-    """Return the first row of draws of each process."""
-    rows, row = {}, 0
-    for process in processes:
-        if process.per_tick:
-            rows[process.name], row = row, row + process.per_tick
-    return rows
+    return deviation * draws, phi, q

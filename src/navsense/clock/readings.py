@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
-from navsense.clock.stamps import StampErrors, add_jitter, saturate_and_quantise
+from navsense.clock.stamps import SensorClock, add_jitter, saturate_and_quantise
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
 from navsense.core.series import LONGEST_TIME
@@ -53,7 +53,7 @@ class ClockReadings:
         self._realisation_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
         self._realisation: ClockRealisation
         self._latest: ClockRealisation  # reader of the same realisation, at the latest query
-        self._reader: StampErrors
+        self._reader: SensorClock
         self._stamps = np.empty(0)
 
     def errors(self, time: Times) -> FloatArray:
@@ -160,7 +160,7 @@ class ClockReadings:
         """Return the stamp errors (n,) s of samples `index` (n,), which does not decrease."""
         out, done = np.empty(index.size), 0
         if index.size and index[0] < self._first:
-            self._reader, self._first = StampErrors(self._clock, self._name, self._seed, self._run), 0
+            self._reader, self._first = SensorClock(self._clock, self._name, self._seed, self._run), 0
             self._stamps = np.empty(0)
         while done < index.size:
             next_sample = self._first + self._stamps.size

@@ -7,20 +7,22 @@ requests the next block. Blocks that all readers have passed are freed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, add_parabola, interpolate, parabola, write_drift
+from navsense.clock._nodes import NODE_INTERVAL, NODE_RATE, add_parabola, interpolate, parabola, write_gauss_markov
 from navsense.clock.base import Clock
 from navsense.clock.discipline import ClockSteering
 from navsense.clock.oscillator import OscillatorPhase
 from navsense.core.errors import ClockError
-from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess, StreamKey
+from navsense.core.random_streams import BLOCK_SAMPLES, Draws, StreamKey
 from navsense.core.series import LONGEST_TIME
 from navsense.core.typing import FloatArray, Times
 from navsense.noise.channel import Noise
-from navsense.noise.terms import compute_turn_on_bias, decay_factor, randomise_sign, stationary_stddev, step_stddev
+from navsense.noise.channels import NoiseChannels
+from navsense.noise.kernels import DYNAMIC_BIAS_STATE
+from navsense.noise.terms import decay_factor, step_stddev
 
 MIN_NODES = 256
 """Smallest number of nodes that are computed at once."""
@@ -28,38 +30,27 @@ MIN_NODES = 256
 _CHANNEL = "clock"
 
 
-class _NoiseDrift:
-    """The turn-on bias and the drift of a clock's noise in one run, computed forwards node by node."""
+class _NoiseBias:
+    """The bias of a clock's noise in one run, computed forwards node by node.
+
+    turn_on: s.
+    dynamic: dynamic bias (s) at the last node.
+    """
 
     def __init__(self, noise: Noise, seed: int, key: StreamKey) -> None:
-        """Draw the turn-on bias and the drift at node 0."""
-        processes = (
-            (noise.bias_stddev > 0.0, RandomProcess(_CHANNEL, "turn_on", initial=1, per_tick=0)),
-            (
-                noise.classic and noise.has_turn_on_bias,
-                RandomProcess(_CHANNEL, "sign", initial=1, per_tick=0, kind="uniform"),
-            ),
-            (noise.has_dynamic_bias, RandomProcess(_CHANNEL, "drift", initial=0 if noise.classic else 1)),
-        )
-        self._draws = Draws([process for is_active, process in processes if is_active], seed, key)
-        draws = iter(self._draws.initial)
-        normal = float(next(draws)) if noise.bias_stddev > 0.0 else 0.0
-        turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, normal)
-        if noise.classic and noise.has_turn_on_bias:
-            turn_on = randomise_sign(turn_on, float(next(draws)))
-        sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
+        """Draw the turn-on bias and the dynamic bias at node 0."""
+        channels = NoiseChannels((_CHANNEL,), (replace(noise, stddev=0.0),))  # jitter has a stream of each sensor
+        self._draws = Draws(channels.processes, seed, key)
+        state = channels.init(self._draws.initial)
+        self.turn_on, self.dynamic = float(state.turn_on[0]), float(state.bias[0, DYNAMIC_BIAS_STATE])
         self.varies = noise.has_dynamic_bias
-        starts_as_drift = noise.classic and noise.has_dynamic_bias
-        self.constant = 0.0 if starts_as_drift else turn_on
-        self.value = turn_on if starts_as_drift else 0.0
         if self.varies:
-            if not noise.classic:
-                self.value = stationary_stddev(sigma, tau) * float(next(draws))
+            sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
             self._phi, self._q = decay_factor(NODE_INTERVAL, tau), step_stddev(NODE_INTERVAL, sigma, tau)
 
     def advance(self, out: FloatArray) -> None:
-        """Write the drift (s) at the next nodes (n,)."""
-        self.value = write_drift(self.value, self._phi, self._q, self._draws.take(out.size)[0], out)
+        """Write the dynamic bias (s) at the next nodes (n,)."""
+        self.dynamic = write_gauss_markov(self.dynamic, self._phi, self._q, self._draws.take(out.size)[0], out)
 
 
 @dataclass(eq=False, slots=True)
@@ -87,20 +78,20 @@ class _NodeGenerator:
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
         """Start at node 0."""
         key: StreamKey = (run, "clock", clock.name)
-        self._drift = _NoiseDrift(clock.noise, seed, key)
+        self._bias = _NoiseBias(clock.noise, seed, key)
         self._phase = OscillatorPhase(clock.oscillator, seed, key) if clock.oscillator else None
         self._steering = ClockSteering(clock.discipline, seed, key) if clock.discipline else None
-        self.constant = self._drift.constant
+        self.constant = self._bias.turn_on
         self.polynomial = self._phase.polynomial if self._phase else (0.0, 0.0, 0.0)
         offset, frequency, ageing = self.polynomial
         self._polynomial_with_constant = np.array([self.constant + offset, frequency, ageing])
         phase_varies = self._phase is not None and self._phase.varies
-        self.varies = self._drift.varies or phase_varies or self._steering is not None
+        self.varies = self._bias.varies or phase_varies or self._steering is not None
 
     def make_first(self) -> _NodeBlock:
         """Return a block with node 0. Call this before `get_next`."""
-        drift = np.array([self._drift.value])
-        return _NodeBlock(0, drift, drift)
+        bias = np.array([self._bias.dynamic])
+        return _NodeBlock(0, bias, bias)
 
     def get_next(self, block: _NodeBlock, last_needed: int) -> _NodeBlock:
         """Return the block after `block`. A new block ends after node `last_needed`, or after `BLOCK_SAMPLES` nodes."""
@@ -113,10 +104,10 @@ class _NodeGenerator:
         first = block.last
         count = min(max(last_needed + 1 - first, MIN_NODES), BLOCK_SAMPLES)
         nodes = np.empty(count + 1)
-        if self._drift.varies:
-            self._drift.advance(nodes[1:])
+        if self._bias.varies:
+            self._bias.advance(nodes[1:])
         else:
-            nodes.fill(self._drift.value)
+            nodes.fill(self._bias.dynamic)
         if self._phase is not None and self._phase.varies:
             self._phase.advance(first + 1, nodes[1:])
         if self._steering is None:

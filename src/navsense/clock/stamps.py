@@ -1,9 +1,9 @@
 """The stamps of one sensor: the realisation of its clock plus reading jitter.
 
-    clock(t) = turn_on + drift(t) + x(t) + correction(t)  the realisation
-    e = saturate(clock(t) + mean + stddev w)              w drawn for each stamp, from a stream of the sensor
-    e = quantise(t + e, precision) - t                    with precision: the clock shows multiples of it
-    stamp = max(t + e, previous stamp + 1 ns)             monotonic clock, in integer nanoseconds
+    clock(t) = turn_on + dynamic(t) + x(t) + correction(t)  the realisation
+    e = saturate(clock(t) + mean + stddev w)                w drawn for each stamp, from a stream of the sensor
+    e = quantise(t + e, precision) - t                      with precision: the clock shows multiples of it
+    stamp = max(t + e, previous stamp + 1 ns)               monotonic clock, in integer nanoseconds
 
 All sensors on a clock share its realisation. The jitter and the monotonic rule are separate for each sensor.
 """
@@ -74,8 +74,8 @@ def saturate_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
         _quantise(time, noise.precision, out)
 
 
-class StampErrors:
-    """The stamp errors of one sensor in one run: the realisation of its clock plus reading jitter."""
+class SensorClock:
+    """The clock of one sensor in one run: the realisation of the clock plus the jitter of its stamps."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class StampErrors:
         self._draws = Draws(jitter, seed, (run, "stamp", sensor), prefetch=prefetch if jitter else 0)
 
     def compute_errors(self, time: Times) -> FloatArray:
-        """Return the stamp errors (n,) s of samples at non-decreasing times (n,) s."""
+        """Return the clock errors (n,) s of samples at non-decreasing times (n,) s."""
         if self._realisation is None:
             return np.zeros(time.shape[0])
         noise, out = self._noise, self._sample_realisation(self._realisation, time)

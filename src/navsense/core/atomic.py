@@ -167,15 +167,6 @@ def reader_error(target: Path) -> RecordingError:
     return RecordingError(what, where=Where(str(target)), remedy="wait until it ends")
 
 
-def recovery_remedy(path: Path) -> str:
-    """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
-    if is_being_written(path):
-        return "it is still being written by another process; wait until it ends"
-    if path.is_dir():
-        return f"list its truncated recordings with: navsense recover {path}"
-    return f"save what it holds with: navsense recover {path}" if path.suffix.lower() in (".mcap", ".bag") else ""
-
-
 def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 

@@ -1,8 +1,7 @@
 """Files and numbers from the user. All modules open input files and parse numbers, TOML and JSON through this module.
 
 Only regular files are opened: a pipe or a file in /proc could block forever, and a device could fill the memory. File
-size and nesting depth are limited. `check_regular_file` and `check_bag` check a file before a library opens it by
-name.
+size and nesting depth are limited. `check_regular_file` checks a file before a library opens it by name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -49,9 +48,6 @@ UNCHECKED_CHUNK_SIZE = 64 * 1024 * 1024
 SPECIAL = "is a device, a pipe or a system file"
 """Problem of a file that `is_special`."""
 
-FOLDER_MARKERS: Mapping[str, str] = {".csv": "navsense.json", ".db3": "metadata.yaml"}
-"""Suffix of a recording NAME.suffix that is a folder NAME -> file that identifies the folder."""
-
 _DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MAX_DIGITS = 400
 
@@ -69,10 +65,6 @@ _TOML_ERROR_LINE = re.compile(r" \(at line (\d+), column \d+\)")
 
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing")
 """File systems of the kernel. Their files appear as regular files, but some wait for data, such as /proc/kmsg."""
-
-_URI_CHARACTERS = "%?#"
-"""Characters that SQLite interprets as part of a URI in the file names that rosbags passes to it."""
-
 
 _COLLECTORS: ContextVar[tuple[set[str], ...]] = ContextVar("collectors", default=())
 
@@ -125,7 +117,7 @@ def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_t
         with open(name, "rb", opener=_open_nonblocking) as file:
             data = file.read(min(max_size, os.fstat(file.fileno()).st_size) + 1) or b""  # None for a pipe without data
     except OSError as cause:
-        raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
+        raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > max_size:  # the file has grown
         raise _too_large(name, kind, max_size, limit_text)
     return data
@@ -149,7 +141,7 @@ def check_regular_file(name: str, kind: FileKind, max_size: int | None = None, l
     except FileNotFoundError as cause:
         raise error(what, "does not exist", where=where, allowed=allowed, remedy="check the path") from cause
     except (OSError, ValueError) as cause:  # ValueError: a null character in the name
-        raise error(what, _error_text(cause), where=where, allowed=allowed) from cause
+        raise error(what, error_text(cause), where=where, allowed=allowed) from cause
     if stat.S_ISDIR(state.st_mode):
         raise error(what, "is a folder", where=where, allowed=allowed, remedy="name the file in it")
     if is_special(state):
@@ -172,28 +164,7 @@ def _system_devices() -> frozenset[int]:
     return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
 
-def check_bag(path: Path, kind: FileKind) -> None:
-    """Check a ROS bag before rosbags opens it by name: a file, or a folder with its files.
-
-    rosbags opens every file that metadata.yaml lists. Raises the kind's error as `check_regular_file` does.
-    """
-    is_folder = path_exists(path) and path.is_dir()
-    add_input(path)
-    try:
-        files = [file for file in path.iterdir() if path_exists(file) and not file.is_dir()] if is_folder else [path]
-    except OSError as cause:
-        raise kind.error(kind.what, _error_text(cause), where=Where(str(path)), allowed=kind.allowed) from cause
-    for file in files:
-        check_regular_file(str(file), kind, MAX_METADATA if file.name == FOLDER_MARKERS[".db3"] else None)
-        if file.suffix == ".db3" and (found := set(_URI_CHARACTERS) & set(str(file))):
-            value, allowed = (
-                " ".join(sorted(found)),
-                f"the path of a .db3 bag must not have {' '.join(_URI_CHARACTERS)}",
-            )
-            raise kind.error(kind.what, value, where=Where(str(file)), allowed=allowed, remedy="rename it")
-
-
-def _error_text(cause: Exception) -> str:
+def error_text(cause: Exception) -> str:
     """Return the text of an error of the operating system."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
@@ -238,13 +209,6 @@ def path_exists(path: Path) -> bool:
         return False
 
 
-def resolve_folder(path: Path) -> Path:
-    """Return the folder NAME of a recording NAME.csv or NAME.db3; else the path itself."""
-    marker = FOLDER_MARKERS.get(path.suffix.lower())
-    is_folder = marker is not None and not path_exists(path) and path_exists(path.with_suffix("") / marker)
-    return path.with_suffix("") if is_folder else path
-
-
 def read_lines(name: str, kind: FileKind) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file without line endings of any kind. The file is read in parts.
 
@@ -278,7 +242,7 @@ def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
                 yield data
             has_grown = file.tell() > max_size
     except OSError as cause:
-        raise kind.error(kind.what, _error_text(cause), where=Where(name), allowed=kind.allowed) from cause
+        raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if has_grown:
         raise _too_large(name, kind, max_size, "")
     yield b""

@@ -94,9 +94,10 @@ def _check_compilation() -> None:
 class Kernel(Generic[Parameters, Result]):
     """A kernel that Numba compiles at its first call; `py_func` is the Python function."""
 
-    def __init__(self, function: Callable[Parameters, Result]) -> None:
-        """Keep the function."""
+    def __init__(self, function: Callable[Parameters, Result], *, is_inlined: bool = False) -> None:
+        """Keep the function. `is_inlined`: Numba inserts its code into the kernels that call it."""
         self.py_func = function
+        self.is_inlined = is_inlined
         self._compiled: Callable[Parameters, Result] | None = None
         functools.update_wrapper(self, function)
 
@@ -114,7 +115,8 @@ class Kernel(Generic[Parameters, Result]):
                 called = names.get(name)
                 if isinstance(called, Kernel):
                     names[name] = called.compile()
-            dispatcher = njit(error_model="numpy", fastmath=False, nogil=True)(self.py_func)
+            inline = "always" if self.is_inlined else "never"
+            dispatcher = njit(error_model="numpy", fastmath=False, nogil=True, inline=inline)(self.py_func)
             if is_cached(self.py_func):
                 enable_cache(dispatcher, self.py_func, _check_compilation)
             self._compiled = dispatcher
@@ -132,3 +134,12 @@ class Kernel(Generic[Parameters, Result]):
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return a kernel: compiled at its first call, cached on disk, and run without the interpreter's lock (GIL)."""
     return function if INTERPRETED else Kernel(function)
+
+
+def inlined_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a kernel that Numba inserts into the kernels that call it.
+
+    Use it for a kernel that one kernel calls in a loop with a `NamedTuple` of many arrays. An ordinary call counts a
+    reference to each array, which takes longer than the arithmetic of a ping.
+    """
+    return function if INTERPRETED else Kernel(function, is_inlined=True)

@@ -17,10 +17,11 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.core._ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
-from navsense.core.errors import SensorError, SimulationError
+from navsense.core.errors import SensorError
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import FloatArray, IntArray, WordArray
+from navsense.core.validation import check_integer
+from navsense.core.ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 
 StreamKey = tuple[str | int, ...]
 
@@ -40,16 +41,12 @@ def make_spawn_key(key: StreamKey) -> tuple[int, ...]:
 
 def check_seed(seed: int) -> int:
     """Return the seed; raise `SimulationError` unless it is an integer from 0 to 2^64 - 1."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
-        raise SimulationError("seed", seed, allowed=f"must be an integer from 0 to {MAX_SEED}")
-    return int(seed)
+    return check_integer("seed", seed, MAX_SEED, f"must be an integer from 0 to {MAX_SEED}")
 
 
 def check_run(run: int) -> int:
     """Return a run's number; raise `SimulationError` unless it is an integer from 0 to 2^63 - 1."""
-    if isinstance(run, bool) or not isinstance(run, int | np.integer) or not 0 <= run < 2**63:
-        raise SimulationError("run", run, allowed="must be an integer from 0 to 2^63 - 1")
-    return int(run)
+    return check_integer("run", run, 2**63 - 1, "must be an integer from 0 to 2^63 - 1")
 
 
 def make_generator(seed: int, key: StreamKey) -> np.random.Generator:
@@ -237,6 +234,26 @@ class RandomProcess:
     initial: int = 0
     per_tick: int = 1
     kind: Literal["normal", "uniform"] = "normal"
+
+
+def split_initial_draws(processes: Sequence[RandomProcess], draws: FloatArray) -> dict[tuple[str, str], FloatArray]:
+    """Return the initial draws of each process that has some, by channel and name."""
+    ends = np.cumsum([process.initial for process in processes], dtype=np.int64).tolist()
+    return {
+        (process.channel, process.name): draws[end - process.initial : end]
+        for process, end in zip(processes, ends, strict=True)
+        if process.initial
+    }
+
+
+def find_first_rows(processes: Sequence[RandomProcess]) -> dict[tuple[str, str], int]:
+    """Return the first row in the draws of each process with draws at each tick, by channel and name."""
+    ends = np.cumsum([process.per_tick for process in processes], dtype=np.int64).tolist()
+    return {
+        (process.channel, process.name): end - process.per_tick
+        for process, end in zip(processes, ends, strict=True)
+        if process.per_tick
+    }
 
 
 BLOCK_SAMPLES = 6136

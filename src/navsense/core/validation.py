@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from navsense.core.errors import NavsenseError, SensorError, Where
+from navsense.core.errors import NavsenseError, SensorError, SimulationError, Where
+from navsense.core.field_metadata import get_file_fields
 
 _TYPE_NAMES = {float: "a number", int: "a whole number", bool: "True or False", str: "a text", NoneType: "None"}
 
@@ -175,3 +176,40 @@ def check_number(
     else:
         allowed = f"must be >= {low:g}"
     raise error(what, value, allowed=allowed, where=where, remedy=remedy)
+
+
+def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseError] = SensorError) -> None:
+    """Raise `error` for the first number of a specification below the minimum of its `FileField`, or not finite.
+
+    skip: fields that are not checked.
+    """
+    for name, file_field in get_file_fields(type(spec)).items():
+        value = getattr(spec, name)
+        if name not in skip and not (file_field.may_be_infinite and value == math.inf):
+            check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error)
+
+
+def check_numbers(name: str, values: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
+    """Return `count` numbers as floats.
+
+    Raises `SensorError` for another count, and for an absolute value of `below` or more.
+    """
+    many = "a finite number" if count == 1 else f"{count} finite numbers"
+    allowed = f"must be {many} of absolute value below {below:g}"
+    shown = repr(*values) if count == 1 else repr(values)
+    try:
+        raw = tuple(values)
+        numbers = tuple(float(number) for number in raw)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SensorError(name, shown, allowed=allowed) from error
+    small = all(math.isfinite(number) and abs(number) < below for number in numbers)
+    if not small or len(numbers) != count or not all(is_number(number) for number in raw):
+        raise SensorError(name, shown, allowed=allowed)
+    return numbers
+
+
+def check_integer(what: str, value: object, maximum: int, allowed: str) -> int:
+    """Return `value` as an int. Raise `SimulationError` unless it is an integer from 0 to `maximum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= maximum:
+        raise SimulationError(what, value, allowed=allowed)
+    return int(value)

@@ -96,20 +96,6 @@ def _write_states(layers: FloatArray, altitude: FloatArray, temperature: FloatAr
 
 
 @kernel
-def _write_densities(temperature: FloatArray, pressure: FloatArray, out: FloatArray) -> None:
-    """Write p M / (R T) (kg/m^3)."""
-    for i in range(out.shape[0]):
-        out[i] = pressure[i] * MOLAR_MASS / (GAS_CONSTANT * temperature[i])
-
-
-@kernel
-def _write_sound_speeds(temperature: FloatArray, out: FloatArray) -> None:
-    """Write sqrt(1.4 R T / M) (m/s)."""
-    for i in range(out.shape[0]):
-        out[i] = math.sqrt(HEAT_CAPACITY_RATIO * GAS_CONSTANT * temperature[i] / MOLAR_MASS)
-
-
-@kernel
 def _write_altitudes(layers: FloatArray, pressure: FloatArray, low: float, high: float, out: FloatArray) -> int:
     """Write the altitude (m) of each pressure (Pa); return the first row outside the atmosphere, or -1."""
     for i in range(pressure.shape[0]):
@@ -175,12 +161,8 @@ class Atmosphere:
         temperature, pressure = np.empty(altitude.shape[0]), np.empty(altitude.shape[0])
         row = _write_states(self._layers, altitude, temperature, pressure)
         if row >= 0:
-            raise FieldError(
-                "altitude (m above mean sea level)",
-                float(altitude[row]),
-                row=row,
-                allowed=f"must be from {MIN_ALTITUDE:g} to {MAX_ALTITUDE:g}, the limits of the atmosphere",
-            )
+            allowed = f"must be from {MIN_ALTITUDE:g} to {MAX_ALTITUDE:g}, the limits of the atmosphere"
+            raise FieldError("altitude (m above mean sea level)", float(altitude[row]), row=row, allowed=allowed)
         return temperature, pressure
 
     def temperature_at(self, altitude: FloatArray) -> FloatArray:
@@ -194,16 +176,11 @@ class Atmosphere:
     def density_at(self, altitude: FloatArray) -> FloatArray:
         """Return the density (n,) kg/m^3 at altitudes (n,) m. Raises `FieldError`."""
         temperature, pressure = self._compute_state(altitude)
-        out = np.empty(altitude.shape[0])
-        _write_densities(temperature, pressure, out)
-        return out
+        return pressure * MOLAR_MASS / (GAS_CONSTANT * temperature)
 
     def sound_speed_at(self, altitude: FloatArray) -> FloatArray:
         """Return the speed of sound (n,) m/s at altitudes (n,) m. Raises `FieldError`."""
-        temperature = self.temperature_at(altitude)
-        out = np.empty(altitude.shape[0])
-        _write_sound_speeds(temperature, out)
-        return out
+        return np.sqrt(HEAT_CAPACITY_RATIO * GAS_CONSTANT * self.temperature_at(altitude) / MOLAR_MASS)
 
     @cached_property
     def _pressure_limits(self) -> tuple[float, float]:

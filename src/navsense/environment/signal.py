@@ -7,19 +7,19 @@ time is a discontinuity: the second value applies from that time on.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from navsense.core.errors import FieldError, Where
-from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.errors import FieldError
+from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Times
-from navsense.core.validation import check_number
+from navsense.core.validation import MAX_MAGNITUDE, is_number
+from navsense.environment.tables import add_lines_to_errors, read_table
 
-CSV_HEADER = ("time", "value")
+CSV_HEADER = "time,value"
 
 _FILE_KIND = FileKind("signal", FieldError, "must be a CSV file of time,value in UTF-8")
 
@@ -69,7 +69,16 @@ class Signal:
         if len(self.times) != len(self.values) or not self.times:
             counts = f"{len(self.times)} and {len(self.values)}"
             raise FieldError("numbers of times and values", counts, allowed="must be the same, and not 0")
-        _check_points(self.times, self.values, lambda _: None)
+        for row, (time, value) in enumerate(zip(self.times, self.values, strict=True)):
+            for what, number in (("signal time (s)", time), ("signal value", value)):
+                if not (is_number(number) and abs(number) <= MAX_MAGNITUDE):
+                    allowed = f"must be a number of absolute value up to {MAX_MAGNITUDE:g}"
+                    raise FieldError(what, number, row=row, allowed=allowed)
+            if row and time < self.times[row - 1]:
+                allowed = f"must not be before {self.times[row - 1]!r} s, the time of the row before"
+                raise FieldError("signal time (s)", time, row=row, allowed=allowed)
+            if row > 1 and time == self.times[row - 2]:
+                raise FieldError("signal time (s)", time, row=row, allowed="must not be given more than twice")
 
     @classmethod
     def constant(cls, value: float) -> Signal:
@@ -83,11 +92,9 @@ class Signal:
         Raises `FieldError` with file and line for an unreadable file and invalid rows.
         """
         name = os.fspath(path)
-        rows = _parse_rows(name, read_lines(name, _FILE_KIND))
-        lines = [Where(name, number) for number, _, _ in rows]
-        times, values = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
-        _check_points(times, values, lines.__getitem__)
-        return cls(times, values)
+        _, lines, numbers = read_table(name, _FILE_KIND, (CSV_HEADER,))
+        with add_lines_to_errors(name, lines):
+            return cls(tuple(numbers[:, 0].tolist()), tuple(numbers[:, 1].tolist()))
 
     @cached_property
     def points(self) -> tuple[FloatArray, FloatArray]:
@@ -99,42 +106,3 @@ class Signal:
         out = np.empty(time.shape[0])
         interpolate(*self.points, time, out)
         return out
-
-
-def _check_points(times: Sequence[float], values: Sequence[float], find_line: Callable[[int], Where | None]) -> None:
-    """Raise `FieldError` for the first invalid point."""
-    for row, (time, value) in enumerate(zip(times, values, strict=True)):
-        where = find_line(row)
-        check_number("time of a signal", time, error=FieldError, where=where)
-        check_number("value of a signal", value, error=FieldError, where=where)
-        if row and time < times[row - 1]:
-            allowed = f"must not be before {times[row - 1]!r} s, the time of the row above"
-            raise FieldError("time of a signal", time, allowed=allowed, where=where)
-        if row > 1 and time == times[row - 2]:
-            raise FieldError("time of a signal", time, allowed="must not be given more than twice", where=where)
-
-
-def _parse_rows(name: str, text: Iterable[str]) -> list[tuple[int, float, float]]:
-    """Return line number, time (s) and value of each non-blank row. Raises `FieldError`."""
-    filled = [(number, line) for number, line in enumerate(text, 1) if line and not line.isspace()]
-    number, head = filled[0] if filled else (1, "")
-    if tuple(part.strip() for part in head.split(",")) != CSV_HEADER:
-        allowed = f"must be {','.join(CSV_HEADER)}"
-        raise FieldError("header of the signal", head.strip(), allowed=allowed, where=Where(name, number))
-    if len(filled) == 1:
-        raise FieldError("signal without rows", where=Where(name), allowed="must hold rows of time,value")
-    return [(number, *_parse_row(line, Where(name, number))) for number, line in filled[1:]]
-
-
-def _parse_row(line: str, where: Where) -> tuple[float, float]:
-    """Return the two numbers of a row. Raises `FieldError`."""
-    parts = [part.strip() for part in line.split(",")]
-    if len(parts) != len(CSV_HEADER):
-        raise FieldError("number of columns", len(parts), allowed="must be 2: time,value", where=where)
-    numbers = []
-    for what, part in zip(CSV_HEADER, parts, strict=True):
-        number = parse_decimal(part)
-        if number is None:
-            raise FieldError(f"{what} of a signal", part, allowed="must be a finite number", where=where)
-        numbers.append(number)
-    return numbers[0], numbers[1]

@@ -23,9 +23,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from navsense.core.errors import FieldError, Where
+from navsense.core.errors import FieldError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
-from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
 from navsense.core.validation import check_number
@@ -48,6 +48,7 @@ from navsense.environment.seawater import (
     to_celsius,
 )
 from navsense.environment.signal import Signal, interpolate
+from navsense.environment.tables import add_lines_to_errors, read_table
 
 MIN_TEMPERATURE, MAX_TEMPERATURE = ZERO_CELSIUS - 2.0 / IPTS68_SCALE, ZERO_CELSIUS + 40.0 / IPTS68_SCALE
 """Limits of EOS-80 (K), -2 and 40 degC of its temperature scale."""
@@ -198,12 +199,7 @@ class Water:
         if len(set(counts)) != 1 or not self.depths:
             allowed = "must be the same, and not 0"
             raise FieldError("numbers of depths, temperatures and salinities", repr(counts), allowed=allowed)
-        for row, point in enumerate(zip(self.depths, self.temperatures, self.salinities, strict=True)):
-            _check_point(point, self.depths[max(row - 2, 0) : row])
-        self._check_sound_speed()
-
-    def _check_sound_speed(self) -> None:
-        """Raise `FieldError` for an invalid speed of sound or an unknown formula."""
+        _check_profile(self.depths, self.temperatures, self.salinities)
         if not isinstance(self.sound_speed, str):
             what, limits = "speed of sound in the water (m/s)", (MIN_SOUND_SPEED, MAX_SOUND_SPEED)
             check_number(what, self.sound_speed, *limits, error=FieldError)
@@ -231,20 +227,11 @@ class Water:
         Raises `FieldError` with file and line for an unreadable file and an invalid profile.
         """
         name = os.fspath(path)
-        rows: list[tuple[float, float, float]] = []
-        filled = [(number, line) for number, line in enumerate(read_lines(name, _FILE_KIND), 1) if line.strip()]
-        number, head = filled[0] if filled else (1, "")
-        if tuple(part.strip() for part in head.split(",")) != PROFILE_COLUMNS:
-            allowed = f"must be {','.join(PROFILE_COLUMNS)}"
-            raise FieldError("header of the profile", head.strip(), allowed=allowed, where=Where(name, number))
-        for number, line in filled[1:]:
-            rows.append(_parse_row(line, Where(name, number)))
-            _check_point(rows[-1], [row[0] for row in rows[-3:-1]], Where(name, number))
-        if not rows:
-            raise FieldError(
-                "profile without rows", where=Where(name), allowed=f"must hold rows of {','.join(PROFILE_COLUMNS)}"
-            )
-        return tuple(zip(*rows, strict=True))
+        _, lines, numbers = read_table(name, _FILE_KIND, (",".join(PROFILE_COLUMNS),))
+        columns = tuple(tuple(column) for column in numbers.T.tolist())
+        with add_lines_to_errors(name, lines):
+            _check_profile(*columns)
+        return columns
 
     @cached_property
     def _temperature(self) -> Signal:
@@ -380,35 +367,19 @@ _ROUNDING = 1e-9
 _FORMULA_REMEDY = "choose another formula for the speed of sound, or give a speed in m/s"
 
 
-def _check_point(point: tuple[float, float, float], before: Sequence[float], where: Where | None = None) -> None:
-    """Raise `FieldError` for a point of a profile (m, K, PSS-78) that is invalid or above the depths `before`."""
-    depth, temperature, salinity = point
-    limits = (
-        ("depth of the profile (m)", depth, 0.0, MAX_DEPTH),
-        ("temperature of the water (K)", temperature, MIN_TEMPERATURE - _ROUNDING, MAX_TEMPERATURE + _ROUNDING),
-        ("salinity of the water (PSS-78)", salinity, 0.0, MAX_SALINITY),
-    )
-    for what, value, least, most in limits:
-        if not (least <= value <= most and math.isfinite(value)):
-            raise FieldError(what, value, allowed=f"must be from {least:.6g} to {most:.6g}", where=where)
-    if before and depth < before[-1]:
-        allowed = f"must not be above {before[-1]!r} m, the depth of the point before"
-        raise FieldError("depth of the profile (m)", depth, allowed=allowed, where=where)
-    if len(before) > 1 and depth == before[-2]:
-        allowed = "must not be given more than twice"
-        raise FieldError("depth of the profile (m)", depth, allowed=allowed, where=where)
-
-
-def _parse_row(line: str, where: Where) -> tuple[float, float, float]:
-    """Return depth (m), temperature (K) and salinity of a row. Raises `FieldError`."""
-    parts = line.split(",")
-    if len(parts) != len(PROFILE_COLUMNS):
-        allowed = f"must be {len(PROFILE_COLUMNS)}: {','.join(PROFILE_COLUMNS)}"
-        raise FieldError("number of columns", len(parts), allowed=allowed, where=where)
-    found = []
-    for what, part in zip(PROFILE_COLUMNS, parts, strict=True):
-        value = parse_decimal(part)
-        if value is None:
-            raise FieldError(f"{what} of the profile", part.strip(), allowed="must be a finite number", where=where)
-        found.append(value)
-    return found[0], found[1], found[2]
+def _check_profile(depths: Sequence[float], temperatures: Sequence[float], salinities: Sequence[float]) -> None:
+    """Raise `FieldError` for the first invalid point of a profile (m, K, PSS-78)."""
+    for row, (depth, temperature, salinity) in enumerate(zip(depths, temperatures, salinities, strict=True)):
+        for what, value, minimum, maximum in (
+            ("profile depth (m)", depth, 0.0, MAX_DEPTH),
+            ("temperature (K)", temperature, MIN_TEMPERATURE - _ROUNDING, MAX_TEMPERATURE + _ROUNDING),
+            ("salinity (PSS-78)", salinity, 0.0, MAX_SALINITY),
+        ):
+            if not (minimum <= value <= maximum and math.isfinite(value)):
+                allowed = f"must be from {minimum:.6g} to {maximum:.6g}"
+                raise FieldError(what, value, row=row, allowed=allowed)
+        if row and depth < depths[row - 1]:
+            allowed = f"must not be above {depths[row - 1]!r} m, the depth of the point before"
+            raise FieldError("profile depth (m)", depth, row=row, allowed=allowed)
+        if row > 1 and depth == depths[row - 2]:
+            raise FieldError("profile depth (m)", depth, row=row, allowed="must not be given more than twice")

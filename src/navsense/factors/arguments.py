@@ -52,17 +52,22 @@ def _validate_key(what: str, value: object) -> int:
     return key
 
 
-def array(what: str, value: object, shapes: Sequence[tuple[int, ...]], allowed: str) -> AnyArray:
-    """Return an array of finite float64 numbers with one of the shapes."""
+def to_floats(what: str, value: object, allowed: str = "must be an array of numbers") -> FloatArray:
+    """Return an array of floats. Raises `FactorError` for texts, booleans and rows of unequal length."""
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
     except ValueError as cause:  # rows of unequal length
         raise FactorError(what, value, allowed=allowed) from cause
-    if given.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiu":
         raise FactorError(what, value, allowed=allowed)
-    if given.shape not in shapes:
-        raise FactorError(f"shape of {what}", given.shape, allowed=allowed)
-    numbers = given.astype(np.float64, copy=False)
+    return array.astype(np.float64, copy=False)
+
+
+def validate_array(what: str, value: object, shapes: Sequence[tuple[int, ...]], allowed: str) -> AnyArray:
+    """Return an array of finite float64 numbers with one of the shapes."""
+    numbers = to_floats(what, value, allowed)
+    if numbers.shape not in shapes:
+        raise FactorError(f"shape of {what}", numbers.shape, allowed=allowed)
     if not all_finite(numbers):
         raise FactorError(what, numbers.tolist(), allowed="must be finite")
     return numbers
@@ -73,37 +78,37 @@ def all_finite(numbers: FloatArray) -> bool:
     return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 
-def number(what: str, value: object) -> float:
+def validate_number(what: str, value: object) -> float:
     """Return one finite number from a float, an integer or an array without axes."""
     if type(value) is not float:
-        value = float(array(what, value, [()], "must be one number"))
+        value = float(validate_array(what, value, [()], "must be one number"))
     if not math.isfinite(value):
         raise FactorError(what, value, allowed="must be finite")
     return value
 
 
-def vector(what: str, value: object, n: int) -> Numbers:
+def validate_vector(what: str, value: object, n: int) -> Numbers:
     """Return n finite numbers from an array (n,) or a sequence."""
     if not (type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (n,)):
-        value = array(what, value, [(n,)], f"must be {n} numbers, an array ({n},)")
-    return check_finite(what, tuple(value.tolist()))
+        value = validate_array(what, value, [(n,)], f"must be {n} numbers, an array ({n},)")
+    return validate_finite(what, tuple(value.tolist()))
 
 
-def check_finite(what: str, numbers: Numbers) -> Numbers:
+def validate_finite(what: str, numbers: Numbers) -> Numbers:
     """Return the numbers unchanged. Raises `FactorError` if one is not finite."""
     if math.isfinite(sum(numbers)) or all(map(math.isfinite, numbers)):
         return numbers
     raise FactorError(what, numbers, allowed="must be finite")
 
 
-def direction(what: str, value: object, n: int = 3) -> Numbers:
+def validate_direction(what: str, value: object, n: int = 3) -> Numbers:
     """Return a unit vector of n numbers from a gtsam.Unit3 or a vector of any length above 0."""
     if n == 3 and is_gtsam(value, "Unit3"):
         numbers = tuple(cast("Any", value).point3().tolist())
         if abs(math.hypot(*numbers) - 1.0) <= 1e-6:  # GTSAM makes a Unit3 of zeros and of NaN too
             return numbers
         raise FactorError(what, numbers, allowed="must have a length", remedy="check the vector it was made of")
-    numbers = vector(what, value, n)
+    numbers = validate_vector(what, value, n)
     largest = max(map(abs, numbers))
     if largest == 0.0:
         raise FactorError(what, numbers, allowed="must not be zero")
@@ -112,15 +117,15 @@ def direction(what: str, value: object, n: int = 3) -> Numbers:
     return tuple(part / length for part in numbers)
 
 
-def positive_number(what: str, value: object) -> float:
+def validate_positive(what: str, value: object) -> float:
     """Return one finite number above 0."""
-    checked = number(what, value)
+    checked = validate_number(what, value)
     if checked <= 0.0:
         raise FactorError(what, checked, allowed="must be > 0")
     return checked
 
 
-def likely_unit(strength: float) -> str:
+def find_likely_unit(strength: float) -> str:
     """Return the unit that brings a field strength closest to the earth's field."""
     sizes = MAGNETIC_FIELD_UNITS
     return min(sizes, key=lambda unit: abs(math.log10(strength * sizes[unit] / _EARTH_FIELD)))
@@ -132,7 +137,7 @@ def warn_if_units_differ(name: str, scale: float, measured: Numbers, bias: Numbe
     reading = math.hypot(*(part - offset for part, offset in zip(measured, bias, strict=True)))
     if field == 0.0 or reading == 0.0 or 1.0 / MAX_STRENGTH_RATIO <= field / reading <= MAX_STRENGTH_RATIO:
         return
-    field_unit, reading_unit = likely_unit(field), likely_unit(reading)
+    field_unit, reading_unit = find_likely_unit(field), find_likely_unit(reading)
     guess = f"; the scale looks like {field_unit}, the measurement like {reading_unit}"
     warnings.warn(
         f"{name}: scale is {field:.6g} and measured less bias {reading:.6g} long"

@@ -25,7 +25,7 @@ from navsense.core.errors import FactorError
 from navsense.core.typing import FloatArray
 from navsense.factors import arguments
 from navsense.factors.arguments import Numbers
-from navsense.factors.gtsam_support import is_gtsam, key_text, require_gtsam
+from navsense.factors.gtsam_support import format_key, is_gtsam, require_gtsam
 from navsense.factors.noise import make_noise
 from navsense.factors.variables import Variable
 
@@ -61,11 +61,11 @@ class Factor(ABC):
     def _data(self) -> Numbers:
         """Return the numbers that the factor was made from, without keys and noise, for `equals`."""
 
-    def _lines(self) -> str:
+    def _format_data(self) -> str:
         """Return the text that `print` writes after keys and noise."""
         return ""
 
-    def _native(self, library: Any, model: Any) -> Any:
+    def _make_native(self, library: Any, model: Any) -> Any:
         """Return GTSAM's native factor with a GTSAM noise model in the frame of the residual, None if there is none."""
         return None
 
@@ -100,7 +100,7 @@ class Factor(ABC):
         H: a list or a gtsam.JacobianVector with one entry per key. Each entry is replaced by the Jacobian (rows, dim of
             the unknown).
         """
-        numbers = self._find(values)
+        numbers = self._read_values(values)
         residual = self._evaluate_residual(numbers)
         if H is not None:
             if len(H) != len(self._keys):
@@ -122,7 +122,7 @@ class Factor(ABC):
         if not is_gtsam(values, "Values"):
             require_gtsam("linearize")
             raise FactorError("values", values, allowed="must be gtsam.Values", remedy="unwhitenedError takes arrays")
-        self._find(values)  # raises our error for a missing value
+        self._read_values(values)  # raises our error for a missing value
         return self.to_gtsam().linearize(values)
 
     def to_gtsam(self) -> Any:
@@ -132,7 +132,7 @@ class Factor(ABC):
         """
         library = require_gtsam("to_gtsam")
         model = self._frame_noise.to_gtsam()
-        native = self._native(library, model)
+        native = self._make_native(library, model)
         if native is not None:
             return native
 
@@ -171,40 +171,38 @@ class Factor(ABC):
         other._keys = arguments.validate_keys(keys)
         return other
 
-    def print(self, s: str = "Factor\n", keyFormatter: Callable[[int], str] = key_text) -> None:
+    def print(self, s: str = "Factor\n", keyFormatter: Callable[[int], str] = format_key) -> None:
         """Print `s`, the keys and the noise model, in the format of GTSAM."""
-        sys.stdout.write(self._text(s, keyFormatter))
+        sys.stdout.write(self._format(s, keyFormatter))
 
-    def printKeys(self, s: str = "Factor", formatter: Callable[[int], str] = key_text) -> None:
+    def printKeys(self, s: str = "Factor", formatter: Callable[[int], str] = format_key) -> None:
         """Print the keys on a line after `s`."""
         sys.stdout.write(f"{s} {''.join(f' {formatter(key)}' for key in self._keys)}\n")
 
     def __repr__(self) -> str:
         """Return the text that `print` writes."""
-        return self._text("Factor\n", key_text)
+        return self._format("Factor\n", format_key)
 
-    def _text(self, s: str, formatter: Callable[[int], str]) -> str:
+    def _format(self, s: str, formatter: Callable[[int], str]) -> str:
         names = "".join(f" {formatter(key)}" for key in self._keys)
-        return f"{s}  keys = {{{names} }}\n{self._noise.describe()}{self._lines()}"
+        return f"{s}  keys = {{{names} }}\n{self._noise.describe()}{self._format_data()}"
 
     def _set_model(self, model: object) -> None:
         self._noise = make_noise(model, self._rows)
         rotation = self._noise_rotation
         self._frame_noise = self._noise if rotation is None else self._noise.rotate(rotation)
 
-    def _find(self, values: Any) -> list[Numbers]:
+    def _read_values(self, values: Any) -> list[Numbers]:
         return [variable.find(values, key) for variable, key in zip(self.variables, self._keys, strict=True)]
 
     def _evaluate(self, given: Sequence[object], H: Sequence[FloatArray | None]) -> FloatArray:
         """Return the residual at values in the order of the keys, and fill the arrays H that are not None."""
-        numbers = [variable.numbers(value) for variable, value in zip(self.variables, given, strict=True)]
+        numbers = [variable.read(variable.name, value) for variable, value in zip(self.variables, given, strict=True)]
         residual = self._evaluate_residual(numbers)
-        wanted = False
         for i, block in enumerate(H):
             if block is not None:
                 self._check_jacobian_array(i, block, len(H))
-                wanted = True
-        if not wanted:
+        if all(block is None for block in H):
             return residual
         for block, jacobian in zip(H, self._evaluate_jacobians(numbers), strict=True):
             if block is not None:
@@ -234,12 +232,8 @@ class Factor(ABC):
     def _evaluate_jacobians(self, numbers: Sequence[Numbers]) -> list[FloatArray]:
         """Return the Jacobians. Raises `FactorError` if a number is not finite, or a shape is wrong."""
         blocks = [np.array(block, dtype=np.float64) for block in self._jacobians(*numbers)]
-        good = len(blocks) == len(self.variables)
-        for block, variable in zip(blocks, self.variables, strict=False):
-            good = good and block.shape == (self._rows, variable.dim)
-            good = good and arguments.all_finite(block)
-        if not good:
+        shapes = [(self._rows, variable.dim) for variable in self.variables]
+        if [block.shape for block in blocks] != shapes or not all(map(arguments.all_finite, blocks)):
             name = f"Jacobians of {type(self).__name__}"
-            shapes = [(self._rows, variable.dim) for variable in self.variables]
             raise FactorError(name, [block.tolist() for block in blocks], allowed=f"must be finite, of shapes {shapes}")
         return blocks

@@ -12,6 +12,7 @@ from navsense.core.errors import FactorError
 from navsense.core.kernels import kernel
 from navsense.core.rotation import to_matrix
 from navsense.core.typing import FloatArray
+from navsense.factors.arguments import to_floats
 from navsense.factors.gtsam_support import is_gtsam
 from navsense.factors.variables import UNIT_TOLERANCE
 
@@ -29,7 +30,7 @@ class Block(NamedTuple):
 
 
 @kernel
-def rotation_row(rotation: FloatArray, i: int) -> Matrix:
+def row_to_matrix(rotation: FloatArray, i: int) -> Matrix:
     """Return rotation i as a matrix, row by row. The rotations are quaternions (n, 4) or matrices (n, 9)."""
     if rotation.shape[1] == 9:
         return (
@@ -55,7 +56,7 @@ def _first_non_rotation(rotation: FloatArray, limit: float) -> int:
             if not abs(w * w + x * x + y * y + z * z - 1.0) <= limit:
                 return i
             continue
-        a, b, c, d, e, f, g, h, k = rotation_row(rotation, i)
+        a, b, c, d, e, f, g, h, k = row_to_matrix(rotation, i)
         orthonormal = abs(a * d + b * e + c * f) <= limit and abs(a * g + b * h + c * k) <= limit
         orthonormal = orthonormal and abs(d * g + e * h + f * k) <= limit and abs(a * a + b * b + c * c - 1.0) <= limit
         orthonormal = orthonormal and abs(d * d + e * e + f * f - 1.0) <= limit
@@ -78,22 +79,22 @@ class BatchArguments:
         """The number of measurements: 1 if no argument has a leading axis."""
         return len(self.rows[self._first_batch]) if self._first_batch else 1
 
-    def vectors(self, name: str, value: ArrayLike, width: int) -> FloatArray:
+    def add_vectors(self, name: str, value: ArrayLike, width: int) -> FloatArray:
         """Return rows (n, width) of an argument (n, width) or (width,). For width 1, of (n,) or a number."""
         shape = (width,) if width > 1 else ()
-        return self._add(name, numbers(name, value), shape, width, f"({width},)" if width > 1 else "a number")
+        return self._add(name, to_floats(name, value), shape, width, f"({width},)" if width > 1 else "a number")
 
-    def angle(self, name: str, value: Any) -> FloatArray:
+    def add_angles(self, name: str, value: Any) -> FloatArray:
         """Return angles (n, 1) in rad of numbers (n,) in rad, of Rot2 objects, or of one."""
-        return self.vectors(name, _gtsam_numbers(value, "Rot2", "theta"), 1)
+        return self.add_vectors(name, _extract_numbers(value, "Rot2", "theta"), 1)
 
-    def direction(self, name: str, value: Any, width: int) -> FloatArray:
-        """Return rows as `vectors` does. If the width is 3, Unit3 objects are allowed too."""
-        return self.vectors(name, _gtsam_numbers(value, "Unit3", "point3") if width == 3 else value, width)
+    def add_directions(self, name: str, value: Any, width: int) -> FloatArray:
+        """Return rows as `add_vectors` does. If the width is 3, Unit3 objects are allowed too."""
+        return self.add_vectors(name, _extract_numbers(value, "Unit3", "point3") if width == 3 else value, width)
 
-    def rotation(self, name: str, value: Any) -> FloatArray:
+    def add_rotations(self, name: str, value: Any) -> FloatArray:
         """Return rows (n, 4) or (n, 9) of quaternions w x y z (n, 4), matrices (n, 3, 3), Rot3 objects, or of one."""
-        array = numbers(name, _gtsam_numbers(value, "Rot3", "matrix"))
+        array = to_floats(name, _extract_numbers(value, "Rot3", "matrix"))
         shape = (3, 3) if array.shape[-2:] == (3, 3) else (4,)
         rows = self._add(name, array, shape, 9 if shape == (3, 3) else 4, "(4,) or (3, 3)")
         row = _first_non_rotation(rows, UNIT_TOLERANCE)
@@ -140,32 +141,21 @@ class BatchArguments:
         raise FactorError(f"residual of row {row}", "overflows", allowed="must be finite")
 
 
-def _gtsam_numbers(value: Any, kind: str, method: str) -> Any:
+def _extract_numbers(value: Any, kind: str, method: str) -> Any:
     """Return the numbers of one or many objects of the GTSAM class `kind`, by a method; other values unchanged."""
     if is_gtsam(value, kind):
         return getattr(value, method)()
     many = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1)
     if many and len(value) > 0 and is_gtsam(value[0], kind):
-        return [_gtsam_numbers(each, kind, method) for each in value]
+        return [_extract_numbers(each, kind, method) for each in value]
     return value
-
-
-def numbers(name: str, value: Any) -> FloatArray:
-    """Return an argument as an array of floats. Raises `FactorError` for texts, booleans and rows of unequal length."""
-    try:
-        array = np.asarray(value)
-    except ValueError as cause:
-        raise FactorError(name, value, allowed="must be an array of numbers") from cause
-    if array.dtype.kind not in "fiu":
-        raise FactorError(name, value, allowed="must be an array of numbers")
-    return array.astype(np.float64, copy=False)
 
 
 _IDENTITY: FloatArray = np.eye(3)
 _IDENTITY.setflags(write=False)
 
 
-def identities(count: int) -> FloatArray:
+def repeat_identity(count: int) -> FloatArray:
     """Return identity matrices (n, 3, 3), a read-only view of one."""
     return np.broadcast_to(_IDENTITY, (count, 3, 3))
 

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
 from navsense.factors.arguments import warn_if_units_differ
-from navsense.factors.batch_arguments import BatchArguments, Block, allocate_block, identities, rotation_row
+from navsense.factors.batch_arguments import BatchArguments, Block, allocate_block, repeat_identity, row_to_matrix
 from navsense.factors.geometry import tangent_basis
 
 __all__ = [
@@ -114,12 +114,12 @@ def _attitude_residuals(
             j, s = i * directions, scale[i * scales, 0]
             x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
             x, y, z = s * x, s * y, s * z
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = row_to_matrix(rotation, i * rotations)
         j, k = i * measurements, i * biases
         qx, qy, qz = r00 * x + r10 * y + r20 * z, r01 * x + r11 * y + r21 * z, r02 * x + r12 * y + r22 * z
         dx, dy, dz = bias[k, 0] - measured[j, 0], bias[k, 1] - measured[j, 1], bias[k, 2] - measured[j, 2]
         if mounted:
-            r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(mount, 0)
+            r00, r01, r02, r10, r11, r12, r20, r21, r22 = row_to_matrix(mount, 0)
             dx, dy, dz = r00 * dx + r01 * dy + r02 * dz, r10 * dx + r11 * dy + r12 * dz, r20 * dx + r21 * dy + r22 * dz
         e[i, 0], e[i, 1], e[i, 2] = qx + dx, qy + dy, qz + dz
         if not abs(e[i, 0]) + abs(e[i, 1]) + abs(e[i, 2]) < math.inf:
@@ -144,7 +144,7 @@ def _field_residuals(
     rotations, measurements = int(rotation.shape[0] > 1), int(measured.shape[0] > 1)
     for i in range(e.shape[0]):
         j, k, m = i * fields, i * biases, i * measurements
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = row_to_matrix(rotation, i * rotations)
         x, y, z = field[j, 0], field[j, 1], field[j, 2]
         e[i, 0] = r00 * x + r10 * y + r20 * z + (bias[k, 0] - measured[m, 0])
         e[i, 1] = r01 * x + r11 * y + r21 * z + (bias[k, 1] - measured[m, 1])
@@ -180,7 +180,7 @@ def _direction_residuals(
             x, y, z = _unit(direction[j, 0], direction[j, 1], direction[j, 2])
             ux, uy, uz, vx, vy, vz = tangent_basis(x, y, z)
         s, k, m = scale[i * scales, 0], i * biases, i * measurements
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = rotation_row(rotation, i * rotations)
+        r00, r01, r02, r10, r11, r12, r20, r21, r22 = row_to_matrix(rotation, i * rotations)
         dx, dy, dz = r00 * x + r10 * y + r20 * z, r01 * x + r11 * y + r21 * z, r02 * x + r12 * y + r22 * z
         e[i, 0] = s * dx + (bias[k, 0] - measured[m, 0])
         e[i, 1] = s * dy + (bias[k, 1] - measured[m, 1])
@@ -204,8 +204,8 @@ def _yaw_block(
     """Return the block of a factor on a rotation about z."""
     arguments, mount_argument = BatchArguments(), BatchArguments()
     theta, *known = given
-    arrays = (arguments.angle("theta", theta), *_known_rows(arguments, width, *known))
-    mount_angle = mount_argument.angle("rotation_bs", mount)[0]
+    arrays = (arguments.add_angles("theta", theta), *_known_rows(arguments, width, *known))
+    mount_angle = mount_argument.add_angles("rotation_bs", mount)[0]
     mount_argument.check_shared("rotation_bs")
     arguments.rows["rotation_bs"] = mount_angle[None]
     block = allocate_block(out, arguments.count, width, (columns,), jacobians=jacobians)
@@ -220,10 +220,10 @@ def _attitude_block(
     """Return the block of a factor on an attitude."""
     arguments, mount_argument = BatchArguments(), BatchArguments()
     rotation, *known = given
-    arrays = (arguments.rotation("rotation_nb", rotation), *_known_rows(arguments, 3, *known))
+    arrays = (arguments.add_rotations("rotation_nb", rotation), *_known_rows(arguments, 3, *known))
     mount_rotation = np.empty((0, 4))
     if mount is not None:
-        mount_rotation = mount_argument.rotation("rotation_bs", mount)
+        mount_rotation = mount_argument.add_rotations("rotation_bs", mount)
         mount_argument.check_shared("rotation_bs")
     block = allocate_block(out, arguments.count, 3, (columns,), jacobians=jacobians)
     arguments.raise_for_row(_attitude_residuals(*arrays, mount_rotation, block.residual, _jacobian(block, 0, columns)))
@@ -236,10 +236,10 @@ def _known_rows(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the rows of measurement, scale, direction and bias."""
     return (
-        arguments.vectors("measured", measured, width),
-        arguments.vectors("scale", scale, 1),
-        arguments.direction("direction", direction, width),
-        arguments.vectors("bias", bias, width),
+        arguments.add_vectors("measured", measured, width),
+        arguments.add_vectors("scale", scale, 1),
+        arguments.add_directions("direction", direction, width),
+        arguments.add_vectors("bias", bias, width),
     )
 
 
@@ -313,14 +313,14 @@ def mag_factor2(
     """
     arguments = BatchArguments()
     arrays = (
-        arguments.vectors("field_n", field_n, 3),
-        arguments.vectors("bias", bias, 3),
-        arguments.vectors("measured", measured, 3),
-        arguments.rotation("rotation_nb", rotation_nb),
+        arguments.add_vectors("field_n", field_n, 3),
+        arguments.add_vectors("bias", bias, 3),
+        arguments.add_vectors("measured", measured, 3),
+        arguments.add_rotations("rotation_nb", rotation_nb),
     )
     block = allocate_block(out, arguments.count, 3, (3,), jacobians=jacobians)
     arguments.raise_for_row(_field_residuals(*arrays, block.residual, _jacobian(block, 0, 3)))
-    return Block(block.residual, (*block.jacobians, identities(arguments.count))) if jacobians else block
+    return Block(block.residual, (*block.jacobians, repeat_identity(arguments.count))) if jacobians else block
 
 
 def mag_factor3(
@@ -340,16 +340,16 @@ def mag_factor3(
     """
     arguments = BatchArguments()
     arrays = (
-        arguments.vectors("scale", scale, 1),
-        arguments.direction("direction", direction, 3),
-        arguments.vectors("bias", bias, 3),
-        arguments.vectors("measured", measured, 3),
-        arguments.rotation("rotation_nb", rotation_nb),
+        arguments.add_vectors("scale", scale, 1),
+        arguments.add_directions("direction", direction, 3),
+        arguments.add_vectors("bias", bias, 3),
+        arguments.add_vectors("measured", measured, 3),
+        arguments.add_rotations("rotation_nb", rotation_nb),
     )
     block = allocate_block(out, arguments.count, 3, (1, 2), jacobians=jacobians)
     by_scale, by_direction = _jacobian(block, 0, 1), _jacobian(block, 1, 2)
     arguments.raise_for_row(_direction_residuals(*arrays, block.residual, by_scale, by_direction))
-    return Block(block.residual, (*block.jacobians, identities(arguments.count))) if jacobians else block
+    return Block(block.residual, (*block.jacobians, repeat_identity(arguments.count))) if jacobians else block
 
 
 def mag_pose_factor_pose2(

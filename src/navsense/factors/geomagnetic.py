@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from navsense.core.errors import FactorError, FieldError
 from navsense.core.typing import FloatArray
 from navsense.environment.magnetic import field_ned
-from navsense.factors.arguments import number
-from navsense.factors.batch_arguments import numbers
+from navsense.factors.arguments import to_floats, validate_number
 
 _FRAMES = {"NED": ((0, 1, 2), 1.0), "ENU": ((1, 0, 2), -1.0)}
 """Frame -> positions of north, east and down in a vector, and the sign of its third component against down."""
@@ -63,7 +62,7 @@ def declination_inclination(field: ArrayLike, frame: str = "NED") -> tuple[Float
     Raises `FactorError` for another frame and for vectors that are zero or not finite.
     """
     order, sign = _frame_axes(frame)
-    vectors = numbers("field", field)
+    vectors = to_floats("field", field)
     if vectors.shape[-1:] != (3,):
         raise FactorError("shape of field", vectors.shape, allowed="must be (3,) or (..., 3)")
     if not (np.isfinite(vectors).all() and vectors.any(axis=-1).all()):
@@ -94,9 +93,9 @@ def local_field(
     another frame and for numbers that are not finite.
     """
     order, sign = _frame_axes(frame)
-    year = decimal_year(date) if isinstance(date, dt.date) else number("date (decimal year)", date)
+    year = decimal_year(date) if isinstance(date, dt.date) else validate_number("date (decimal year)", date)
     names = ("latitude (rad)", "longitude (rad)", "altitude (m)")
-    place = [np.array([number(*each)]) for each in zip(names, (latitude, longitude, altitude), strict=True)]
+    place = [np.array([validate_number(*each)]) for each in zip(names, (latitude, longitude, altitude), strict=True)]
     try:
         ned = field_ned(place[0], place[1], place[2], year, model)[0]
     except FieldError as error:
@@ -126,7 +125,7 @@ def _frame_axes(frame: str) -> tuple[tuple[int, int, int], float]:
 
 def _angle(name: str, value: ArrayLike, limit: float, text: str) -> FloatArray:
     """Return angles. Raises `FactorError` unless they are finite and at most `limit`, which is printed as `text`."""
-    angle = numbers(name, value)
+    angle = to_floats(name, value)
     if not np.all(np.abs(angle) <= limit):
         allowed = f"must be from -{text} to {text}"
         raise FactorError(name, angle.tolist(), allowed=allowed, remedy="give radians: math.radians(degrees)")

@@ -19,7 +19,7 @@ from navsense.core.kernels import kernel
 from navsense.factors.arguments import Numbers
 
 
-def tangent(x: float, y: float, z: float) -> tuple[float, float, float, float, float, float]:
+def tangent_basis_python(x: float, y: float, z: float) -> tuple[float, float, float, float, float, float]:
     """Return the tangent basis b_1 and b_2 of a unit vector, six numbers."""
     ax, ay, az = abs(x), abs(y), abs(z)
     if ax <= ay and ax <= az:
@@ -33,7 +33,7 @@ def tangent(x: float, y: float, z: float) -> tuple[float, float, float, float, f
     return px, py, pz, y * pz - z * py, z * px - x * pz, x * py - y * px
 
 
-tangent_basis = kernel(tangent)
+tangent_basis = kernel(tangent_basis_python)
 
 
 def rotate_inverse(rotation: Numbers, v: Numbers) -> Numbers:

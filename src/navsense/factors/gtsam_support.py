@@ -37,17 +37,17 @@ def require_gtsam(what: str) -> Any:
     return gtsam
 
 
-def key_text(key: int) -> str:
+def format_key(key: int) -> str:
     """Return a key as GTSAM's default formatter prints it: letter and index of a symbol, or the number."""
     letter, index = key >> _INDEX_BITS, key & ((1 << _INDEX_BITS) - 1)
     return bytes([letter]).decode("utf-8", "replace") + str(index) if letter else str(key)
 
 
-def vector_text(name: str, row: Sequence[float]) -> str:
+def format_vector(name: str, row: Sequence[float]) -> str:
     """Return a line with a name and a vector, nine significant digits each."""
     return f"{name}[{'; '.join(f'{part:.9g}' for part in row)}];\n"
 
 
-def matrix_text(name: str, rows: Sequence[Sequence[float]]) -> str:
+def format_matrix(name: str, rows: Sequence[Sequence[float]]) -> str:
     """Return a name and a matrix, one line per row."""
     return f"{name}[\n\t" + ";\n\t".join(", ".join(f"{part:.9g}" for part in row) for row in rows) + "\n]\n"

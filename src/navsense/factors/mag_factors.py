@@ -27,73 +27,144 @@ GTSAM 4.3.0.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from operator import add, sub
+from operator import add, mul, sub
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import Numbers, direction, number, vector, warn_if_units_differ
+from navsense.factors.arguments import (
+    Numbers,
+    validate_direction,
+    validate_number,
+    validate_vector,
+    warn_if_units_differ,
+)
 from navsense.factors.base import Factor
-from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent
-from navsense.factors.gtsam_support import vector_text
+from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent_basis_python
+from navsense.factors.gtsam_support import format_vector
 from navsense.factors.variables import (
     double,
-    plane_pose,
-    pose,
     pose2,
     pose3,
+    read_plane_pose,
+    read_pose,
+    read_rotation,
     rot2,
     rot3,
-    rotation,
     unit3,
-    vector_unknown,
+    vector_variable,
 )
 
 _IDENTITY = np.eye(3)
 
 
-class _KnownField:
-    """Known field, bias and measurement of n numbers. `rotation_bs` has n x n numbers, none if the frames are equal."""
+class _KnownFieldFactor(Factor):
+    """Factor on an attitude or a pose, with known field, bias and measurement of n numbers.
+
+    e = predicted field + bias - measured        all in the body frame
+    """
 
     def __init__(
         self,
-        name: str,
+        key: int,
         n: int,
         measured: object,
         scale: object,
         field_direction: object,
         bias: object,
+        model: object,
+        mounting: Numbers = (),
         rotation_bs: Numbers = (),
     ) -> None:
-        self.measured = vector("measured", measured, n)
-        self.scale = number("scale", scale)
-        self.direction = direction("direction", field_direction, n)
-        self.bias = vector("bias", bias, n)
-        warn_if_units_differ(name, self.scale, self.measured, self.bias)
-        self.field = tuple(self.scale * part for part in self.direction)
-        self.rotation_rows = [rotation_bs[i * n : (i + 1) * n] for i in range(n)] if rotation_bs else None
-        self.measured_b = self._rotate(self.measured)
-        self.bias_b = self._rotate(self.bias)
+        """Store the measurement and the known values.
 
-    def _rotate(self, v: Numbers) -> Numbers:
-        if self.rotation_rows is None:
-            return v
-        return tuple(sum(a * b for a, b in zip(row, v, strict=True)) for row in self.rotation_rows)
+        mounting: numbers of `body_P_sensor`, none if body and sensor have one frame.
+        rotation_bs: its rotation matrix, n x n numbers row by row.
+        """
+        self._measured = validate_vector("measured", measured, n)
+        self._scale = validate_number("scale", scale)
+        self._direction = validate_direction("direction", field_direction, n)
+        self._bias = validate_vector("bias", bias, n)
+        warn_if_units_differ(type(self).__name__, self._scale, self._measured, self._bias)
+        self._field = tuple(self._scale * part for part in self._direction)
+        self._mounting = mounting
+        self._measured_b, self._bias_b, rows = self._measured, self._bias, None
+        if mounting:
+            rows = [rotation_bs[i * n : (i + 1) * n] for i in range(n)]
+            self._measured_b, self._bias_b = (
+                tuple(sum(map(mul, row, v)) for row in rows) for v in (self._measured, self._bias)
+            )
+        super().__init__((key,), n, model, rows)
 
-    def residual(self, predicted_b: Numbers) -> tuple[float, ...]:
-        """Return predicted field + bias - measured, body frame."""
-        return tuple(map(sub, map(add, predicted_b, self.bias_b), self.measured_b))
+    @abstractmethod
+    def _predict(self, value: Numbers) -> Numbers:
+        """Return the field in the body frame at the numbers of the unknown."""
 
-    def numbers(self) -> Numbers:
-        """Return all numbers but those of the rotation."""
-        return (*self.measured, self.scale, *self.direction, *self.bias)
+    def _residual(self, *values: Numbers) -> Sequence[float]:
+        return tuple(map(sub, map(add, self._predict(*values), self._bias_b), self._measured_b))
+
+    def _data(self) -> Numbers:
+        return (*self._measured, self._scale, *self._direction, *self._bias, *self._mounting)
+
+    def _make_native(self, library: Any, model: Any) -> Any:
+        make = vars(library).get(type(self).__name__)
+        if make is None:
+            return None
+        field_direction, *mounting = self._make_native_arguments(library)
+        return make(self._keys[0], self._measured, self._scale, field_direction, self._bias, model, *mounting)
+
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
+        """Return the direction and, if there is one, the mounting, as GTSAM's factor takes them."""
+        return (library.Unit3(list(self._direction)),)
+
+    def _format_field(self) -> str:
+        """Return the text that GTSAM prints for the known values of a pose factor."""
+        return (
+            format_vector("local field (nM): ", self._field)
+            + format_vector("measured field (bM): ", self._measured_b)
+            + format_vector("magnetometer bias: ", self._bias_b)
+        )
+
+
+class FieldBiasFactor(Factor):
+    """Factor on the field in navigation coordinates, nM, and the bias."""
+
+    variables = (vector_variable("nM", 3), vector_variable("bias", 3))
+
+    def evaluateError(
+        self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
+    ) -> FloatArray:
+        """Return e (dim,) at a field (3,) and a bias (3,). Fill H1 and H2 (dim, 3) if given."""
+        return self._evaluate((nM, bias), (H1, H2))
+
+
+class ScaleDirectionBiasFactor(Factor):
+    """Factor on the scale (a number) and direction (Unit3) of the field, and the bias."""
+
+    variables = (double("scale"), unit3("direction"), vector_variable("bias", 3))
+
+    def evaluateError(
+        self,
+        scale: object,
+        direction: object,
+        bias: object,
+        H1: FloatArray | None = None,
+        H2: FloatArray | None = None,
+        H3: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return e (dim,) at a number, a Unit3 or vector, and a bias.
+
+        Fill H1 (dim, 1), H2 (dim, 2) in GTSAM's tangent basis, and H3 (dim, 3) if given.
+        """
+        return self._evaluate((scale, direction, bias), (H1, H2, H3))
 
 
 @final
-class MagFactor(Factor):
+class MagFactor(_KnownFieldFactor):
     """Heading of a level body: a rotation (Rot2) about the z axis of the navigation frame.
 
     A positive angle turns from x to y: to the right if z points down (NED), to the left if z points up (ENU). The third
@@ -118,30 +189,23 @@ class MagFactor(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._known = _KnownField("MagFactor", 3, measured, scale, direction, bias)
-        super().__init__((key,), 3, model)
+        super().__init__(key, 3, measured, scale, direction, bias, model)
 
     def evaluateError(self, nRb: Any, H: FloatArray | None = None) -> FloatArray:
         """Return e (3,) at a Rot2, an angle (rad) or a matrix (2, 2). If H (3, 1) is given, fill it."""
         return self._evaluate((nRb,), (H,))
 
-    def _residual(self, *values: Numbers) -> Sequence[float]:
-        x, y, z = self._known.field
-        return self._known.residual((*_rotate_plane_inverse(values[0], (x, y)), z))
+    def _predict(self, value: Numbers) -> Numbers:
+        x, y, z = self._field
+        return (*_rotate_plane_inverse(value, (x, y)), z)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
-        px, py = _rotate_plane_inverse(values[0], self._known.field[:2])
+        px, py, _ = self._predict(*values)
         return (((py,), (-px,), (0.0,)),)
-
-    def _data(self) -> Numbers:
-        return self._known.numbers()
-
-    def _native(self, library: Any, model: Any) -> Any:
-        return _native_mag_factor("MagFactor", library, self._keys, self._known, model)
 
 
 @final
-class MagFactor1(Factor):
+class MagFactor1(_KnownFieldFactor):
     """Attitude of a body (Rot3).
 
     factor = ns.factors.MagFactor1(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
@@ -154,31 +218,22 @@ class MagFactor1(Factor):
         self, key: int, measured: object, scale: object, direction: object, bias: object, model: object = None
     ) -> None:
         """Store the measurement and the known values. The arguments are those of `MagFactor`."""
-        self._known = _KnownField("MagFactor1", 3, measured, scale, direction, bias)
-        super().__init__((key,), 3, model)
+        super().__init__(key, 3, measured, scale, direction, bias, model)
 
     def evaluateError(self, nRb: Any, H: FloatArray | None = None) -> FloatArray:
         """Return e (3,) at a Rot3, a matrix (3, 3) or a quaternion w x y z. If H (3, 3) is given, fill it."""
         return self._evaluate((nRb,), (H,))
 
-    def _residual(self, *values: Numbers) -> Sequence[float]:
-        return self._known.residual(rotate_inverse(values[0], self._known.field))
+    def _predict(self, value: Numbers) -> Numbers:
+        return rotate_inverse(value, self._field)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
-        return (cross_matrix(rotate_inverse(values[0], self._known.field)),)
-
-    def _data(self) -> Numbers:
-        return self._known.numbers()
-
-    def _native(self, library: Any, model: Any) -> Any:
-        return _native_mag_factor("MagFactor1", library, self._keys, self._known, model)
+        return (cross_matrix(self._predict(*values)),)
 
 
 @final
-class MagFactor2(Factor):
+class MagFactor2(FieldBiasFactor):
     """The field in navigation coordinates, nM, and the bias. The residual is linear in both."""
-
-    variables = (vector_unknown("nM", 3), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: object, nRb: object, model: object = None) -> None:
         """Store the measurement and the attitude.
@@ -190,15 +245,9 @@ class MagFactor2(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._measured = vector("measured", measured, 3)
-        self._rotation = rotation("nRb", nRb)
+        self._measured = validate_vector("measured", measured, 3)
+        self._rotation = read_rotation("nRb", nRb)
         super().__init__((key1, key2), 3, model)
-
-    def evaluateError(
-        self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
-    ) -> FloatArray:
-        """Return e (3,) at a field (3,) and a bias (3,). Fill H1 and H2 (3, 3) if given."""
-        return self._evaluate((nM, bias), (H1, H2))
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
         field, (bx, by, bz) = values
@@ -215,31 +264,17 @@ class MagFactor2(Factor):
 
 
 @final
-class MagFactor3(Factor):
+class MagFactor3(ScaleDirectionBiasFactor):
     """The scale (a number) and direction (Unit3) of the field, and the bias."""
-
-    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, key3: int, measured: object, nRb: object, model: object = None) -> None:
         """Store the measurement and the attitude.
 
         key1, key2, key3: of scale, direction and bias. The other arguments are those of `MagFactor2`.
         """
-        self._measured = vector("measured", measured, 3)
-        self._rotation = rotation("nRb", nRb)
+        self._measured = validate_vector("measured", measured, 3)
+        self._rotation = read_rotation("nRb", nRb)
         super().__init__((key1, key2, key3), 3, model)
-
-    def evaluateError(
-        self,
-        scale: object,
-        direction: object,
-        bias: object,
-        H1: FloatArray | None = None,
-        H2: FloatArray | None = None,
-        H3: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return e (3,) at a number, a Unit3 or vector, and a bias. Fill H1 (3, 1), H2 (3, 2), H3 (3, 3) if given."""
-        return self._evaluate((scale, direction, bias), (H1, H2, H3))
 
     def _residual(self, *values: Numbers) -> Sequence[float]:
         (scale,), direction, (bx, by, bz) = values
@@ -249,7 +284,7 @@ class MagFactor3(Factor):
 
     def _jacobians(self, *values: Numbers) -> Sequence[ArrayLike]:
         (scale,), (x, y, z), _ = values
-        basis = tangent(x, y, z)
+        basis = tangent_basis_python(x, y, z)
         first, second = rotate_inverse(self._rotation, basis[:3]), rotate_inverse(self._rotation, basis[3:])
         by_scale = tuple((part,) for part in rotate_inverse(self._rotation, (x, y, z)))
         return by_scale, tuple((scale * a, scale * b) for a, b in zip(first, second, strict=True)), _IDENTITY
@@ -259,7 +294,7 @@ class MagFactor3(Factor):
 
 
 @final
-class MagPoseFactorPose2(Factor):
+class MagPoseFactorPose2(_KnownFieldFactor):
     """Pose in the plane (Pose2)."""
 
     variables = (pose2("nPb"),)
@@ -286,39 +321,33 @@ class MagPoseFactorPose2(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._mounting = () if body_P_sensor is None else plane_pose("body_P_sensor", body_P_sensor)
-        c, s = self._mounting[:2] or (1.0, 0.0)
-        rotation_bs = (c, -s, s, c) if self._mounting else ()
-        self._known = _KnownField("MagPoseFactorPose2", 2, measured, scale, direction, bias, rotation_bs)
-        super().__init__((pose_key,), 2, noiseModel, self._known.rotation_rows)
+        mounting = () if body_P_sensor is None else read_plane_pose("body_P_sensor", body_P_sensor)
+        c, s = mounting[:2] or (1.0, 0.0)
+        super().__init__(pose_key, 2, measured, scale, direction, bias, noiseModel, mounting, (c, -s, s, c))
 
     def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
         """Return e (2,) at a Pose2, x y angle or a matrix (3, 3). If H (2, 3) is given, fill it."""
         return self._evaluate((nPb,), (H,))
 
-    def _residual(self, *values: Numbers) -> Sequence[float]:
-        return self._known.residual(_rotate_plane_inverse(values[0], self._known.field))
+    def _predict(self, value: Numbers) -> Numbers:
+        return _rotate_plane_inverse(value, self._field)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
-        px, py = _rotate_plane_inverse(values[0], self._known.field)
+        px, py = self._predict(*values)
         return (((0.0, 0.0, py), (0.0, 0.0, -px)),)
 
-    def _data(self) -> Numbers:
-        return (*self._known.numbers(), *self._mounting)
+    def _format_data(self) -> str:
+        return self._format_field()
 
-    def _lines(self) -> str:
-        return _known_field_text(self._known)
-
-    def _native(self, library: Any, model: Any) -> Any:
-        mounting: list[Any] = []
-        if self._mounting:
-            c, s, x, y = self._mounting
-            mounting = [library.Pose2(library.Rot2.fromCosSin(c, s), [x, y])]
-        return _native_pose_factor("MagPoseFactorPose2", library, self._keys, self._known, model, mounting)
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
+        if not self._mounting:
+            return (self._direction,)
+        c, s, x, y = self._mounting
+        return self._direction, library.Pose2(library.Rot2.fromCosSin(c, s), [x, y])
 
 
 @final
-class MagPoseFactorPose3(Factor):
+class MagPoseFactorPose3(_KnownFieldFactor):
     """Pose in space (Pose3).
 
     mounting = (0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)    # x y z w x y z: half a turn about the body's x axis
@@ -352,59 +381,30 @@ class MagPoseFactorPose3(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._mounting = () if body_P_sensor is None else pose("body_P_sensor", body_P_sensor)
-        self._known = _KnownField("MagPoseFactorPose3", 3, measured, scale, direction, bias, self._mounting[:9])
-        super().__init__((pose_key,), 3, noiseModel, self._known.rotation_rows)
+        mounting = () if body_P_sensor is None else read_pose("body_P_sensor", body_P_sensor)
+        super().__init__(pose_key, 3, measured, scale, direction, bias, noiseModel, mounting, mounting[:9])
 
     def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
         """Return e (3,) at a pose in any form that `body_P_sensor` may have. If H (3, 6) is given, fill it."""
         return self._evaluate((nPb,), (H,))
 
-    def _residual(self, *values: Numbers) -> Sequence[float]:
-        return self._known.residual(rotate_inverse(values[0], self._known.field))
+    def _predict(self, value: Numbers) -> Numbers:
+        return rotate_inverse(value, self._field)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
-        rows = cross_matrix(rotate_inverse(values[0], self._known.field))
-        return (tuple((*row, 0.0, 0.0, 0.0) for row in rows),)
+        return (tuple((*row, 0.0, 0.0, 0.0) for row in cross_matrix(self._predict(*values))),)
 
-    def _data(self) -> Numbers:
-        return (*self._known.numbers(), *self._mounting)
+    def _format_data(self) -> str:
+        return self._format_field()
 
-    def _lines(self) -> str:
-        return _known_field_text(self._known)
-
-    def _native(self, library: Any, model: Any) -> Any:
-        mounting: list[Any] = []
-        if self._mounting:
-            turn = library.Rot3([self._mounting[0:3], self._mounting[3:6], self._mounting[6:9]])
-            mounting = [library.Pose3(turn, list(self._mounting[9:]))]
-        return _native_pose_factor("MagPoseFactorPose3", library, self._keys, self._known, model, mounting)
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
+        if not self._mounting:
+            return (self._direction,)
+        rotation_bs = library.Rot3([self._mounting[0:3], self._mounting[3:6], self._mounting[6:9]])
+        return self._direction, library.Pose3(rotation_bs, list(self._mounting[9:]))
 
 
 def _rotate_plane_inverse(rotation: Numbers, v: Numbers) -> Numbers:
     """Return R^-1 v in the plane. The first two numbers of `rotation` are cosine and sine."""
     (c, s), (x, y) = rotation[:2], v
     return c * x + s * y, -s * x + c * y
-
-
-def _native_mag_factor(name: str, library: Any, keys: Sequence[int], known: _KnownField, model: Any) -> Any:
-    """Return GTSAM's factor on a rotation, None if this GTSAM has none."""
-    make = vars(library).get(name)
-    return make and make(keys[0], known.measured, known.scale, library.Unit3(list(known.direction)), known.bias, model)
-
-
-def _native_pose_factor(
-    name: str, library: Any, keys: Sequence[int], known: _KnownField, model: Any, mounting: Sequence[Any]
-) -> Any:
-    """Return GTSAM's factor on a pose, None if this GTSAM has none."""
-    make = vars(library).get(name)
-    return make and make(keys[0], known.measured, known.scale, known.direction, known.bias, model, *mounting)
-
-
-def _known_field_text(known: _KnownField) -> str:
-    """Return what GTSAM prints of a factor on a pose."""
-    return (
-        vector_text("local field (nM): ", known.field)
-        + vector_text("measured field (bM): ", known.measured_b)
-        + vector_text("magnetometer bias: ", known.bias_b)
-    )

@@ -25,9 +25,9 @@ import numpy as np
 
 from navsense.core.errors import FactorError
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import Numbers, positive_number, vector, warn_if_units_differ
+from navsense.factors.arguments import Numbers, validate_positive, validate_vector, warn_if_units_differ
 from navsense.factors.base import Factor
-from navsense.factors.variables import vector_unknown
+from navsense.factors.variables import vector_variable
 
 _ORIGIN = (0.0, 0.0, 0.0)
 
@@ -36,7 +36,7 @@ _ORIGIN = (0.0, 0.0, 0.0)
 class MagnitudeFactor(Factor):
     """The bias from one measurement, attitude unknown: the readings less the bias lie on a sphere."""
 
-    variables = (vector_unknown("bias", 3),)
+    variables = (vector_variable("bias", 3),)
 
     def __init__(self, key: int, measured: object, strength: object, model: object = None) -> None:
         """Store the measurement and the field strength.
@@ -48,8 +48,8 @@ class MagnitudeFactor(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._measured = vector("measured", measured, 3)
-        self._strength = positive_number("strength", strength)
+        self._measured = validate_vector("measured", measured, 3)
+        self._strength = validate_positive("strength", strength)
         warn_if_units_differ("MagnitudeFactor", self._strength, self._measured, _ORIGIN)
         super().__init__((key,), 1, model)
 
@@ -74,12 +74,12 @@ class MagnitudeFactor(Factor):
 class MagnitudeSoftIronFactor(Factor):
     """Soft iron and bias from one measurement, attitude unknown: the readings lie on an ellipsoid."""
 
-    variables = (vector_unknown("softIron", 6), vector_unknown("bias", 3))
+    variables = (vector_variable("softIron", 6), vector_variable("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: object, strength: object, model: object = None) -> None:
         """Store the measurement and the field strength. key1 is of the soft iron (6,), key2 of the bias (3,)."""
-        self._measured = vector("measured", measured, 3)
-        self._strength = positive_number("strength", strength)
+        self._measured = validate_vector("measured", measured, 3)
+        self._strength = validate_positive("strength", strength)
         warn_if_units_differ("MagnitudeSoftIronFactor", self._strength, self._measured, _ORIGIN)
         super().__init__((key1, key2), 1, model)
 
@@ -121,11 +121,11 @@ class MagnitudeSoftIronFactor(Factor):
 class MagnitudePrior(Factor):
     """The known strength of an unknown field, from a map or a field model, as a prior for `MagFactor2`."""
 
-    variables = (vector_unknown("nM", 3),)
+    variables = (vector_variable("nM", 3),)
 
     def __init__(self, key: int, strength: object, model: object = None) -> None:
         """Store the strength. key: of the field n_M (3,). model: noise with one row, see `make_noise`."""
-        self._strength = positive_number("strength", strength)
+        self._strength = validate_positive("strength", strength)
         super().__init__((key,), 1, model)
 
     def evaluateError(self, nM: object, H: FloatArray | None = None) -> FloatArray:
@@ -141,7 +141,7 @@ class MagnitudePrior(Factor):
     def _data(self) -> Numbers:
         return (self._strength,)
 
-    def _native(self, library: Any, model: Any) -> Any:
+    def _make_native(self, library: Any, model: Any) -> Any:
         make = vars(library).get("VectorNormFactor3")
         # without a noise model, GTSAM ends the process when it prints the factor
         return make and make(self._keys[0], self._strength, model or library.noiseModel.Unit.Create(1))

@@ -17,43 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
-from typing import Any, Protocol, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from navsense.core.errors import FactorError
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import array
-from navsense.factors.gtsam_support import is_gtsam_noise, matrix_text, require_gtsam, vector_text
+from navsense.factors.arguments import validate_array
+from navsense.factors.gtsam_support import format_matrix, format_vector, is_gtsam_noise, require_gtsam
 
 _PREFIX = "  noise model: "
-
-
-class FactorNoise(Protocol):
-    """Noise of a residual. `model` is the noise model as the user gave it."""
-
-    @property
-    def model(self) -> Any:
-        """The model as the user gave it."""
-
-    def whiten(self, residual: FloatArray) -> FloatArray:
-        """Return the residual in units of its standard deviation."""
-
-    def loss(self, residual: FloatArray) -> float:
-        """Return the negative log-likelihood of the residual, less a constant."""
-
-    def rotate(self, rotation: FloatArray) -> FactorNoise:
-        """Return the noise in another frame. `rotation` takes old coordinates to new ones."""
-
-    def equals(self, other: FactorNoise, tolerance: float) -> bool:
-        """Return True if sigmas, or R of correlated rows, are equal within a tolerance."""
-
-    def describe(self) -> str:
-        """Return the text that GTSAM prints for the model in a factor."""
-
-    def to_gtsam(self) -> Any:
-        """Return the noise model of GTSAM."""
 
 
 @final
@@ -70,7 +43,7 @@ class UnweightedNoise:
         """Return half the squared length of the residual."""
         return 0.5 * float(residual @ residual)
 
-    def rotate(self, rotation: FloatArray) -> FactorNoise:
+    def rotate(self, rotation: FloatArray) -> UnweightedNoise:
         """Return this noise."""
         return self
 
@@ -113,24 +86,22 @@ class Gaussian:
     def covariance(self) -> FloatArray:
         """Return the covariance (n, n)."""
         inverse = np.linalg.inv(self._root)
-        product: FloatArray = inverse @ inverse.T
-        return product
+        return np.asarray(inverse @ inverse.T)
 
     def whiten(self, residual: FloatArray) -> FloatArray:
         """Return R e."""
-        product: FloatArray = self._root @ residual
-        return product
+        return np.asarray(self._root @ residual)
 
     def loss(self, residual: FloatArray) -> float:
         """Return half the squared length of R e."""
-        whiten = self._root @ residual
-        return 0.5 * float(whiten @ whiten)
+        whitened = self._root @ residual
+        return 0.5 * float(whitened @ whitened)
 
     def isotropic(self) -> bool:
         """Return True if all rows have the same sigma and no correlation."""
         return self._sigmas is not None and bool((self._sigmas == self._sigmas[0]).all())
 
-    def rotate(self, rotation: FloatArray) -> FactorNoise:
+    def rotate(self, rotation: FloatArray) -> Gaussian:
         """Return the noise in another frame: R rotation', made triangular again without a change of lengths."""
         return self if self.isotropic() else Gaussian(triangularize(self._root @ rotation.T))
 
@@ -147,9 +118,9 @@ class Gaussian:
     def describe(self) -> str:
         """Return the text of GTSAM for a unit, isotropic, diagonal or full model."""
         if self._sigmas is None:
-            return matrix_text(f"{_PREFIX}Gaussian ", self._root.tolist())
+            return format_matrix(f"{_PREFIX}Gaussian ", self._root.tolist())
         if not self.isotropic():
-            return vector_text(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
+            return format_vector(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
         if self._is_unit():
             return f"{_PREFIX}unit ({self.dim()}) \n"
         return f"isotropic dim={self.dim()} sigma={self._sigmas[0]:g}\n"
@@ -188,14 +159,13 @@ class GtsamNoise:
 
     def whiten(self, residual: FloatArray) -> FloatArray:
         """Return R e; for a robust model multiplied by the square root of its weight, as in GTSAM."""
-        whiten: FloatArray = self._model.whiten(residual)
-        return whiten
+        return np.asarray(self._model.whiten(residual))
 
     def loss(self, residual: FloatArray) -> float:
         """Return the loss of the model at the squared length of R e."""
         return float(self._model.loss(self._model.squaredMahalanobisDistance(residual)))
 
-    def rotate(self, rotation: FloatArray) -> FactorNoise:
+    def rotate(self, rotation: FloatArray) -> GtsamNoise:
         """Return the noise in another frame. A robust loss depends on the length of R e, which no rotation changes."""
         models = require_gtsam("a noise model of GTSAM").noiseModel
         robust = isinstance(self._model, models.Robust)
@@ -212,9 +182,8 @@ class GtsamNoise:
         if theirs is None or isinstance(mine, robust) != isinstance(theirs, robust):
             return False
         if isinstance(mine, robust):
-            if mine.robust().serialize() != theirs.robust().serialize():
-                return False
-            if type(mine.robust()) is not type(theirs.robust()):
+            own, others = mine.robust(), theirs.robust()
+            if own.serialize() != others.serialize() or type(own) is not type(others):
                 return False
             mine, theirs = mine.noise(), theirs.noise()
         return bool(mine.equals(theirs, tolerance))
@@ -230,6 +199,10 @@ class GtsamNoise:
         return self._model
 
 
+FactorNoise: TypeAlias = UnweightedNoise | Gaussian | GtsamNoise
+"""Noise of a residual. `model` is the noise model as the user gave it."""
+
+
 def triangularize(root: FloatArray) -> FloatArray:
     """Return the upper triangular matrix with a positive diagonal that has the same R' R."""
     triangle: FloatArray = np.triu(np.linalg.qr(root).R)
@@ -243,23 +216,17 @@ def make_noise(model: object, rows: int) -> FactorNoise:
     """
     if model is None:
         return UnweightedNoise()
-    if isinstance(model, Gaussian):
-        _check_dimension(model.dim(), rows)
-        return model
-    if is_gtsam_noise(model):
-        return _gtsam_noise(model, rows)
+    if isinstance(model, Gaussian) or is_gtsam_noise(model):
+        return _validate_noise_model(model, rows)
     allowed = f"must be one sigma, {rows} sigmas, a covariance ({rows}, {rows}), a noise model of GTSAM or None"
-    values = array("model", model, [(), (rows,), (rows, rows)], allowed)
+    values = validate_array("model", model, [(), (rows,), (rows, rows)], allowed)
     if values.ndim == 2:
         return _gaussian_from_covariance(values)
-    sigmas = np.broadcast_to(values, (rows,))
-    _positive(sigmas)
-    return Gaussian(np.diag(1.0 / sigmas))
+    return Gaussian(np.diag(1.0 / _validate_sigmas(np.broadcast_to(values, (rows,)))))
 
 
 def _gaussian_from_covariance(covariance: FloatArray) -> Gaussian:
-    sigmas = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    _positive(sigmas)
+    sigmas = _validate_sigmas(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
     if not (covariance - np.diag(np.diag(covariance))).any():
         return Gaussian(np.diag(1.0 / sigmas))
     correlation = covariance / np.outer(sigmas, sigmas)
@@ -274,25 +241,25 @@ def _gaussian_from_covariance(covariance: FloatArray) -> Gaussian:
     return Gaussian(np.triu(np.linalg.inv(backwards)) / sigmas)
 
 
-def _gtsam_noise(model: Any, rows: int) -> FactorNoise:
-    _check_dimension(model.dim(), rows)
+def _validate_noise_model(model: Any, rows: int) -> FactorNoise:
+    """Return the noise of a `Gaussian` or of a noise model of GTSAM. Raises `FactorError` for an unsuitable model."""
+    if model.dim() != rows:
+        allowed = f"must be {rows}, the rows of the residual"
+        raise FactorError("dimension of the noise model", model.dim(), allowed=allowed)
+    if isinstance(model, Gaussian):
+        return model
     models = require_gtsam("a noise model of GTSAM").noiseModel
     inner = model.noise() if isinstance(model, models.Robust) else model
     if inner.isConstrained():
         remedy = "a magnetometer has noise; GTSAM makes a constraint of a sigma below 1e-8: give sigmas as numbers"
         raise FactorError("noise model", str(model), allowed="must not be a constraint", remedy=remedy)
-    _positive(inner.sigmas())
+    _validate_sigmas(np.asarray(inner.sigmas()))
     return GtsamNoise(model)
 
 
-def _check_dimension(dim: int, rows: int) -> None:
-    if dim != rows:
-        raise FactorError("dimension of the noise model", dim, allowed=f"must be {rows}, the rows of the residual")
-
-
-def _positive(sigmas: Sequence[float] | FloatArray) -> None:
-    sigmas = np.asarray(sigmas)
+def _validate_sigmas(sigmas: FloatArray) -> FloatArray:
+    """Return standard deviations. Raises `FactorError` unless they and their inverses are finite and positive."""
     with np.errstate(divide="ignore", over="ignore"):
         if (np.isfinite(sigmas) & (sigmas > 0.0) & np.isfinite(1.0 / sigmas)).all():
-            return
+            return sigmas
     raise FactorError("sigma of the noise", sigmas.tolist(), allowed="must be finite and > 0")

@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,11 +40,13 @@ from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Vectors
 from navsense.factors.arguments import Numbers
 from navsense.factors.base import Factor
-from navsense.factors.batch_arguments import BatchArguments, rotation_row
-from navsense.factors.geometry import tangent
+from navsense.factors.batch_arguments import BatchArguments, row_to_matrix
+from navsense.factors.geometry import tangent_basis_python
 from navsense.factors.gtsam_support import is_gtsam_noise, require_gtsam
+from navsense.factors.mag_factors import FieldBiasFactor, ScaleDirectionBiasFactor
 from navsense.factors.noise import FactorNoise, make_noise
-from navsense.factors.variables import double, unit3, vector_unknown
+
+Symmetric: TypeAlias = tuple[float, float, float, float, float, float]
 
 ROWS = 6
 SUMS = 22
@@ -59,6 +61,12 @@ MAX_ROUNDING_ERROR = 1e-6
 
 
 @kernel
+def _multiply_symmetric(w: Symmetric, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """Return W v of a symmetric matrix, six numbers xx xy xz yy yz zz, and a vector."""
+    return w[0] * x + w[1] * y + w[2] * z, w[1] * x + w[3] * y + w[4] * z, w[2] * x + w[4] * y + w[5] * z
+
+
+@kernel
 def _add_measurements(
     sums: FloatArray, count: int, rotation: FloatArray, measured: Vectors, weight: FloatArray, row: FloatArray
 ) -> int:
@@ -66,36 +74,23 @@ def _add_measurements(
 
     The sums already hold `count` measurements. `row` (22,) is a work array.
     """
-    w00, w01, w02, w11, w12, w22 = weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2]
+    w = (weight[0, 0], weight[0, 1], weight[0, 2], weight[1, 1], weight[1, 2], weight[2, 2])
     step = int(rotation.shape[0] > 1)
     for i in range(measured.shape[0]):
-        r = rotation_row(rotation, i * step)
+        r = row_to_matrix(rotation, i * step)
         x, y, z = measured[i, 0], measured[i, 1], measured[i, 2]
-        wx, wy, wz = w00 * x + w01 * y + w02 * z, w01 * x + w11 * y + w12 * z, w02 * x + w12 * y + w22 * z
-        a00, a01, a02 = (
-            r[0] * w00 + r[1] * w01 + r[2] * w02,
-            r[0] * w01 + r[1] * w11 + r[2] * w12,
-            r[0] * w02 + r[1] * w12 + r[2] * w22,
-        )
-        a10, a11, a12 = (
-            r[3] * w00 + r[4] * w01 + r[5] * w02,
-            r[3] * w01 + r[4] * w11 + r[5] * w12,
-            r[3] * w02 + r[4] * w12 + r[5] * w22,
-        )
-        a20, a21, a22 = (
-            r[6] * w00 + r[7] * w01 + r[8] * w02,
-            r[6] * w01 + r[7] * w11 + r[8] * w12,
-            r[6] * w02 + r[7] * w12 + r[8] * w22,
-        )
+        wx, wy, wz = _multiply_symmetric(w, x, y, z)
+        a00, a01, a02 = _multiply_symmetric(w, r[0], r[1], r[2])
+        a10, a11, a12 = _multiply_symmetric(w, r[3], r[4], r[5])
+        a20, a21, a22 = _multiply_symmetric(w, r[6], r[7], r[8])
         row[0] = a00 * r[0] + a01 * r[1] + a02 * r[2]
         row[1] = a00 * r[3] + a01 * r[4] + a02 * r[5]
         row[2] = a00 * r[6] + a01 * r[7] + a02 * r[8]
         row[3] = a10 * r[3] + a11 * r[4] + a12 * r[5]
         row[4] = a10 * r[6] + a11 * r[7] + a12 * r[8]
         row[5] = a20 * r[6] + a21 * r[7] + a22 * r[8]
-        row[6], row[7], row[8] = r[0], r[1], r[2]
-        row[9], row[10], row[11] = r[3], r[4], r[5]
-        row[12], row[13], row[14] = r[6], r[7], r[8]
+        for j in range(9):
+            row[6 + j] = r[j]
         row[15] = r[0] * wx + r[1] * wy + r[2] * wz
         row[16] = r[3] * wx + r[4] * wy + r[5] * wz
         row[17] = r[6] * wx + r[7] * wy + r[8] * wz
@@ -133,9 +128,9 @@ class NormalEquations:
         self._sums = np.zeros((3, SUMS))
 
     def with_measurements(self, measured: ArrayLike, nRb: Any) -> NormalEquations:
-        """Return a copy with further readings (n, 3), at attitudes in any form that `BatchArguments.rotation` reads."""
+        """Return a copy with further readings (n, 3) at attitudes, see `BatchArguments.add_rotations`."""
         arguments = BatchArguments()
-        readings, rotation = arguments.vectors("measured", measured, 3), arguments.rotation("nRb", nRb)
+        readings, rotation = arguments.add_vectors("measured", measured, 3), arguments.add_rotations("nRb", nRb)
         if arguments.count == 0 or len(readings) < arguments.count:
             allowed = f"must be {max(arguments.count, 1)}, those of nRb"
             raise FactorError("rows of measured", len(readings), allowed=allowed)
@@ -216,31 +211,27 @@ class _ReducedFactor(Factor):
                 allowed="must turn about two axes or more, by more than a ten-thousandth of a radian",
                 remedy="turn the sensor about another axis, or give the field or the bias a prior",
             )
-        solution: FloatArray = np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
-        return solution
+        return np.asarray(np.linalg.solve(self._matrix, self._right), np.float64)
 
-    def _rows_at(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
-        difference: FloatArray = self._matrix @ np.array([*field, *bias]) - self._right
-        return difference
+    def _evaluate_rows(self, field: Sequence[float] | FloatArray, bias: Numbers) -> FloatArray:
+        return np.asarray(self._matrix @ np.array([*field, *bias]) - self._right)
 
     def _data(self) -> Numbers:
         information, g, c = self._equations.quadratic()
         means = np.concatenate((information.ravel(), g, [c])) / self.count
         return (float(self.count), *means.tolist())
 
-    def _lines(self) -> str:
+    def _format_data(self) -> str:
         return f"measurements: {self.count}, each of\n{self._measurement_noise.describe()}"
 
 
 @final
-class ReducedMagFactor2(_ReducedFactor):
+class ReducedMagFactor2(_ReducedFactor, FieldBiasFactor):
     """N measurements of `MagFactor2` in one factor: field n_M and bias unknown, attitudes known.
 
     factor = ns.factors.ReducedMagFactor2(0, 1, readings, attitudes, 50e-9)    # (n, 3) T, (n, 4) w x y z
     field, bias = factor.optimum()
     """
-
-    variables = (vector_unknown("nM", 3), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements.
@@ -254,12 +245,6 @@ class ReducedMagFactor2(_ReducedFactor):
         """
         super().__init__((key1, key2), measured, nRb, model)
 
-    def evaluateError(
-        self, nM: object, bias: object, H1: FloatArray | None = None, H2: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the six rows at a field and a bias. Fill H1 (6, 3) and H2 (6, 3) if given."""
-        return self._evaluate((nM, bias), (H1, H2))
-
     def optimum(self) -> tuple[FloatArray, FloatArray]:
         """Return the field (3,) and the bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
         solution = self._solve()
@@ -267,33 +252,19 @@ class ReducedMagFactor2(_ReducedFactor):
 
     def _residual(self, *values: Numbers) -> FloatArray:
         field, bias = values
-        return self._rows_at(field, bias)
+        return self._evaluate_rows(field, bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         return self._matrix[:, :3], self._matrix[:, 3:]
 
 
 @final
-class ReducedMagFactor3(_ReducedFactor):
+class ReducedMagFactor3(_ReducedFactor, ScaleDirectionBiasFactor):
     """N measurements of `MagFactor3` in one factor: scale, direction and bias unknown, attitudes known."""
-
-    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3))
 
     def __init__(self, key1: int, key2: int, key3: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements. The keys are of scale, direction and bias; see `ReducedMagFactor2` for the rest."""
         super().__init__((key1, key2, key3), measured, nRb, model)
-
-    def evaluateError(
-        self,
-        scale: object,
-        direction: object,
-        bias: object,
-        H1: FloatArray | None = None,
-        H2: FloatArray | None = None,
-        H3: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the six rows. Fill H1 (6, 1), H2 (6, 2) in GTSAM's tangent basis and H3 (6, 3) if given."""
-        return self._evaluate((scale, direction, bias), (H1, H2, H3))
 
     def optimum(self) -> tuple[float, FloatArray, FloatArray]:
         """Return scale, direction (3,) and bias (3,) at the minimum. Raises `FactorError` if it is not unique."""
@@ -305,12 +276,12 @@ class ReducedMagFactor3(_ReducedFactor):
 
     def _residual(self, *values: Numbers) -> FloatArray:
         (scale,), direction, bias = values
-        return self._rows_at([scale * part for part in direction], bias)
+        return self._evaluate_rows([scale * part for part in direction], bias)
 
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         (scale,), direction, _ = values
         x, y, z = direction
-        basis = np.array(tangent(x, y, z)).reshape(2, 3).T
+        basis = np.array(tangent_basis_python(x, y, z)).reshape(2, 3).T
         by_field = self._matrix[:, :3]
         return by_field @ np.array(direction)[:, None], scale * (by_field @ basis), self._matrix[:, 3:]
 
@@ -322,5 +293,4 @@ def _inverse_covariance(noise: FactorNoise) -> FloatArray:
         remedy = "give the Gaussian noise alone, or one MagFactor2 or MagFactor3 to each measurement"
         raise FactorError("noise model", "is robust", allowed="must be Gaussian, the same for all", remedy=remedy)
     root = np.column_stack([noise.whiten(column) for column in np.eye(3)])
-    weight: FloatArray = root.T @ root
-    return weight
+    return np.asarray(root.T @ root)

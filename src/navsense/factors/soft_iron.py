@@ -21,17 +21,17 @@ from typing import final
 import numpy as np
 
 from navsense.core.typing import FloatArray
-from navsense.factors.arguments import Numbers, vector, warn_if_units_differ
+from navsense.factors.arguments import Numbers, validate_vector, warn_if_units_differ
 from navsense.factors.base import Factor
-from navsense.factors.geometry import rotate_inverse, tangent
-from navsense.factors.variables import double, rotation, unit3, vector_unknown
+from navsense.factors.geometry import rotate_inverse, tangent_basis_python
+from navsense.factors.variables import double, read_rotation, unit3, vector_variable
 
 
 @final
 class MagSoftIronFactor(Factor):
     """Soft iron and bias from one measurement of a known field at a known attitude."""
 
-    variables = (vector_unknown("softIron", 9), vector_unknown("bias", 3))
+    variables = (vector_variable("softIron", 9), vector_variable("bias", 3))
 
     def __init__(
         self, key1: int, key2: int, measured: object, field: object, nRb: object, model: object = None
@@ -46,8 +46,8 @@ class MagSoftIronFactor(Factor):
 
         Raises `FactorError` for a wrong shape or an invalid number.
         """
-        self._measured = vector("measured", measured, 3)
-        self._field = rotate_inverse(rotation("nRb", nRb), vector("field", field, 3))
+        self._measured = validate_vector("measured", measured, 3)
+        self._field = rotate_inverse(read_rotation("nRb", nRb), validate_vector("field", field, 3))
         warn_if_units_differ("MagSoftIronFactor", math.hypot(*self._field), self._measured, (0.0, 0.0, 0.0))
         super().__init__((key1, key2), 3, model)
 
@@ -72,7 +72,7 @@ class MagSoftIronFactor(Factor):
 class MagSoftIronFactor3(Factor):
     """Scale, direction, bias and soft iron from one measurement at a known attitude: `MagFactor3` with soft iron."""
 
-    variables = (double("scale"), unit3("direction"), vector_unknown("bias", 3), vector_unknown("softIron", 9))
+    variables = (double("scale"), unit3("direction"), vector_variable("bias", 3), vector_variable("softIron", 9))
 
     def __init__(
         self, key1: int, key2: int, key3: int, key4: int, measured: object, nRb: object, model: object = None
@@ -82,8 +82,8 @@ class MagSoftIronFactor3(Factor):
         key1 to key4: of scale, direction, bias (3,) and soft iron (9,). The other arguments and the errors are those
         of `MagSoftIronFactor`.
         """
-        self._measured = vector("measured", measured, 3)
-        self._rotation = rotation("nRb", nRb)
+        self._measured = validate_vector("measured", measured, 3)
+        self._rotation = read_rotation("nRb", nRb)
         super().__init__((key1, key2, key3, key4), 3, model)
 
     def evaluateError(  # noqa: N802
@@ -108,7 +108,7 @@ class MagSoftIronFactor3(Factor):
     def _jacobians(self, *values: Numbers) -> Sequence[FloatArray]:
         (scale,), direction, _, iron = values
         x, y, z = direction
-        basis = tangent(x, y, z)
+        basis = tangent_basis_python(x, y, z)
         direction_s = rotate_inverse(self._rotation, direction)
         axes = [apply_soft_iron(iron, rotate_inverse(self._rotation, axis)) for axis in (basis[:3], basis[3:])]
         return (

@@ -7,7 +7,7 @@
 | `pose2` | x, y, angle | Pose2 | x y angle, matrix (3, 3) | cos, sin, x, y |
 | `pose3` | rotation vector, translation | Pose3 | matrix (4, 4), x y z w x y z, `Pose` | the matrix, x, y, z |
 | `unit3` | tangent plane of GTSAM's basis | Unit3 | vector (3,), made of length 1 | x, y, z |
-| `vector_unknown` | itself | Point2, Point3, Vector | vector (n,) | n numbers |
+| `vector_variable` | itself | Point2, Point3, Vector | vector (n,) | n numbers |
 | `double` | itself | double | number | the number |
 
 Rotations are updated on the right, R Exp(xi). A matrix or quaternion that is not a rotation is an error. A GTSAM
@@ -27,8 +27,15 @@ from navsense.core.errors import FactorError
 from navsense.core.pose import Pose
 from navsense.core.rotation import matrix_python
 from navsense.core.typing import AnyArray
-from navsense.factors.arguments import Numbers, array, check_finite, direction, number, vector
-from navsense.factors.gtsam_support import is_gtsam, key_text
+from navsense.factors.arguments import (
+    Numbers,
+    validate_array,
+    validate_direction,
+    validate_finite,
+    validate_number,
+    validate_vector,
+)
+from navsense.factors.gtsam_support import format_key, is_gtsam
 
 UNIT_TOLERANCE = 1e-6
 """Tolerance on the squared length of a quaternion, and on the products of the rows of a rotation matrix."""
@@ -43,10 +50,6 @@ class Variable:
     kind: str
     dim: int
     read: Callable[[str, object], Numbers]
-
-    def numbers(self, value: object) -> Numbers:
-        """Return the numbers of one value."""
-        return self.read(self.name, value)
 
     def find(self, values: Any, key: int) -> Numbers:
         """Return the numbers of the value at a key. `values` is a mapping from keys or a gtsam.Values."""
@@ -63,42 +66,43 @@ class Variable:
         return self.read(self.name, values[key])
 
     def _value_error(self, key: int, problem: str) -> FactorError:
-        return FactorError(f"value of {key_text(key)} ({self.name})", problem, allowed=f"must be a {self.kind}")
+        return FactorError(f"value of {format_key(key)} ({self.name})", problem, allowed=f"must be a {self.kind}")
 
 
 def double(name: str) -> Variable:
     """Return an unknown number."""
-    return Variable(name, "Double", 1, lambda what, value: (number(what, value),))
+    return Variable(name, "Double", 1, lambda what, value: (validate_number(what, value),))
 
 
-def vector_unknown(name: str, n: int) -> Variable:
+def vector_variable(name: str, n: int) -> Variable:
     """Return an unknown vector of n numbers."""
-    return Variable(name, f"Point{n}" if n in (2, 3) else "Vector", n, lambda what, value: vector(what, value, n))
+    kind = f"Point{n}" if n in (2, 3) else "Vector"
+    return Variable(name, kind, n, lambda what, value: validate_vector(what, value, n))
 
 
 def unit3(name: str) -> Variable:
     """Return an unknown direction."""
-    return Variable(name, "Unit3", 2, direction)
+    return Variable(name, "Unit3", 2, validate_direction)
 
 
 def rot2(name: str) -> Variable:
     """Return an unknown rotation in the plane."""
-    return Variable(name, "Rot2", 1, plane_rotation)
+    return Variable(name, "Rot2", 1, read_plane_rotation)
 
 
 def rot3(name: str) -> Variable:
     """Return an unknown rotation."""
-    return Variable(name, "Rot3", 3, rotation)
+    return Variable(name, "Rot3", 3, read_rotation)
 
 
 def pose2(name: str) -> Variable:
     """Return an unknown pose in the plane."""
-    return Variable(name, "Pose2", 3, plane_pose)
+    return Variable(name, "Pose2", 3, read_plane_pose)
 
 
 def pose3(name: str) -> Variable:
     """Return an unknown pose."""
-    return Variable(name, "Pose3", 6, pose)
+    return Variable(name, "Pose3", 6, read_pose)
 
 
 def _check_rotation(what: str, numbers: Numbers) -> Numbers:
@@ -141,34 +145,34 @@ def _check_last_row(what: str, matrix: AnyArray) -> None:
         raise FactorError(f"last row of {what}", matrix[n].tolist(), allowed="must be zeros and a one")
 
 
-def plane_rotation(what: str, value: object) -> Numbers:
+def read_plane_rotation(what: str, value: object) -> Numbers:
     """Return cosine and sine of a Rot2, an angle (rad) or a matrix (2, 2)."""
     if is_gtsam(value, "Rot2"):
         (cosine, _), (sine, _) = cast("Any", value).matrix().tolist()
-        return check_finite(what, (cosine, sine))
-    given = array(what, value, [(), (2, 2)], "must be a Rot2, an angle (rad) or a matrix (2, 2)")
+        return validate_finite(what, (cosine, sine))
+    given = validate_array(what, value, [(), (2, 2)], "must be a Rot2, an angle (rad) or a matrix (2, 2)")
     if given.ndim == 0:
         return math.cos(float(given)), math.sin(float(given))
     return _check_plane_rotation(what, tuple(given.ravel().tolist()))
 
 
-def rotation(what: str, value: object) -> Numbers:
+def read_rotation(what: str, value: object) -> Numbers:
     """Return the nine numbers of a Rot3, a matrix (3, 3) or a unit quaternion w x y z."""
     if is_gtsam(value, "Rot3"):
         a, b, c = cast("Any", value).matrix().tolist()
-        return check_finite(what, (*a, *b, *c))
-    given = array(what, value, [(3, 3), (4,)], "must be a Rot3, a matrix (3, 3) or a quaternion w x y z")
+        return validate_finite(what, (*a, *b, *c))
+    given = validate_array(what, value, [(3, 3), (4,)], "must be a Rot3, a matrix (3, 3) or a quaternion w x y z")
     if given.ndim == 1:
         return _from_quaternion(what, tuple(given.tolist()))
     return _check_rotation(what, tuple(given.ravel().tolist()))
 
 
-def plane_pose(what: str, value: object) -> Numbers:
+def read_plane_pose(what: str, value: object) -> Numbers:
     """Return cosine, sine, x and y of a Pose2, of x, y and angle (rad), or of a matrix (3, 3)."""
     if is_gtsam(value, "Pose2"):
         (cosine, _, x), (sine, _, y), _ = cast("Any", value).matrix().tolist()
-        return check_finite(what, (cosine, sine, x, y))
-    given = array(what, value, [(3,), (3, 3)], "must be a Pose2, x y angle or a matrix (3, 3)")
+        return validate_finite(what, (cosine, sine, x, y))
+    given = validate_array(what, value, [(3,), (3, 3)], "must be a Pose2, x y angle or a matrix (3, 3)")
     if given.ndim == 1:
         x, y, angle = given.tolist()
         return math.cos(angle), math.sin(angle), x, y
@@ -176,14 +180,16 @@ def plane_pose(what: str, value: object) -> Numbers:
     return (*_check_plane_rotation(what, tuple(given[:2, :2].ravel().tolist())), *given[:2, 2].tolist())
 
 
-def pose(what: str, value: object) -> Numbers:
+def read_pose(what: str, value: object) -> Numbers:
     """Return rotation (9) and position (3) of a Pose3, a matrix (4, 4), x y z w x y z, or a navsense.Pose."""
     if is_gtsam(value, "Pose3"):
         a, b, c, _ = cast("Any", value).matrix().tolist()
-        return check_finite(what, (*a[:3], *b[:3], *c[:3], a[3], b[3], c[3]))
+        return validate_finite(what, (*a[:3], *b[:3], *c[:3], a[3], b[3], c[3]))
     if isinstance(value, Pose):
         value = np.array([*value.position, *value.rotation])
-    given = array(what, value, [(4, 4), (7,)], "must be a Pose3, a matrix (4, 4), x y z w x y z or a navsense.Pose")
+    given = validate_array(
+        what, value, [(4, 4), (7,)], "must be a Pose3, a matrix (4, 4), x y z w x y z or a navsense.Pose"
+    )
     if given.ndim == 1:
         return (*_from_quaternion(what, tuple(given[3:].tolist())), *given[:3].tolist())
     _check_last_row(what, given)

@@ -8,12 +8,12 @@ A cubic spline stores two numbers per column and knot. `expand` computes the fou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.core.errors import MotionError
+from navsense.core.errors import MotionError, Where
 from navsense.core.kernels import kernel
 from navsense.core.rotation import multiply
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
@@ -199,21 +199,27 @@ def find_short_quaternion(knots: Times, rows: FloatArray, form: int, allowed: fl
     return -1
 
 
-def make_continuous(rotation: Quaternions) -> int:
-    """Make the signs of quaternions (n, 4) continuous; return the first row that turns more than 120 degrees, or 0.
+def make_continuous(
+    rotation: Quaternions, noun: str, remedy: str, find_line: Callable[[int], Where | None] = lambda _: None
+) -> None:
+    """Make the signs of quaternions (n, 4) continuous. Raises `MotionError` for a turn of more than 120 degrees.
 
     The angular velocity of a spline of the components is uneven over a larger turn. Beyond 180 degrees the spline turns
-    in the opposite direction.
+    in the opposite direction. `noun` is the word for a row in an error, `find_line` returns its place in the file.
     """
     cosine = np.empty(rotation.shape[0] - 1)
     for rows in split_rows(cosine.shape[0]):
         part = rotation[rows.start : rows.stop + 1]
         cosine[rows] = (part[1:] * part[:-1]).sum(axis=1)
-    far = np.flatnonzero(np.abs(cosine) < 0.5 - 1e-9)
+    large = np.flatnonzero(np.abs(cosine) < 0.5 - 1e-9)
     signs = np.where(cosine < 0.0, -1.0, 1.0)
     np.cumprod(signs, out=signs)
     rotation[1:] *= signs[:, None]
-    return int(far[0]) + 1 if far.size else 0
+    if large.size:
+        row = int(large[0]) + 1
+        what, where = f"turn from {noun} {row - 1} to {row} (degrees)", find_line(row)
+        angle = 2.0 * math.acos(min(abs(float(np.dot(rotation[row], rotation[row - 1]))), 1.0))
+        raise MotionError(what, round(math.degrees(angle), 6), allowed="must be <= 120", where=where, remedy=remedy)
 
 
 def split_rows(count: int) -> Iterator[slice]:
@@ -247,9 +253,8 @@ def interpolate(time: Times, rows: FloatArray, ends: str) -> Spline:
                 if not np.isfinite(slopes).all():
                     raise ValueError("slopes that are not finite")  # noqa: TRY301
     except (ValueError, np.linalg.LinAlgError) as error:
-        raise MotionError(
-            "no finite spline goes through the positions", remedy="move the times apart or the positions nearer"
-        ) from error
+        remedy = "move the times apart or the positions nearer"
+        raise MotionError("no finite spline goes through the positions", remedy=remedy) from error
     return Spline(rows, SLOPES)
 
 
@@ -318,12 +323,8 @@ def smooth(time: Times, rows: FloatArray, bandwidth: float) -> Spline:
     try:
         factor = cholesky_banded(_make_band(h, penalty), overwrite_ab=True, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
-        shortest, longest = float(h.min()), float(h.max())
-        raise MotionError(
-            "rows too uneven to smooth: shortest and longest spacing (s)",
-            (shortest, longest),
-            remedy="remove rows with nearly the time of the row before",
-        ) from error
+        what, spacings = "rows too uneven to smooth: shortest and longest spacing (s)", (float(h.min()), float(h.max()))
+        raise MotionError(what, spacings, remedy="remove rows with nearly the time of the row before") from error
     rows[0, 1], rows[-1, 1] = 0.0, 0.0
     for column in range(rows.shape[2]):
         g, bend = rows[:, 0, column], rows[:, 1, column]

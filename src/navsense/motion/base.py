@@ -115,12 +115,8 @@ def check_instants(time: Times, end: float) -> Times:
     row = _first_outside(array, end)
     if row >= 0:
         allowed = f"must be from 0 to {end!r} s, the end of the motion" if end < math.inf else "must be >= 0 and finite"
-        raise MotionError(
-            f"instant {row} (s)",
-            float(array[row]),
-            allowed=allowed,
-            remedy="shorten the run or give a longer motion" if array[row] > end else "",
-        )
+        remedy = "shorten the run or give a longer motion" if array[row] > end else ""
+        raise MotionError(f"instant {row} (s)", float(array[row]), allowed=allowed, remedy=remedy)
     return array
 
 

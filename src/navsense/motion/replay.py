@@ -16,17 +16,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
+from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
-from navsense.motion._log import HEADER, read_log
 from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import Trajectory, trajectory_from_spline
+
+LOG_COLUMNS = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
+"""Columns of a CSV log: s, m, unit quaternion."""
+
+TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
+TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
+"""Columns of a TUM row in the order of `LOG_COLUMNS`."""
+
+_FILE_KIND = inputs.FileKind("log", MotionError, "must be a CSV or TUM file in UTF-8")
 
 MIN_BANDWIDTH_SHARE = 1e-3
 """Smallest 2 pi bandwidth times spacing. Below it, rounding errors of the smoothing spline exceed micrometres."""
@@ -103,8 +114,80 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
 
 def _read_columns(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
     """Return times and values of a log file. The parsed table is freed on return."""
-    log = read_log(path)
-    return _stack_rows(log.values[:, 0], log.values[:, 1:4], log.values[:, 4:], log.find_line)
+    table, find_line = _read_log(os.fspath(path))
+    return _stack_rows(table[:, 0], table[:, 1:4], table[:, 4:], find_line)
+
+
+def _read_log(name: str) -> tuple[FloatArray, Callable[[int], Where]]:
+    """Return the rows (n, 8) of a log in the order of `LOG_COLUMNS`, and a function that finds the line of a row.
+
+    The suffix .csv, .tum or .txt decides on the format; otherwise a comma in the first row means CSV. NumPy parses the
+    rows in blocks. If it fails, the rows are parsed one by one to find the first invalid line. Raises `MotionError`.
+    """
+    suffix = Path(name).suffix.lower()
+    is_csv = suffix == ".csv"
+    if suffix not in (".csv", ".tum", ".txt"):
+        is_csv = "," in next((line for _, line in _list_rows(name, is_csv=False)), "")
+    start, count = _scan_log(name, is_csv)
+
+    def list_numbers() -> Iterator[tuple[int, str]]:
+        return ((number, line) for number, line in _list_rows(name, is_csv) if number >= start)
+
+    def find_line(row: int) -> Where:
+        return Where(name, next(islice(list_numbers(), row, None))[0])
+
+    values = np.empty((count, len(LOG_COLUMNS)))
+    lines = (line for _, line in list_numbers())
+    for part in split_rows(count):
+        try:
+            text = islice(lines, part.stop - part.start)
+            block = np.loadtxt(text, delimiter="," if is_csv else None, comments=None, ndmin=2)
+            values[part] = block if is_csv else block[:, TUM_ORDER]
+        except (ValueError, IndexError) as error:
+            _raise_first_error(name, list_numbers(), is_csv)
+            raise MotionError("log", str(error), where=Where(name), allowed=_allowed_rows(is_csv)) from error
+        if block.shape[1] != len(LOG_COLUMNS):
+            _raise_first_error(name, list_numbers(), is_csv)
+    return values, find_line
+
+
+def _list_rows(name: str, is_csv: bool) -> Iterator[tuple[int, str]]:
+    """Yield the line number and text of each row that is not blank and, in TUM, not a comment."""
+    for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1):
+        if line and not line.isspace() and (is_csv or not line.lstrip().startswith("#")):
+            yield number, line
+
+
+def _scan_log(name: str, is_csv: bool) -> tuple[int, int]:
+    """Return the line of the first row of numbers and the number of rows. Raises `MotionError` for another header."""
+    rows = _list_rows(name, is_csv)
+    if is_csv:
+        line, header = next(rows, (1, ""))
+        if tuple(part.strip() for part in header.split(",")) != LOG_COLUMNS:
+            allowed, remedy = f"must be {','.join(LOG_COLUMNS)}", "a TUM log is a .tum or .txt file"
+            what, where = "header of the log", Where(name, line)
+            raise MotionError(what, header.strip(), allowed=allowed, where=where, remedy=remedy)
+    first, _ = next(rows, (0, ""))
+    if not first:
+        raise MotionError("log without rows", where=Where(name), allowed=_allowed_rows(is_csv))
+    return first, 1 + sum(1 for _ in rows)
+
+
+def _allowed_rows(is_csv: bool) -> str:
+    return f"must hold rows of {','.join(LOG_COLUMNS) if is_csv else ' '.join(TUM_COLUMNS)}"
+
+
+def _raise_first_error(name: str, rows: Iterable[tuple[int, str]], is_csv: bool) -> None:
+    """Raise `MotionError` for the first row that is not eight numbers."""
+    columns = LOG_COLUMNS if is_csv else TUM_COLUMNS
+    for number, line in rows:
+        parts = line.split(",") if is_csv else line.split()
+        if len(parts) != len(columns):
+            allowed = f"must be {len(columns)}: {(',' if is_csv else ' ').join(columns)}"
+            raise MotionError("number of columns", len(parts), allowed=allowed, where=Where(name, number))
+        for part, column in zip(parts, columns, strict=True):
+            if inputs.parse_decimal(part) is None:
+                raise MotionError(column, part.strip(), allowed="must be a finite number", where=Where(name, number))
 
 
 def _stack_rows(
@@ -120,7 +203,7 @@ def _stack_rows(
         unit = rotation[part] / np.abs(rotation[part]).max(axis=1, keepdims=True)
         unit /= np.sqrt((unit * unit).sum(axis=1, keepdims=True))
         rows[part, 0, 3:] = unit
-    _check_unit_quaternions(rows[:, 0, 3:], find_line)
+    make_continuous(rows[:, 0, 3:], "row", "log at a higher rate", find_line)
     return time - time[0], rows
 
 
@@ -150,35 +233,19 @@ def _check_rows(
     if row >= 0:
         values = [time[row], *position[row], *rotation[row]]
         column = _first_true(~np.isfinite(values))
-        raise MotionError(
-            f"{HEADER[column]} of row {row}", float(values[column]), allowed="must be finite", where=find_line(row)
-        )
+        what, value = f"{LOG_COLUMNS[column]} of row {row}", float(values[column])
+        raise MotionError(what, value, allowed="must be finite", where=find_line(row))
     row = _first_true(np.concatenate(([False], time[1:] <= time[:-1])))
     if row >= 0:
-        raise MotionError(
-            f"time of row {row} (s)",
-            float(time[row]),
-            allowed=f"must be after the row before, {float(time[row - 1])!r}",
-            where=find_line(row),
-            remedy="sort the rows and remove duplicates",
+        what, value = f"time of row {row} (s)", float(time[row])
+        allowed, remedy = (
+            f"must be after the row before, {float(time[row - 1])!r}",
+            "sort the rows and remove duplicates",
         )
+        raise MotionError(what, value, allowed=allowed, where=find_line(row), remedy=remedy)
     row = _first_true(~np.any(rotation, axis=1))
     if row >= 0:
         raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must not be zero", where=find_line(row))
-
-
-def _check_unit_quaternions(unit: Quaternions, find_line: Callable[[int], Where | None]) -> None:
-    """Make the signs of unit quaternions continuous. Raise `MotionError` for a turn of more than 120 degrees."""
-    far = make_continuous(unit)
-    if far:
-        cosine = min(abs(float(np.dot(unit[far], unit[far - 1]))), 1.0)
-        raise MotionError(
-            f"turn from row {far - 1} to {far} (degrees)",
-            round(math.degrees(2.0 * math.acos(cosine)), 6),
-            allowed="must be <= 120",
-            where=find_line(far),
-            remedy="log at a higher rate",
-        )
 
 
 def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
@@ -187,12 +254,9 @@ def _check_bandwidth(bandwidth: float, spacing: float, count: int) -> None:
         raise MotionError("number of rows", count, allowed="must be >= 5 to smooth", remedy="omit bandwidth")
     low, high = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.5 / spacing
     if not low <= bandwidth < high:
-        raise MotionError(
-            "bandwidth (Hz)",
-            bandwidth,
-            allowed=f"must be >= {low:.6g} and below {high:.6g}, half the log's rate",
-            remedy="subsample the log" if bandwidth < low else "omit it for an interpolating spline",
-        )
+        allowed = f"must be >= {low:.6g} and below {high:.6g}, half the log's rate"
+        remedy = "subsample the log" if bandwidth < low else "omit it for an interpolating spline"
+        raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy=remedy)
 
 
 def position_noise(time: Times, position: Vectors) -> float:

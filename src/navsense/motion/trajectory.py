@@ -67,26 +67,20 @@ class Trajectory:
         shape = self._rows.shape
         knot_count = shape[0] + (spline.form == POLYNOMIALS) if len(shape) == 3 else 0
         if knot_count < 2 or shape[1] < 1 or shape[2] != 7 or self.knots.shape != (knot_count,):
-            raise MotionError(
-                "shapes of knots and coefficients",
-                (self.knots.shape, shape),
-                allowed="must be (m + 1,) and (m, k + 1, 7) with m >= 1",
-            )
+            allowed = "must be (m + 1,) and (m, k + 1, 7) with m >= 1"
+            raise MotionError("shapes of knots and coefficients", (self.knots.shape, shape), allowed=allowed)
         check_times(self.knots, "knot")
         with np.errstate(all="ignore"):  # the interpreted kernel warns about overflow
             bad = first_not_finite(self.knots, self._rows, self._form)
         if bad >= 0:
-            raise MotionError(
-                f"coefficients of segment {bad}, from {self.knots[bad]} s",
-                allowed="must be finite",
-                remedy="move the times apart or the positions nearer",
-            )
+            remedy = "move the times apart or the positions nearer"
+            what = f"coefficients of segment {bad}, from {self.knots[bad]} s"
+            raise MotionError(what, allowed="must be finite", remedy=remedy)
         segment = find_short_quaternion(self.knots, self._rows, self._form, MIN_QUATERNION_NORM)
         if segment >= 0:
-            raise MotionError(
-                f"attitude spline between {self.knots[segment]} and {self.knots[segment + 1]} s comes near zero length",
-                remedy="add a waypoint there, space the times more evenly, or raise the bandwidth of a log",
-            )
+            start, end = self.knots[segment], self.knots[segment + 1]
+            remedy = "add a waypoint there, space the times more evenly, or raise the bandwidth of a log"
+            raise MotionError(f"attitude spline between {start} and {end} s comes near zero length", remedy=remedy)
 
     @property
     def coefficients(self) -> FloatArray:
@@ -121,18 +115,13 @@ def check_times(time: Times, name: str) -> None:
     if bad.size:
         raise MotionError(f"time of {name} {bad[0]} (s)", float(time[bad[0]]), allowed="must be finite")
     if time[0] != 0.0:
-        raise MotionError(
-            f"time of {name} 0 (s)", float(time[0]), allowed="must be 0", remedy="subtract it from all times"
-        )
+        remedy = "subtract it from all times"
+        raise MotionError(f"time of {name} 0 (s)", float(time[0]), allowed="must be 0", remedy=remedy)
     bad = np.flatnonzero(time[1:] <= time[:-1]) + 1
     if bad.size:
-        before = float(time[bad[0] - 1])
-        raise MotionError(
-            f"time of {name} {bad[0]} (s)",
-            float(time[bad[0]]),
-            allowed=f"must be after {before!r} s, the time before",
-            remedy="sort the times and remove duplicates",
-        )
+        allowed = f"must be after {float(time[bad[0] - 1])!r} s, the time before"
+        remedy = "sort the times and remove duplicates"
+        raise MotionError(f"time of {name} {bad[0]} (s)", float(time[bad[0]]), allowed=allowed, remedy=remedy)
 
 
 def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: bool = False) -> Trajectory:
@@ -149,37 +138,26 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
         shapes = (times.shape, len(poses))
         raise MotionError("shape of the times and number of poses", shapes, allowed="must be one time per pose")
     if len(poses) < 2:
-        raise MotionError(
-            "number of waypoints", len(poses), allowed="must be >= 2", remedy="use Stationary for one pose"
-        )
+        remedy = "use Stationary for one pose"
+        raise MotionError("number of waypoints", len(poses), allowed="must be >= 2", remedy=remedy)
     check_times(times, "waypoint")
     values = np.array([pose_row(pose) for pose in poses])
-    far = make_continuous(values[:, 3:])
-    if far:
-        cosine = min(abs(float(np.dot(values[far, 3:], values[far - 1, 3:]))), 1.0)
-        raise MotionError(
-            f"turn from waypoint {far - 1} to {far} (degrees)",
-            round(math.degrees(2.0 * math.acos(cosine)), 6),
-            allowed="must be <= 120",
-            remedy="add a waypoint between them",
-        )
+    make_continuous(values[:, 3:], "waypoint", "add a waypoint between them")
     if loop:
-        return _make_loop(times, values)
-    return _make_spline(times, values, "clamped")
+        times, values = _close_loop(times, values)
+    rows = np.empty((values.shape[0], 2, 7))
+    rows[:, 0] = values
+    return trajectory_from_spline(times, interpolate(times, rows, "periodic" if loop else "clamped"), loop=loop)
 
 
-def _make_loop(time: Times, values: FloatArray) -> Trajectory:
-    """Return the periodic spline through `values` (n, 7). Raises `MotionError` if the last pose is not the first."""
+def _close_loop(time: Times, values: FloatArray) -> tuple[Times, FloatArray]:
+    """Return the waypoints of one period. Raises `MotionError` if the last pose is not the first."""
     sign = -1.0 if float(np.dot(values[0, 3:], values[-1, 3:])) < 0.0 else 1.0
     first = values[0] * np.array([1.0, 1.0, 1.0, sign, sign, sign, sign])
     gap = float(np.abs(values[-1] - first).max())
     if gap > LOOP_TOLERANCE:
-        raise MotionError(
-            "largest difference between the first and last pose of the loop",
-            gap,
-            allowed=f"must be <= {LOOP_TOLERANCE}",
-            remedy="end with the first pose, or omit loop",
-        )
+        what, allowed = "largest difference between the first and last pose of the loop", f"must be <= {LOOP_TOLERANCE}"
+        raise MotionError(what, gap, allowed=allowed, remedy="end with the first pose, or omit loop")
     values[-1] = first
     if sign < 0.0:
         # An odd number of full turns changes the sign of the quaternion, so the quaternion repeats after two rounds.
@@ -187,14 +165,7 @@ def _make_loop(time: Times, values: FloatArray) -> Trajectory:
         second[:, 3:] *= -1.0
         time = np.concatenate((time, time[-1] + time[1:]))
         values = np.concatenate((values, second))
-    return _make_spline(time, values, "periodic")
-
-
-def _make_spline(time: Times, values: FloatArray, ends: str) -> Trajectory:
-    """Return the motion by the cubic spline through `values` (n, 7)."""
-    rows = np.empty((values.shape[0], 2, 7))
-    rows[:, 0] = values
-    return trajectory_from_spline(time, interpolate(time, rows, ends), loop=ends == "periodic")
+    return time, values
 
 
 def trajectory_from_spline(time: Times, spline: Spline, *, loop: bool = False) -> Trajectory:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from navsense.core.errors import SensorError
-from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, get_file_fields, in_file
-from navsense.core.validation import MAX_MAGNITUDE, check_number, validate_types
+from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, in_file
+from navsense.core.validation import check_limits, check_number, validate_types
 from navsense.noise.terms import white_stddev
 
 ROOM_TEMPERATURE = 298.15
@@ -27,11 +27,11 @@ class Noise:
 
         y_k  = quantise(saturate(scale_k x_k + bias_k + mean + sigma_k w_k + outlier_k))
         scale_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
-        bias_k  = turn_on + drift_k + flicker_k + walk_k + temperature_coefficient T_k
+        bias_k  = turn_on + dynamic_k + flicker_k + walk_k + temperature_coefficient T_k
         sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
         turn_on   = bias_mean + bias_stddev u                                       once per instrument
-        drift_0   = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
-        drift_k   = exp(-dt / tau) drift_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
+        dynamic_0 = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
+        dynamic_k = exp(-dt / tau) dynamic_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
         flicker   : Allan deviation flat at 0.664 bias_instability from 0.1 s to 10^4 s, see `noise.terms`
         walk_k    = walk_(k-1) + random_walk sqrt(dt) v_k,  walk_0 = 0
@@ -39,8 +39,11 @@ class Noise:
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
-    With `classic`, the turn-on bias has a random sign and is the initial value of the drift, as in Gazebo:
-    ``drift_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a drift the turn-on bias is constant.
+    The drift of the bias is the sum of its terms after turn_on.
+
+    With `classic`, the turn-on bias has a random sign and is the initial value of the dynamic bias, as in Gazebo:
+    ``dynamic_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a dynamic bias the turn-on bias is
+    constant.
 
     Fields in the channel's unit: mean, stddev, bias_mean, bias_stddev, bias_instability, precision, minimum, maximum,
     outlier_stddev. Other units:
@@ -81,10 +84,7 @@ class Noise:
     def __post_init__(self) -> None:
         """Check the values."""
         validate_types(self)
-        for name, file in get_file_fields(Noise).items():
-            value = getattr(self, name)
-            if not (name in ("minimum", "maximum") and abs(value) == math.inf):
-                check_number(name, value, max(file.minimum, -MAX_MAGNITUDE))
+        check_limits(self, skip=[name for name in ("minimum", "maximum") if math.isinf(getattr(self, name))])
         check_number("outlier_probability", self.outlier_probability, 0.0, 1.0)
         if not self.minimum < self.maximum:
             raise SensorError("minimum", self.minimum, allowed=f"must be below the maximum {self.maximum!r}")

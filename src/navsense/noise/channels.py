@@ -14,16 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from navsense.core.errors import SensorError
-from navsense.core.random_streams import RandomProcess
+from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.series import make_read_only
 from navsense.core.ticks import Ticks
-from navsense.core.typing import AnyArray, FloatArray, IntArray
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.noise.channel import Noise
-from navsense.noise.kernels import DRIFT_STATE, FLICKER_STATES, apply_noise
+from navsense.noise.kernels import (
+    DRAW_ROWS,
+    DYNAMIC_BIAS_STATE,
+    FLICKER_STATES,
+    PARAMETER_NAMES,
+    PARAMETERS,
+    apply_noise,
+)
 from navsense.noise.terms import compute_turn_on_bias, make_flicker_components, randomise_sign, stationary_stddev
-
-_TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
-"""Processes with draws at each tick, in the order of the columns of `NoiseChannels._draw_rows`."""
 
 FLICKER_BAND = (0.1, 1e4)
 """Averaging times (s) between which the Allan deviation of flicker is flat."""
@@ -51,7 +55,7 @@ class NoiseState(NamedTuple):
     """The state of one instrument at tick `last_tick`.
 
     turn_on, scale: (channels,), turn-on bias (channel's unit) and scale factor.
-    bias: (channels, 2 + m), drift, random walk and m components of flicker.
+    bias: (channels, 2 + m), dynamic bias, random walk and m components of flicker.
     """
 
     turn_on: FloatArray
@@ -62,7 +66,11 @@ class NoiseState(NamedTuple):
 
 @dataclass(frozen=True)
 class NoiseChannels:
-    """Channels with their noise. The names are part of the keys of the random streams."""
+    """Channels with their noise.
+
+    The names of channels and processes are part of the keys of the random streams. The process `drift` is the dynamic
+    bias.
+    """
 
     names: tuple[str, ...]
     noises: tuple[Noise, ...]
@@ -101,27 +109,17 @@ class NoiseChannels:
         return sum(process.per_tick for process in self.processes)
 
     @cached_property
-    def _parameters(self) -> FloatArray:
-        """Parameters (channels, 15) of the kernel."""
-        return np.array(
-            [
-                (n.mean, n.stddev, n.noise_density, n.dynamic_bias_stddev, n.dynamic_bias_correlation_time)
-                + (n.random_walk, n.bias_instability, n.precision, n.minimum, n.maximum)
-                + (n.temperature_coefficient, n.scale_temperature_coefficient, n.reference_temperature)
-                + (n.outlier_probability, n.outlier_stddev)
-                for n in self.noises
-            ]
-        )
+    def _parameters(self) -> AnyArray:
+        """Parameters (channels,) of the kernel."""
+        rows = [tuple(getattr(noise, name) for name in PARAMETER_NAMES) for noise in self.noises]
+        return np.array(rows, dtype=PARAMETERS)
 
     @cached_property
-    def _draw_rows(self) -> IntArray:
-        """First row (channels, 6) of each process in the draws; -1 for a process that is not active."""
-        rows = np.full((len(self.noises), len(_TICK_PROCESSES)), -1, dtype=np.int64)
-        row = 0
-        for process in self.processes:
-            if process.per_tick:
-                rows[self.names.index(process.channel), _TICK_PROCESSES.index(process.name)] = row
-                row += process.per_tick
+    def _draw_rows(self) -> AnyArray:
+        """Rows (channels,) of the processes in the draws."""
+        rows: AnyArray = np.full(len(self.noises), -1, dtype=DRAW_ROWS)
+        for (channel, name), row in find_first_rows(self.processes).items():
+            rows[name][self.names.index(channel)] = row
         return rows
 
     @cached_property
@@ -131,21 +129,18 @@ class NoiseChannels:
 
     def init(self, draws: FloatArray) -> NoiseState:
         """Return the state of one instrument at t = 0 from the initial draws of `processes`, in their order."""
-        initial: dict[str, dict[str, FloatArray]] = {name: {} for name in self.names}
-        first = 0
-        for process in self.processes:
-            initial[process.channel][process.name] = draws[first : first + process.initial]
-            first += process.initial
-        count = len(self.names)
+        initial, count = split_initial_draws(self.processes, draws), len(self.names)
         state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            channel_draws = initial[name]
-            state.turn_on[c], state.bias[c, DRIFT_STATE] = _compute_initial_bias(noise, channel_draws)
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * _get_draw(channel_draws, "scale")
+            turn_on, sign, dynamic, scale = (
+                float(initial[name, process][0]) if (name, process) in initial else 0.0
+                for process in ("turn_on", "sign", "drift", "scale")
+            )
+            state.turn_on[c], state.bias[c, DYNAMIC_BIAS_STATE] = _compute_initial_bias(noise, turn_on, sign, dynamic)
+            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * scale
             if noise.bias_instability > 0.0:
-                state.bias[c, FLICKER_STATES:] = (
-                    noise.bias_instability * _FLICKER_COMPONENTS[1] * channel_draws["flicker"]
-                )
+                flicker = initial[name, "flicker"]
+                state.bias[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
         return state
 
     def apply(
@@ -202,19 +197,17 @@ class NoiseChannels:
         return np.ascontiguousarray(temperature, dtype=np.float64)
 
 
-def _get_draw(initial: dict[str, FloatArray], process: str) -> float:
-    """Return the initial draw of a process, 0 for a process that is not active."""
-    return float(initial[process][0]) if process in initial else 0.0
+def _compute_initial_bias(noise: Noise, normal: float, sign: float, dynamic: float) -> tuple[float, float]:
+    """Return the turn-on bias and the initial dynamic bias of a channel.
 
-
-def _compute_initial_bias(noise: Noise, initial: dict[str, FloatArray]) -> tuple[float, float]:
-    """Return the turn-on bias and the initial drift of a channel from its initial draws by process."""
-    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, _get_draw(initial, "turn_on"))
-    if "sign" in initial:
-        turn_on = randomise_sign(turn_on, _get_draw(initial, "sign"))
+    normal, dynamic: standard normals for these two.
+    sign: uniform on [0, 1) for the sign under classic.
+    """
+    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, normal)
+    if noise.classic and noise.has_turn_on_bias:
+        turn_on = randomise_sign(turn_on, sign)
     if not noise.has_dynamic_bias:
         return turn_on, 0.0
     if noise.classic:
         return 0.0, turn_on
-    stddev = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-    return turn_on, stddev * _get_draw(initial, "drift")
+    return turn_on, stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) * dynamic

@@ -1,6 +1,6 @@
 """Kernels for the noise of several channels. The formulas are those of `Noise`.
 
-Each term is one loop over the contiguous values of one channel, so the compiler vectorises it. Three drifts are
+Each term is one loop over the contiguous values of one channel, so the compiler vectorises it. Three dynamic biases are
 computed in one loop, because their recursions do not depend on each other. A term that is not active takes no time.
 """
 
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from navsense.core.kernels import kernel
-from navsense.core.typing import FloatArray, IntArray
+from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.noise.terms import (
     add_flicker,
     decay_factor,
@@ -27,59 +27,60 @@ from navsense.noise.terms import (
     write_coefficients,
 )
 
-MEAN, STDDEV, NOISE_DENSITY, DRIFT_DENSITY, DRIFT_TIME, WALK_DENSITY, BIAS_INSTABILITY, PRECISION, MINIMUM, MAXIMUM = (
-    range(10)
+PARAMETER_NAMES = (
+    *("mean", "stddev", "noise_density", "outlier_probability", "outlier_stddev", "precision", "minimum", "maximum"),
+    *("dynamic_bias_stddev", "dynamic_bias_correlation_time", "bias_instability", "random_walk"),
+    *("temperature_coefficient", "scale_temperature_coefficient", "reference_temperature"),
 )
-TEMPERATURE_COEFFICIENT, SCALE_TEMPERATURE_COEFFICIENT, REFERENCE_TEMPERATURE, OUTLIER_PROBABILITY, OUTLIER_STDDEV = (
-    range(10, 15)
-)
-"""Columns of the parameters (channels, 15). The coefficients (per kelvin) apply to the difference from
-REFERENCE_TEMPERATURE (K)."""
+PARAMETERS = np.dtype([(name, np.float64) for name in PARAMETER_NAMES])
+"""The fields of `Noise` that the kernels use, for one channel."""
 
-WHITE_ROW, DRIFT_ROW, WALK_ROW, FLICKER_ROW, OUTLIER_ROW, OUTLIER_SIZE_ROW = range(6)
-"""Columns of `draw_rows` (channels, 6): the first row of each process in the draws, -1 if it is not active."""
+TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
+DRAW_ROWS = np.dtype([(name, np.int64) for name in TICK_PROCESSES])
+"""The first row in the draws of each process of one channel, -1 if it is not active. `drift` is the dynamic bias."""
 
-DRIFT_STATE, WALK_STATE, FLICKER_STATES = 0, 1, 2
+DYNAMIC_BIAS_STATE, WALK_STATE, FLICKER_STATES = 0, 1, 2
 """Columns of the bias states (channels, 2 + m components of flicker)."""
 
 
 @kernel
-def _write_drift(
+def _write_dynamic_bias(
     c: np.int64,
     phi: FloatArray,
     q: FloatArray,
-    draw_rows: IntArray,
+    draw_rows: AnyArray,
     draws: FloatArray,
     turn_on: FloatArray,
     bias_state: FloatArray,
     bias: FloatArray,
 ) -> None:
-    """Write turn-on bias + drift (n,) of channel c."""
-    phi_c, q_c, turn_on_c, drift = phi[c], q[c], turn_on[c], bias_state[c, DRIFT_STATE]
-    v, out = draws[draw_rows[c, DRIFT_ROW]], bias[c]
+    """Write turn-on bias + dynamic bias (n,) of channel c."""
+    phi_c, q_c, turn_on_c, state = phi[c], q[c], turn_on[c], bias_state[c, DYNAMIC_BIAS_STATE]
+    v, out = draws[draw_rows[c]["drift"]], bias[c]
     for i in range(v.shape[0]):
-        drift = gauss_markov_step(drift, phi_c, q_c, v[i])
-        out[i] = turn_on_c + drift
-    bias_state[c, DRIFT_STATE] = drift
+        state = gauss_markov_step(state, phi_c, q_c, v[i])
+        out[i] = turn_on_c + state
+    bias_state[c, DYNAMIC_BIAS_STATE] = state
 
 
 @kernel
-def _write_three_drifts(
+def _write_three_dynamic_biases(
     c: np.int64,
     phi: FloatArray,
     q: FloatArray,
-    draw_rows: IntArray,
+    draw_rows: AnyArray,
     draws: FloatArray,
     turn_on: FloatArray,
     bias_state: FloatArray,
     bias: FloatArray,
 ) -> None:
-    """Write turn-on bias + drift (3, n) of channels c, c + 1, c + 2 in one loop."""
-    x, y, z = draws[draw_rows[c, DRIFT_ROW]], draws[draw_rows[c + 1, DRIFT_ROW]], draws[draw_rows[c + 2, DRIFT_ROW]]
+    """Write turn-on bias + dynamic bias (3, n) of channels c, c + 1, c + 2 in one loop."""
+    x, y, z = draws[draw_rows[c]["drift"]], draws[draw_rows[c + 1]["drift"]], draws[draw_rows[c + 2]["drift"]]
     out_x, out_y, out_z = bias[c], bias[c + 1], bias[c + 2]
     px, py, pz, qx, qy, qz = phi[c], phi[c + 1], phi[c + 2], q[c], q[c + 1], q[c + 2]
     kx, ky, kz = turn_on[c], turn_on[c + 1], turn_on[c + 2]
-    sx, sy, sz = bias_state[c, DRIFT_STATE], bias_state[c + 1, DRIFT_STATE], bias_state[c + 2, DRIFT_STATE]
+    states = bias_state[c : c + 3, DYNAMIC_BIAS_STATE]
+    sx, sy, sz = states[0], states[1], states[2]
     for i in range(x.shape[0]):
         sx, sy, sz = (
             gauss_markov_step(sx, px, qx, x[i]),
@@ -87,33 +88,33 @@ def _write_three_drifts(
             gauss_markov_step(sz, pz, qz, z[i]),
         )
         out_x[i], out_y[i], out_z[i] = kx + sx, ky + sy, kz + sz
-    bias_state[c, DRIFT_STATE], bias_state[c + 1, DRIFT_STATE], bias_state[c + 2, DRIFT_STATE] = sx, sy, sz
+    states[0], states[1], states[2] = sx, sy, sz
 
 
 @kernel
-def _write_drifts(
+def _write_dynamic_biases(
     phi: FloatArray,
     q: FloatArray,
-    draw_rows: IntArray,
+    draw_rows: AnyArray,
     draws: FloatArray,
     turn_on: FloatArray,
     bias_state: FloatArray,
     bias: FloatArray,
 ) -> None:
-    """Write turn-on bias + drift (channels, n), three neighbouring drifting channels at a time."""
+    """Write turn-on bias + dynamic bias (channels, n), for three neighbouring channels at a time."""
     c, channels = np.int64(0), draw_rows.shape[0]  # Numba would compile a second version for a literal 0
     while c < channels:
         count = 0
-        while count < 3 and c + count < channels and draw_rows[c + count, DRIFT_ROW] >= 0:
+        while count < 3 and c + count < channels and draw_rows[c + count]["drift"] >= 0:
             count += 1
         if count == 3:
-            _write_three_drifts(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+            _write_three_dynamic_biases(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
         elif count >= 1:
             count = 1
-            _write_drift(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
+            _write_dynamic_bias(c, phi, q, draw_rows, draws, turn_on, bias_state, bias)
         else:
             count = 1
-            constant, out = turn_on[c] + bias_state[c, DRIFT_STATE], bias[c]
+            constant, out = turn_on[c] + bias_state[c, DYNAMIC_BIAS_STATE], bias[c]
             for i in range(out.shape[0]):
                 out[i] = constant
         c += count
@@ -131,8 +132,8 @@ def _add_walk(q: float, draws: FloatArray, walk: float, bias: FloatArray) -> flo
 @kernel
 def _write_biases(
     dt: float,
-    parameters: FloatArray,
-    draw_rows: IntArray,
+    parameters: AnyArray,
+    draw_rows: AnyArray,
     flicker: FloatArray,
     draws: FloatArray,
     temperature: FloatArray,
@@ -144,26 +145,22 @@ def _write_biases(
     channels = parameters.shape[0]
     phi, q = np.ones(channels), np.zeros(channels)
     for c in range(channels):
-        if draw_rows[c, DRIFT_ROW] >= 0:
-            phi[c], q[c] = (
-                decay_factor(dt, parameters[c, DRIFT_TIME]),
-                step_stddev(dt, parameters[c, DRIFT_DENSITY], parameters[c, DRIFT_TIME]),
-            )
-    _write_drifts(phi, q, draw_rows, draws, turn_on, bias_state, bias)
+        if draw_rows[c]["drift"] >= 0:
+            tau = parameters[c]["dynamic_bias_correlation_time"]
+            phi[c], q[c] = decay_factor(dt, tau), step_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
+    _write_dynamic_biases(phi, q, draw_rows, draws, turn_on, bias_state, bias)
     for c in range(channels):
-        if draw_rows[c, WALK_ROW] >= 0:
-            step = random_walk_stddev(dt, parameters[c, WALK_DENSITY])
-            bias_state[c, WALK_STATE] = _add_walk(
-                step, draws[draw_rows[c, WALK_ROW]], bias_state[c, WALK_STATE], bias[c]
-            )
-        if draw_rows[c, FLICKER_ROW] >= 0:
-            first, count = draw_rows[c, FLICKER_ROW], flicker.shape[1]
+        noise, rows, states, out = parameters[c], draw_rows[c], bias_state[c], bias[c]
+        if rows["walk"] >= 0:
+            step = random_walk_stddev(dt, noise["random_walk"])
+            states[WALK_STATE] = _add_walk(step, draws[rows["walk"]], states[WALK_STATE], out)
+        if rows["flicker"] >= 0:
+            first, count = rows["flicker"], flicker.shape[1]
             flicker_phi, flicker_q = np.empty(count), np.empty(count)
-            write_coefficients(dt, flicker[0], parameters[c, BIAS_INSTABILITY] * flicker[1], flicker_phi, flicker_q)
-            add_flicker(flicker_phi, flicker_q, draws[first : first + count], bias_state[c, FLICKER_STATES:], bias[c])
-        if parameters[c, TEMPERATURE_COEFFICIENT] != 0.0:
-            coefficient, reference = parameters[c, TEMPERATURE_COEFFICIENT], parameters[c, REFERENCE_TEMPERATURE]
-            out = bias[c]
+            write_coefficients(dt, flicker[0], noise["bias_instability"] * flicker[1], flicker_phi, flicker_q)
+            add_flicker(flicker_phi, flicker_q, draws[first : first + count], states[FLICKER_STATES:], out)
+        coefficient, reference = noise["temperature_coefficient"], noise["reference_temperature"]
+        if coefficient != 0.0:
             for i in range(out.shape[0]):
                 out[i] = out[i] + coefficient * (temperature[i] - reference)
 
@@ -189,8 +186,8 @@ def _apply_scale(
 @kernel
 def _write_measured(
     sigma: float,
-    parameters: FloatArray,
-    draw_rows: IntArray,
+    parameters: AnyArray,
+    draw_rows: AnyArray,
     draws: FloatArray,
     ideal: FloatArray,
     bias: FloatArray,
@@ -198,19 +195,20 @@ def _write_measured(
 ) -> None:
     """Write the measured values (n,) of one channel, one vectorised loop per term."""
     count = out.shape[0]
-    mean, precision = parameters[MEAN], parameters[PRECISION]
-    minimum, maximum = parameters[MINIMUM], parameters[MAXIMUM]
-    if draw_rows[WHITE_ROW] >= 0:
-        w = draws[draw_rows[WHITE_ROW]]
+    mean, precision = parameters["mean"], parameters["precision"]
+    minimum, maximum = parameters["minimum"], parameters["maximum"]
+    if draw_rows["white"] >= 0:
+        w = draws[draw_rows["white"]]
         for i in range(count):
             out[i] = (ideal[i] + bias[i]) + white_noise(mean, sigma, w[i])
     else:
         for i in range(count):
             out[i] = (ideal[i] + bias[i]) + mean
-    if draw_rows[OUTLIER_ROW] >= 0:
-        u, size = draws[draw_rows[OUTLIER_ROW]], draws[draw_rows[OUTLIER_SIZE_ROW]]
+    if draw_rows["outlier"] >= 0:
+        u, size = draws[draw_rows["outlier"]], draws[draw_rows["outlier_size"]]
+        probability, stddev = parameters["outlier_probability"], parameters["outlier_stddev"]
         for i in range(count):
-            out[i] = out[i] + outlier(parameters[OUTLIER_PROBABILITY], parameters[OUTLIER_STDDEV], u[i], size[i])
+            out[i] = out[i] + outlier(probability, stddev, u[i], size[i])
     if minimum > -math.inf or maximum < math.inf:
         for i in range(count):
             out[i] = saturate(out[i], minimum, maximum)
@@ -238,8 +236,8 @@ def apply_noise(
     index: IntArray,
     rate: float,
     spacing: float,
-    parameters: FloatArray,
-    draw_rows: IntArray,
+    parameters: AnyArray,
+    draw_rows: AnyArray,
     flicker: FloatArray,
     draws: FloatArray,
     temperature: FloatArray,
@@ -256,8 +254,7 @@ def apply_noise(
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
     spacing: the step (ticks) that is assumed before the first sample.
-    parameters: (channels, 15).
-    draw_rows: (channels, 6), first row of each process in the draws.
+    parameters, draw_rows: (channels,) records `PARAMETERS` and `DRAW_ROWS`.
     flicker: (2, m), time constants (s) and standard deviations of the components of flicker with B = 1.
     draws: (rows, n).
     temperature: (n,) K, or (0,) if no channel needs it.
@@ -284,19 +281,13 @@ def apply_noise(
         for array in range(len(ideals)):
             ideal = ideals[array]
             for axis in range(ideal.shape[0]):
-                row, measured = parameters[c], out[c, first:stop]
+                noise, measured = parameters[c], out[c, first:stop]
                 source = ideal[axis, first:stop]
-                if scale[c] != 0.0 or row[SCALE_TEMPERATURE_COEFFICIENT] != 0.0:
-                    _apply_scale(
-                        scale[c],
-                        row[SCALE_TEMPERATURE_COEFFICIENT],
-                        row[REFERENCE_TEMPERATURE],
-                        block_temperature,
-                        source,
-                        measured,
-                    )
+                coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
+                if scale[c] != 0.0 or coefficient != 0.0:
+                    _apply_scale(scale[c], coefficient, reference, block_temperature, source, measured)
                     source = measured
-                sigma = white_stddev(dt, row[STDDEV], row[NOISE_DENSITY])
-                _write_measured(sigma, row, draw_rows[c], block_draws, source, bias[c, first:stop], measured)
+                sigma = white_stddev(dt, noise["stddev"], noise["noise_density"])
+                _write_measured(sigma, noise, draw_rows[c], block_draws, source, bias[c, first:stop], measured)
                 c += 1
         previous_tick, first = index[stop - 1], stop

@@ -60,23 +60,22 @@ class CurrentProfile:
 class WorldChart:
     """Ground, tracks and current of a world.
 
-    ground: heights (m) of the ground along each track
-    profiles: of the current over the start of the first track; `undefined` says why a part of them is missing
+    profiles: of the current over the start of the first track
+    undefined_reason: why a part of the profiles is missing, else empty
     """
 
     world: World
     tracks: tuple[Track, ...]
-    ground: tuple[FloatArray, ...]
     view: View
     relief: Relief
     arrows: CurrentArrows | None = None
     profiles: tuple[CurrentProfile, ...] = ()
-    undefined: str = ""
+    undefined_reason: str = ""
 
     @property
-    def moving(self) -> tuple[tuple[Track, FloatArray], ...]:
-        """Tracks of the vehicles that move, with the heights (n,) m of the ground along them."""
-        return tuple(pair for pair in zip(self.tracks, self.ground, strict=True) if pair[0].is_moving)
+    def moving_tracks(self) -> tuple[Track, ...]:
+        """Tracks of the vehicles that move."""
+        return tuple(track for track in self.tracks if track.is_moving)
 
     @property
     def end(self) -> float:
@@ -94,8 +93,7 @@ class WorldChart:
     @property
     def start(self) -> tuple[float, float, float]:
         """Start (m) of the first vehicle that moves, else place of the first one, else the centre of the view."""
-        track = next((track for track, _ in self.moving), self.tracks[0] if self.tracks else None)
-        if track is not None:
+        for track in (*self.moving_tracks, *self.tracks)[:1]:
             x, y, z = track.position[0].tolist()
             return (x, y, z)
         view = self.view
@@ -114,9 +112,9 @@ def make_chart(world: World, motions: Mapping[str, Motion], duration: float | No
     vehicles = select_vehicles(world, all_motions)
     ground = static_ground(world, all_motions, {model.name for model in vehicles if not model.static})
     tracks = make_tracks(vehicles, all_motions, duration)
+    tracks = tuple(replace(track, ground=ground_below(ground, track.position)) for track in tracks)
     view = find_view(tracks, ground)
-    heights = tuple(ground_below(ground, track.position) for track in tracks)
-    chart = WorldChart(world, tracks, heights, view, make_relief(ground, view))
+    chart = WorldChart(world, tracks, view, make_relief(ground, view))
     current, surface = world.environment.current, chart.surface
     if current is None or surface is None:
         return chart
@@ -127,9 +125,9 @@ def make_chart(world: World, motions: Mapping[str, Motion], duration: float | No
     if low >= surface:
         low = surface - DEFAULT_DEPTH
     field = realise(current, seed, run)
-    profiles, undefined = current_profiles(field, (x, y), low, surface, chart.end)
-    arrows = current_arrows(field, view, min(z, surface))
-    return replace(chart, arrows=arrows, profiles=profiles, undefined=undefined)
+    profiles, undefined_reason = make_current_profiles(field, (x, y), low, surface, chart.end)
+    arrows = make_current_arrows(field, view, min(z, surface))
+    return replace(chart, arrows=arrows, profiles=profiles, undefined_reason=undefined_reason)
 
 
 def sample_current(current: VectorField, position: Vectors, time: Times) -> tuple[Vectors, str]:
@@ -147,7 +145,7 @@ def sample_current(current: VectorField, position: Vectors, time: Times) -> tupl
     return velocity, reason
 
 
-def current_arrows(current: VectorField, view: View, height: float) -> CurrentArrows:
+def make_current_arrows(current: VectorField, view: View, height: float) -> CurrentArrows:
     """Return the current over a view at t = 0 and a height (m)."""
     spacing = max(view.width, view.height) / ARROWS
     columns, rows = max(round(view.width / spacing), 1), max(round(view.height / spacing), 1)
@@ -158,7 +156,7 @@ def current_arrows(current: VectorField, view: View, height: float) -> CurrentAr
     return CurrentArrows(place, sample_current(current, position, np.zeros(len(place)))[0], height, spacing)
 
 
-def current_profiles(
+def make_current_profiles(
     current: VectorField, place: Sequence[float], low: float, high: float, end: float
 ) -> tuple[tuple[CurrentProfile, ...], str]:
     """Return the speed from `low` to `high` (m) over a place (x, y) m, and why it is undefined somewhere.
@@ -167,11 +165,11 @@ def current_profiles(
     """
     height = np.linspace(low, high, HEIGHTS)
     position = np.column_stack((np.full(HEIGHTS, place[0]), np.full(HEIGHTS, place[1]), height))
-    profiles, undefined = [], ""
+    profiles, undefined_reason = [], ""
     for time in np.linspace(0.0, end, INSTANTS) if end > 0.0 else np.zeros(1):
         velocity, reason = sample_current(current, position, np.full(HEIGHTS, time))
-        undefined = undefined or reason
+        undefined_reason = undefined_reason or reason
         profiles.append(CurrentProfile(float(time), height, np.sqrt((velocity**2).sum(axis=1))))
     if all(np.array_equal(profile.speed, profiles[0].speed, equal_nan=True) for profile in profiles):
         profiles = profiles[:1]
-    return tuple(profiles), undefined
+    return tuple(profiles), undefined_reason

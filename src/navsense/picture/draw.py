@@ -95,7 +95,7 @@ def draw(
 
 def _draw_chart(chart: WorldChart) -> Any:
     """Return the figure of a chart; the shape of its view decides where the panels are."""
-    panels = [draw_section] if chart.moving else []
+    panels = [draw_section] if chart.moving_tracks else []
     panels += [draw_profiles] if chart.profiles else []
     ratio = chart.view.width / chart.view.height
     if not panels:
@@ -122,7 +122,7 @@ def _draw_chart(chart: WorldChart) -> Any:
 
 def _format_title(chart: WorldChart) -> str:
     """Return name and place of the world, and number and duration of its tracks."""
-    origin, moving = chart.world.environment.origin, len(chart.moving)
+    origin, moving = chart.world.environment.origin, len(chart.moving_tracks)
     parts = []
     if origin is not None:
         latitude, longitude = math.degrees(origin.latitude), math.degrees(origin.longitude)
@@ -165,11 +165,15 @@ def draw_map(figure: Any, axes: Any, chart: WorldChart) -> None:
     if chart.arrows is not None:
         _draw_arrows(axes, chart.arrows, _is_in_ground(chart.relief, chart.arrows), scale)
     line = None
-    for track, _ in chart.moving:
+    for track in chart.moving_tracks:
         line = _draw_track(axes, track, chart.end, scale)
     if line is not None:
         bar = figure.colorbar(line, ax=axes, location="bottom", aspect=45, shrink=0.8, pad=0.02)
         bar.set_label(f"time ({time_scale(chart.end).unit}); ○ start, ■ end")
+    for track in chart.tracks:
+        if not track.is_moving:
+            x, y = (scale.factor * track.position[0, :2]).tolist()
+            axes.plot(x, y, "D", color="#d1733a", markeredgecolor=INK, markersize=7, zorder=6)
     _draw_frame(axes, chart, scale)
 
 
@@ -276,11 +280,7 @@ def draw_time_line(axes: Any, x: FloatArray, y: FloatArray, time: FloatArray, en
 
 
 def _draw_frame(axes: Any, chart: WorldChart, scale: Scale) -> None:
-    """Draw markers of vehicles that stand still, axes and north."""
-    for track in chart.tracks:
-        if not track.is_moving:
-            x, y = (scale.factor * track.position[0, :2]).tolist()
-            axes.plot(x, y, "D", color="#d1733a", markeredgecolor=INK, markersize=7, zorder=6)
+    """Draw the axes and north."""
     view, origin = chart.view, chart.world.environment.origin
     axes.set_xlim(scale.factor * view.west, scale.factor * view.east)
     axes.set_ylim(scale.factor * view.south, scale.factor * view.north)
@@ -352,21 +352,21 @@ def _draw_name(axes: Any, name: str, place: list[float], occupied: list[Any]) ->
 def draw_section(axes: Any, chart: WorldChart) -> None:
     """Draw the heights of the tracks over the distance along them, with the ground below."""
     low, high = height_limits(chart)
-    longest = max(float(track.distance[-1]) for track, _ in chart.moving)
-    scale, is_single = length_scale(longest), len(chart.moving) == 1
+    longest = max(float(track.distance[-1]) for track in chart.moving_tracks)
+    scale, is_single = length_scale(longest), len(chart.moving_tracks) == 1
     if chart.surface is not None and chart.surface > low:
         axes.axhspan(low, min(chart.surface, high), color=SEA, zorder=0)
         axes.axhline(chart.surface, color=WATER, linewidth=1.0, zorder=1)
-    for track, ground in chart.moving:
+    for track in chart.moving_tracks:
         distance, height = scale.factor * track.distance, track.position[:, 2]
         if is_single:
-            axes.fill_between(distance, low, ground, color=EARTH, linewidth=0.0, zorder=2)
-        axes.plot(distance, ground, color=INK if is_single else EARTH, linewidth=0.8, zorder=3)
+            axes.fill_between(distance, low, track.ground, color=EARTH, linewidth=0.0, zorder=2)
+        axes.plot(distance, track.ground, color=INK if is_single else EARTH, linewidth=0.8, zorder=3)
         draw_time_line(axes, distance, height, track.time, chart.end)
         options: dict[str, Any] = {"zorder": 5, "clip_on": False}
         axes.plot(distance[0], height[0], "o", color="white", markeredgecolor=INK, markersize=7, **options)
         axes.plot(distance[-1], height[-1], "s", color=INK, markeredgecolor="white", markersize=6, **options)
-        if 1 < len(chart.moving) <= MAX_NAMES:
+        if 1 < len(chart.moving_tracks) <= MAX_NAMES:
             options = {"textcoords": "offset points", "ha": "right", "fontsize": 7.5, "bbox": NAME_BOX, "zorder": 6}
             axes.annotate(shorten_name(track.name), (distance[-1], height[-1]), (-7, 6), **options)
     axes.set_xlim(0.0, scale.factor * longest)
@@ -381,7 +381,8 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
 
 def height_limits(chart: WorldChart) -> tuple[float, float]:
     """Return the lowest and highest height (m) of a section."""
-    heights = [array[np.isfinite(array)] for track, ground in chart.moving for array in (track.position[:, 2], ground)]
+    series = (array for track in chart.moving_tracks for array in (track.position[:, 2], track.ground))
+    heights = [array[np.isfinite(array)] for array in series]
     low, high = min(float(h.min()) for h in heights if h.size), max(float(h.max()) for h in heights if h.size)
     span, surface = max(high - low, MIN_HEIGHT_RANGE), chart.surface
     if surface is not None and low - SURFACE_REACH * span <= surface <= high + SURFACE_REACH * span:
@@ -392,17 +393,13 @@ def height_limits(chart: WorldChart) -> tuple[float, float]:
 
 def format_clearance(chart: WorldChart) -> str:
     """Return the least distance to the ground and its time; empty without ground."""
-    minima = []
-    for track, ground in chart.moving:
-        clearance: FloatArray = track.position[:, 2] - ground
-        if np.isfinite(clearance).any():
-            row = int(np.nanargmin(clearance))
-            minima.append((float(clearance[row]), float(track.time[row]), track.name))
+    tracks = chart.moving_tracks
+    minima = [(*track.min_clearance, track.name) for track in tracks if track.min_clearance is not None]
     if not minima:
         return ""
     distance, time, name = min(minima)
     scale = time_scale(chart.end)
-    subject = "" if len(chart.moving) == 1 else f"{shorten_name(name)} "
+    subject = "" if len(tracks) == 1 else f"{shorten_name(name)} "
     side = "" if distance >= 0.0 else " UNDER the ground"
     return f"least clearance: {abs(distance):.3g} m{side}, {subject}at {scale.factor * time:.3g} {scale.unit}"
 
@@ -418,7 +415,7 @@ def draw_profiles(axes: Any, chart: WorldChart) -> None:
         label = f"at {scale.factor * profile.time:.3g} {scale.unit}"
         axes.plot(profile.speed, profile.height, color=colour, linewidth=1.8, label=label)
     place = f"at {shorten_name(chart.tracks[0].name)}" if chart.tracks else "in the middle"
-    axes.set_xlabel(f"speed of the water {'at the starting point' if chart.moving else place} (m/s)")
+    axes.set_xlabel(f"speed of the water {'at the starting point' if chart.moving_tracks else place} (m/s)")
     axes.set_ylabel("height (m)")
     axes.grid(alpha=0.2)
     if profiles:
@@ -428,6 +425,6 @@ def draw_profiles(axes: Any, chart: WorldChart) -> None:
         axes.ticklabel_format(useOffset=False, style="plain")
         if len(profiles) > 1:
             axes.legend(fontsize=8, framealpha=0.85)
-    if chart.undefined:
-        text = escape_dollar(textwrap.fill(f"not given everywhere: {chart.undefined}", 56))
+    if chart.undefined_reason:
+        text = escape_dollar(textwrap.fill(f"not given everywhere: {chart.undefined_reason}", 56))
         axes.set_title(text, fontsize=8, loc="left")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,11 +22,17 @@ MAX_ROWS, MIN_ROWS, TOTAL_ROWS = 4000, 200, 12000
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A vehicle at times (n,) s: `position` (n, 3) m in the world; one row if it stands still."""
+    """A vehicle over time.
+
+    time: (n,) s; one row if the vehicle stands still
+    position: (n, 3) m in the world
+    ground: (n,) m, height of the ground below; NaN where there is none, empty if it is not computed
+    """
 
     name: str
     time: Times
     position: Vectors
+    ground: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @cached_property
     def distance(self) -> FloatArray:
@@ -38,6 +44,15 @@ class Track:
     def is_moving(self) -> bool:
         """True if the vehicle moves."""
         return self.time.size > 1
+
+    @property
+    def min_clearance(self) -> tuple[float, float] | None:
+        """Least height (m) above the ground and its time (s); None without ground."""
+        clearance = self.position[:, 2] - self.ground if self.ground.size else self.ground
+        if not np.isfinite(clearance).any():
+            return None
+        row = int(np.nanargmin(clearance))
+        return float(clearance[row]), float(self.time[row])
 
 
 def select_vehicles(world: World, motions: Motions) -> tuple[Model, ...]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_logs, euroc, message_formats, npz, parquet
-from navsense.recordings.base import check_target, find_format, to_path
+from navsense.recordings.base import check_output, find_format, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     Capability,
@@ -83,9 +82,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
             where=Where(str(path)),
             remedy="name the file with one of them",
         )
-    check_target(path)
-    atomic.check_not_input(output_path(path))
-    found.check_target(path, world)
+    check_output(found, path, world)
     return found
 
 

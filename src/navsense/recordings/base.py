@@ -27,6 +27,7 @@ from navsense.recordings.format import (
     list_suffixes,
     storage_path,
 )
+from navsense.world import World
 
 
 class WriterBase(ABC):
@@ -125,6 +126,19 @@ def recovery_command(path: Path) -> str:
     return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
+def recovery_remedy(path: Path) -> str:
+    """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
+    if atomic.is_being_written(path):
+        return "it is still being written by another process; wait until it ends"
+    if path.is_dir():
+        return f"list its truncated recordings with: navsense recover {path}"
+    found = format_of_name(path)
+    return f"save what it holds with: navsense recover {path}" if found and found.recovery.magic else ""
+
+
+NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
+"""Remedy for a truncated NumPy archive or Parquet table."""
+
 URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
 """A text with the form of a URL, also with a missing slash."""
 
@@ -203,6 +217,14 @@ def check_target(path: Path) -> None:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
+def check_output(recording_format: Format, path: Path, world: World | None = None) -> None:
+    """Raise `RecordingError` if a recording cannot have this path, or its format cannot hold the sensors of a world."""
+    if find_suffix(path):
+        check_target(path)
+    atomic.check_not_input(storage_path(path))
+    recording_format.check_target(path, world)
+
+
 def open_for_reading(path: Path) -> BinaryIO:
     """Return a file opened for reading. Raises `RecordingError` if that fails or the file is special (`inputs`)."""
     inputs.add_input(path)
@@ -239,6 +261,52 @@ class PendingFile(Protocol):
     def discard(self) -> None:
         """Close the file, and remove it if it is not complete. Never raises."""
         ...
+
+
+class PendingRecording(ABC):
+    """A `PendingFile` that is removed after an error in `append`, and completed by `complete`.
+
+    `has_content` is true after the first time slice.
+    """
+
+    is_open, has_content = True, False
+    path: Path
+
+    @abstractmethod
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Complete the recording and give it its name."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Close all files, and remove those that are not complete. Never raises."""
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Append a time slice. An error removes the recording."""
+        try:
+            self.append(time_slice)
+        except BaseException:
+            self.discard()
+            raise
+        self.has_content = True
+
+    def finish(self, *, keep_empty: bool = True) -> None:
+        """Complete the recording and give it its name; with `keep_empty` false, remove one without time slices."""
+        if not self.is_open:
+            raise closed_error(self.path)
+        try:
+            if keep_empty or self.has_content:
+                self.complete()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Close the recording, and remove it if it is not complete. Never raises."""
+        self.is_open = False
+        self.release()
 
 
 class AtomicWriter(WriterBase):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -253,6 +254,39 @@ class MessageReader(Protocol):
 def complete_metadata(reader: MessageReader) -> dict[str, str]:
     """Return the metadata of a copy. A recording of navsense without metadata gets a default name of the world."""
     return reader.metadata or ({"world": DEFAULT_WORLD_NAME} if reader.is_navsense else {})
+
+
+class MessageTarget(Protocol):
+    """A recording that messages are copied to.
+
+    encoding: the encoding of the messages.
+    output: the file or folder that is written, in the hidden folder.
+    has_publish_times: false if the recording stores the log times only.
+    """
+
+    encoding: str
+    output: Path
+    has_publish_times: bool
+
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why the recording cannot hold a channel; "" if it can."""
+        ...
+
+    def add_channel(self, channel: Channel) -> None:
+        """Add a channel, if it is new."""
+        ...
+
+    def write(self, batch: Sequence[RawMessage]) -> None:
+        """Write messages of added channels."""
+        ...
+
+    def close(self) -> None:
+        """Finish the recording."""
+        ...
+
+    def abort(self) -> None:
+        """Close all files; never raises."""
+        ...
 
 
 class CompleteReader(MessageReader, Protocol):

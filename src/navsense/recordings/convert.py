@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from navsense import recordings
-from navsense.core import atomic, inputs
+from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.series import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
-from navsense.recordings.base import os_error, to_path
+from navsense.recordings.base import check_output, os_error, to_path
 from navsense.recordings.channels import ROS1
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.message_copy import check_message_target, copy_messages, open_hidden_folder
+from navsense.recordings.message_copy import copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import ros2_bag_folder
@@ -101,8 +101,7 @@ def _find_target_format(target: Path) -> Format:
     found = format_of_name(target)
     if found is None or Capability.MESSAGES not in found.capabilities:
         return recordings.find_output_format(target)
-    atomic.check_not_input(recordings.output_path(target))
-    check_message_target(target)
+    check_output(found, target)
     return found
 
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, save_text
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import FieldError, RecordingError, Where
 from navsense.core.series import Current, Reading, TimeSlice, Truth
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.motion._log import HEADER as POSES
+from navsense.motion.replay import LOG_COLUMNS as POSES
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
@@ -42,11 +43,20 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, closed_error, os_error, recovery_command
+from navsense.recordings.base import AtomicWriter, PendingRecording, open_for_reading, os_error, recovery_command
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import LOSSLESS, Capability, Format, storage_path
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.format import (
+    LOSSLESS,
+    Capability,
+    Format,
+    Recovery,
+    RecoveryResult,
+    resolve_folder,
+    storage_path,
+)
+from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
+from navsense.recordings.world_json import notes_about
 
 METADATA_FILE = "navsense.json"
 """File with the metadata of the recording."""
@@ -66,9 +76,12 @@ POSE_COUNT = len(POSES) - 1
 RATE_COLUMNS = ("time", *(part.column for part in TRUTH_COMPONENTS[POSE_COUNT:]))
 """Columns of the velocities and accelerations of a link."""
 
+CURRENT_FILE = "current.csv"
+
 CURRENT_COLUMNS = ("time", "x", "y", "z")
 
 _FILE = inputs.FileKind("table", RecordingError, "must be a CSV table in UTF-8")
+_METADATA_KIND = inputs.FileKind("metadata", RecordingError, "must be a JSON object")
 
 
 def find_folder(path: Path) -> Path:
@@ -172,35 +185,28 @@ class TableFolder:
         self._work.release()
 
 
-class PendingCsv:
+class PendingCsv(PendingRecording):
     """A folder of tables that is written by one thread."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder."""
-        self._path, self._header = path, header
+        self.path, self._header = path, header
         self._folder = TableFolder(path)
         self._headers = SeriesHeaders(path, header)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
         self._described_count = -1
-        self._has_slices = False
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice. An error removes the folder."""
-        try:
-            for name, reading in time_slice.readings.items():
-                self._write_reading(name, reading)
-            if self._header.truth:
-                for name, truth in time_slice.truth.items():
-                    self._write_truth(name, truth)
-                if time_slice.current is not None:
-                    self._write_current(time_slice.current)
-            self._write_metadata()
-        except BaseException:
-            self.discard()
-            raise
-        self._has_slices = True
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+        for name, reading in time_slice.readings.items():
+            self._write_reading(name, reading)
+        if self._header.truth:
+            for name, truth in time_slice.truth.items():
+                self._write_truth(name, truth)
+            if time_slice.current is not None:
+                self._write_current(time_slice.current)
+        self._write_metadata()
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
@@ -211,7 +217,7 @@ class PendingCsv:
     def _reserve_name(self, name: str, owner: str) -> str:
         if self._files.setdefault(name, owner) != owner:
             what = f"{owner} and {self._files[name]} would have one table"
-            raise RecordingError(what, name, where=Where(str(self._path)), remedy="rename one of them")
+            raise RecordingError(what, name, where=Where(str(self.path)), remedy="rename one of them")
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
@@ -237,7 +243,7 @@ class PendingCsv:
         self._headers.add_current(current)
         owner = "the current of the water"
         self._folder.append(
-            self._reserve_name("current.csv", owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
+            self._reserve_name(CURRENT_FILE, owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
         )
         if current.layers is not None:
             deep = current.layers.velocity.reshape(current.time.size, -1)
@@ -245,20 +251,13 @@ class PendingCsv:
             name = self._reserve_name("current.layers.csv", owner)
             self._folder.append(name, ("time", *header), [current.time, *deep.T])
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the metadata, and give the folder its name."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._has_slices:
-                self._write_metadata()
-                self._folder.finish()
-        finally:
-            self.discard()
+        self._write_metadata()
+        self._folder.finish()
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove the hidden folder. Never raises."""
-        self.is_open = False
         self._folder.discard()
 
 
@@ -274,7 +273,6 @@ class CsvWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        check_table_folder(path)
         super().__init__(path, lambda: PendingCsv(path, header))
 
 
@@ -357,7 +355,7 @@ def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
 
 
 def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
-    table = read_table(folder / "current.csv", CURRENT_COLUMNS)
+    table = read_table(folder / CURRENT_FILE, CURRENT_COLUMNS)
     arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
     if "layers" in header:
         names = [f"layers.{i}.{axis}" for i in range(len(header["layers"]["depths"])) for axis in "xyz"]
@@ -365,6 +363,58 @@ def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
         arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
     return make_current(header, np.ascontiguousarray(table[:, 0]), arrays)
 
+
+def recover(file: Path, out: Path) -> RecoveryResult:
+    """Write the tables of an unfinished recording without their incomplete last lines; `file` is its metadata."""
+    meta = inputs.parse_json(inputs.read_bytes(str(file), _METADATA_KIND))
+    work = HiddenFolder(storage_path(out))
+    try:
+        folder = work.folder / work.target.name
+        shutil.copytree(file.parent, folder, ignore=shutil.ignore_patterns("*.new"))
+        count = _truncate_tables(folder)
+        work.commit(folder)
+    finally:
+        work.release()
+    return RecoveryResult(str(out), count, unit="row", notes=notes_about(meta.get(WORLD_KEY)))
+
+
+def _truncate_tables(folder: Path) -> int:
+    """Remove the incomplete last lines of the tables in a folder; return the rows of all series."""
+    files = sorted(folder.rglob("*.csv"))
+    counts = {file: sum(1 for _ in _read_complete_lines(file)) for file in files}
+    companions = set[Path]()
+    for file in files:  # two tables of one series get the length of the shorter one
+        for other in (".rates.csv", ".layers.csv"):
+            companion = file.with_name(file.name.removesuffix(".csv") + other)
+            if companion in counts:
+                counts[file] = counts[companion] = min(counts[file], counts[companion])
+                companions.add(companion)
+    for file, count in counts.items():
+        os.truncate(file, sum(map(len, islice(_read_complete_lines(file), count))))
+    return sum(max(count - 1, 0) for file, count in counts.items() if file not in companions)
+
+
+def _read_complete_lines(file: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a table."""
+    with open_for_reading(file) as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def find_current_table(path: Path) -> Path:
+    """Return the table of the current in a recording in CSV, otherwise the path of the recording."""
+    folder = resolve_folder(path)
+    if not inputs.path_exists(folder / METADATA_FILE):
+        return folder
+    table = folder / CURRENT_FILE
+    if not table.is_file():
+        what, remedy = "holds no current", "record a world with a current"
+        raise FieldError("recording", what, where=Where(str(path)), remedy=remedy)
+    return table
+
+
+RECOVERY = Recovery((f"{CONTENT_FOLDER}/{METADATA_FILE}",), recover)
 
 FORMAT = Format(
     name="csv",
@@ -375,4 +425,5 @@ FORMAT = Format(
     is_folder=True,
     folder_files=(METADATA_FILE,),
     check_target=lambda path, _: check_table_folder(path),
+    recovery=RECOVERY,
 )

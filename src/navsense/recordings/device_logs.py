@@ -23,7 +23,6 @@ from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
     WriterBase,
     add_path_to_errors,
-    check_target,
     closed_error,
     open_for_reading,
     os_error,
@@ -72,7 +71,6 @@ class DeviceLogWriter(WriterBase):
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Find the sensor and open the file. Raises `RecordingError` if either fails."""
         check_header(path, header, "a device's log")
-        check_target(path)
         device_format, sensor, frame = resolve_log(path, header.world)
         self._encoder = InstrumentEncoder(header.world, device_format, sensor, frame)
         self._path, self._size, self._is_open = path, 0, True

@@ -19,7 +19,7 @@ import math
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,15 @@ from navsense.core.series import NANOSECONDS, Reading, TimeSlice, Truth, all_tru
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
-from navsense.recordings.base import AtomicWriter, closed_error
-from navsense.recordings.csv_tables import METADATA_FILE, TableFolder, check_table_folder, find_folder
+from navsense.recordings.base import AtomicWriter, PendingRecording
+from navsense.recordings.csv_tables import (
+    CONTENT_FOLDER,
+    METADATA_FILE,
+    RECOVERY,
+    TableFolder,
+    check_table_folder,
+    find_folder,
+)
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
@@ -146,37 +153,30 @@ class BiasInterpolator:
         return np.stack([np.interp(time, self.time, column) for column in self.values.T], axis=1)
 
 
-class PendingEuroc:
+class PendingEuroc(PendingRecording):
     """A folder that is written by one thread."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
-        self._path, self._header = path, header
+        self.path, self._header = path, header
         self._imus = [sensor for sensor in header.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, and EuRoC has no other sensor of ours"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
         self._folder = TableFolder(path)
         self._biases = BiasInterpolator()
-        self._has_rows = False
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice. An error removes the folder."""
-        try:
-            for number, sensor in enumerate(self._imus):
-                if sensor.name in time_slice.readings:
-                    self._write_imu(number, time_slice.readings[sensor.name])
-            first = self._imus[0]
-            if self._header.truth and first.link in time_slice.truth:
-                self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
-            self._write_states(last=False)
-            if not self._has_rows:
-                self._write_metadata()
-        except BaseException:
-            self.discard()
-            raise
-        self._has_rows = True
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+        for number, sensor in enumerate(self._imus):
+            if sensor.name in time_slice.readings:
+                self._write_imu(number, time_slice.readings[sensor.name])
+        first = self._imus[0]
+        if self._header.truth and first.link in time_slice.truth:
+            self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
+        self._write_states(last=False)
+        if not self.has_content:
+            self._write_metadata()
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
@@ -205,23 +205,21 @@ class PendingEuroc:
         if stamp.size and stamp.min() < 0:
             what, remedy = "timestamp (ns)", "choose a later --epoch"
             raise RecordingError(
-                what, int(stamp.min()), allowed="must not be below 0", where=Where(str(self._path)), remedy=remedy
+                what, int(stamp.min()), allowed="must not be below 0", where=Where(str(self.path)), remedy=remedy
             )
         self._folder.append(name, header, [stamp, *columns])
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the remaining rows and the metadata, and give the folder its name."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._has_rows:
-                self._write_states(last=True)
-                self._write_metadata()
-                if f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv" in self._folder.row_counts:
-                    self._folder.write(f"{MAV_FOLDER}/{STATE_FOLDER}/sensor.yaml", format_state_yaml())
-                self._folder.finish()
-        finally:
-            self.discard()
+        self._write_states(last=True)
+        self._write_metadata()
+        if f"{MAV_FOLDER}/{STATE_FOLDER}/data.csv" in self._folder.row_counts:
+            self._folder.write(f"{MAV_FOLDER}/{STATE_FOLDER}/sensor.yaml", format_state_yaml())
+        self._folder.finish()
+
+    def release(self) -> None:
+        """Remove the hidden folder. Never raises."""
+        self._folder.discard()
 
     def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
@@ -247,18 +245,12 @@ class PendingEuroc:
             }
         )
 
-    def discard(self) -> None:
-        """Remove the hidden folder. Never raises."""
-        self.is_open = False
-        self._folder.discard()
-
 
 class EurocWriter(AtomicWriter):
     """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        check_table_folder(path)
         super().__init__(path, lambda: PendingEuroc(path, header))
 
 
@@ -429,5 +421,6 @@ FORMAT = Format(
     check_target=lambda path, _: check_table_folder(path),
     list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
     list_lost=list_lost,
+    recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},
 )

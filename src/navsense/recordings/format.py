@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import BinaryIO
 
 from navsense.core.errors import RecordingError
+from navsense.core.inputs import path_exists
 from navsense.core.plugins import load_plugin
 from navsense.core.series import Reading
-from navsense.recordings.channels import CompleteReader
+from navsense.core.text import format_count
+from navsense.recordings.channels import CompleteReader, MessageReader, MessageTarget
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
@@ -50,6 +53,56 @@ def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> lis
     return [group for group, arrays in groups.items() if arrays and group not in capabilities]
 
 
+@dataclass(frozen=True)
+class RecoveryResult:
+    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
+
+    `notes` are about what this version of navsense cannot read of the world.
+    """
+
+    path: str
+    messages: int
+    chunks: int = 0
+    damaged_chunks: int = 0
+    complete: bool = False
+    topics: dict[str, int] = field(default_factory=dict)
+    unit: str = "message"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """A summary in one line."""
+        count = format_count(self.messages, self.unit)
+        chunks = f" in {format_count(self.chunks, 'chunk')}" if self.chunks else ""
+        return f"wrote {storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
+
+    @property
+    def loss_text(self) -> str:
+        """What was missing, in words."""
+        if self.complete:
+            return "nothing was missing"
+        damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
+        return f"{damaged}what was not yet written is lost"
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """How the unfinished recordings of a format are found and recovered.
+
+    files: patterns of files in a hidden folder. If all of them match, it contains an unfinished recording.
+    recover: writes the complete part of a recording; gets the first match of the first pattern, and the output path.
+    obstacle: reason why a recording cannot be recovered without `recover`.
+    magic: first bytes of a file that `recover` reads even if it is truncated; b"" if there is no such file.
+    is_truncated: true for a truncated file under its final name; None: such files are not listed.
+    """
+
+    files: tuple[str, ...] = ()
+    recover: Callable[[Path, Path], RecoveryResult] | None = None
+    obstacle: str = "it contains no complete data"
+    magic: bytes = b""
+    is_truncated: Callable[[BinaryIO], bool] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Format:
     """A file format of recordings.
@@ -66,6 +119,8 @@ class Format:
     check_target: raises `RecordingError` if a recording cannot have this path; gets the world if it is known.
     data_path: returns the data file in the folder of a recording with this path.
     open_messages: opens the messages of a recording; None for a format without messages.
+    open_target: creates a recording in a folder, to which messages are copied: folder, final path, source.
+    recovery: how unfinished recordings are found and recovered.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
     list_needed: returns the arrays of a sensor that the format has fields for; missing ones are reported.
@@ -85,6 +140,8 @@ class Format:
     check_target: Callable[[Path, World | None], None] = lambda *_: None
     data_path: Callable[[Path], Path] | None = None
     open_messages: Callable[[Path], AbstractContextManager[CompleteReader]] | None = None
+    open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
+    recovery: Recovery = Recovery()
     list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
     list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
@@ -156,3 +213,11 @@ def storage_path(path: Path) -> Path:
     """Return the file or folder of a recording with this name."""
     suffix = find_suffix(path)
     return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path
+
+
+def resolve_folder(path: Path) -> Path:
+    """Return the folder of a recording with this path if there is one, and no file; else the path itself."""
+    folder, found = storage_path(path), format_of_name(path)
+    if found is None or path_exists(path) or not any(path_exists(folder / file) for file in found.folder_files):
+        return path
+    return folder

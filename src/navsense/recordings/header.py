@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
@@ -18,6 +18,9 @@ from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.world import World
+
+if TYPE_CHECKING:
+    from navsense.simulation.session import Session
 
 ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
@@ -76,36 +79,7 @@ class RecordingHeader:
         return allocate_topics(self.world, self.topics, truth=self.truth)
 
 
-class HasRunSettings(Protocol):
-    """The settings of a run that `build_header` reads."""
-
-    @property
-    def world(self) -> World:
-        """The world."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """The integer second of t = 0."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-        ...
-
-    @property
-    def duration(self) -> float:
-        """The duration (s); infinite for a live run."""
-        ...
-
-    @property
-    def runs(self) -> Sequence[int]:
-        """The numbers of the runs."""
-        ...
-
-
-def build_header(run: HasRunSettings, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
+def build_header(run: Session, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
     """Return the header of the recording of a run; `truth` as in `RecordingHeader`."""
     return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
 

@@ -55,6 +55,12 @@ class MessageBlock:
         return MessageBlock(self.channel, self.log_time[rows], self.publish_time[rows], self.stamp[rows], arrays)
 
 
+def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> MessageBlock:
+    """Return messages that arrive at once and have true stamps (n,) ns."""
+    time = stamp.view(np.uint64)
+    return MessageBlock(channel, time, time, stamp, arrays)
+
+
 class MessageBuilder:
     """Builds the message blocks of one recording."""
 
@@ -114,11 +120,8 @@ class MessageBuilder:
             "position": np.array([[t.pose.position for t in transforms]]),
             "orientation": np.array([[t.pose.rotation for t in transforms]]),
         }
-        channel, time = (
-            OutputChannel(self._topics.get_common_topic(STATIC), encoder, latched=True),
-            stamp.view(np.uint64),
-        )
-        return [MessageBlock(channel, time, time, stamp, arrays)]
+        channel = OutputChannel(self._topics.get_common_topic(STATIC), encoder, latched=True)
+        return [make_true_block(channel, stamp, arrays)]
 
     def build_blocks(self, time_slice: TimeSlice) -> list[MessageBlock]:
         """Return all messages of a time slice; a block may be empty.
@@ -170,9 +173,7 @@ class MessageBuilder:
                 emitted = {key: array[rows] for key, array in arrays.items()}
             for channel in self._get_sensor_channels(name, series_kind):
                 if channel.encoder.ignores_arrays:
-                    true_stamp = reading.true_stamp
-                    true_time = true_stamp.view(np.uint64)
-                    blocks.append(MessageBlock(channel, true_time, true_time, true_stamp, {}))
+                    blocks.append(make_true_block(channel, reading.true_stamp, {}))
                 else:
                     blocks.append(MessageBlock(channel, *times, emitted))
         return blocks + self._build_faults(name, reading)
@@ -181,10 +182,9 @@ class MessageBuilder:
         """Return the fault flags of a sensor with faults, at every sample."""
         if not (self._header.truth and reading.fault):
             return []
-        stamp = reading.true_stamp
-        time, bits = stamp.view(np.uint64), world_topics.pack_fault_bits(reading.fault)
+        stamp, bits = reading.true_stamp, world_topics.pack_fault_bits(reading.fault)
         channel = self._get_channel(self._topics.get_fault_topic(name), world_topics.make_fault_encoder)
-        return [MessageBlock(channel, time, time, stamp, {world_topics.FAULT: bits})]
+        return [make_true_block(channel, stamp, {world_topics.FAULT: bits})]
 
     def _build_truth(self, name: str, truth: Truth) -> list[MessageBlock]:
         """Return the ground truth of one link; for a static link only its first row.
@@ -200,8 +200,6 @@ class MessageBuilder:
         pose_topic, accel_topic = self._topics.get_truth_topics(name)
         if not pose_topic:
             raise RecordingError("the truth of a link that the world does not have", name)
-        stamp = truth.stamp
-        time = stamp.view(np.uint64)
         pose = {
             "position": truth.position,
             "orientation": truth.orientation,
@@ -213,35 +211,21 @@ class MessageBuilder:
             "acceleration": truth.acceleration,
             "angular_acceleration": truth.angular_acceleration,
         }
-        return [
-            MessageBlock(
-                self._get_channel(pose_topic, lambda: world_topics.make_odometry_encoder(name), latched=is_static),
-                time,
-                time,
-                stamp,
-                pose,
-            ),
-            MessageBlock(
-                self._get_channel(accel_topic, lambda: world_topics.make_accel_encoder(name), latched=is_static),
-                time,
-                time,
-                stamp,
-                accel,
-            ),
-        ]
+        poses = self._get_channel(pose_topic, lambda: world_topics.make_odometry_encoder(name), latched=is_static)
+        accels = self._get_channel(accel_topic, lambda: world_topics.make_accel_encoder(name), latched=is_static)
+        return [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
 
     def _build_current(self, current: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one position and in layers."""
         if current.velocity.ndim != 2:
             raise RecordingError("the current has a run axis", remedy="write many runs to .npz or .parquet")
         stamp = current.stamp
-        time = stamp.view(np.uint64)
         channel = self._get_channel(self._topics.current, world_topics.make_current_encoder)
-        blocks = [MessageBlock(channel, time, time, stamp, {"velocity": current.velocity})]
+        blocks = [make_true_block(channel, stamp, {"velocity": current.velocity})]
         if current.layers is not None:
             depths = current.layers.depths
             channel = self._get_channel(self._topics.layers, lambda: world_topics.make_current_layers_encoder(depths))
-            blocks.append(MessageBlock(channel, time, time, stamp, {"velocity": current.layers.velocity}))
+            blocks.append(make_true_block(channel, stamp, {"velocity": current.layers.velocity}))
         return blocks
 
     def _build_clock_and_poses(self, time_slice: TimeSlice) -> list[MessageBlock]:
@@ -253,16 +237,8 @@ class MessageBuilder:
             return []
         are_equal = all(np.array_equal(other, stamps[0]) for other in stamps[1:])
         stamp = stamps[0] if are_equal else np.unique(np.concatenate(stamps))
-        time = stamp.view(np.uint64)
-        blocks = [
-            MessageBlock(
-                self._get_channel(self._topics.get_common_topic(CLOCK), world_topics.make_clock_encoder),
-                time,
-                time,
-                stamp,
-                {},
-            )
-        ]
+        channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_topics.make_clock_encoder)
+        blocks = [make_true_block(channel, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving_links:
             if name in time_slice.truth:
@@ -277,13 +253,11 @@ class MessageBuilder:
             lambda: world_topics.make_transforms_encoder(names),
             key=repr(names),
         )
-        stamp = truths[0].stamp
         arrays = {
             "position": stack_models([truth.position for truth in truths]),
             "orientation": stack_models([truth.orientation for truth in truths]),
         }
-        time = stamp.view(np.uint64)
-        return MessageBlock(channel, time, time, stamp, arrays)
+        return make_true_block(channel, truths[0].stamp, arrays)
 
 
 def stack_models(arrays: list[FloatArray]) -> FloatArray:

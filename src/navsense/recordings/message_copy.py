@@ -9,52 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, cast
 
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
-from navsense.recordings.base import check_target, os_error
-from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, RawMessage
-from navsense.recordings.format import storage_path
-from navsense.recordings.mcap.writer import McapTarget
-from navsense.recordings.rosbag.writer import BagTarget, McapBagTarget, check_bag_folder, check_mcap_folder
-
-
-class MessageTarget(Protocol):
-    """A recording that messages are copied to, in the encoding `encoding`."""
-
-    encoding: str
-    output: Path
-    """The file or folder that is written, in the hidden folder."""
-
-    def add_channel(self, channel: Channel) -> None:
-        """Add a channel, if it is new."""
-        ...
-
-    def write(self, batch: Sequence[RawMessage]) -> None:
-        """Write messages of added channels."""
-        ...
-
-    def close(self) -> None:
-        """Finish the recording."""
-        ...
-
-    def abort(self) -> None:
-        """Close all files; never raises."""
-        ...
-
-
-def check_message_target(target: Path) -> None:
-    """Raise `RecordingError` if a recording of messages cannot be written to `target`."""
-    suffix = target.suffix.lower()
-    if suffix == "":
-        check_mcap_folder(target)
-        check_target(target.with_name(target.name + ".mcap"))
-    else:
-        check_target(target)
-    if suffix == ".db3":
-        check_bag_folder(target)
+from navsense.recordings.base import check_output, os_error
+from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, MessageTarget, RawMessage
+from navsense.recordings.format import format_of_name, storage_path
 
 
 @contextmanager
@@ -85,21 +46,18 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
 @contextmanager
 def open_target(target: Path, reader: MessageReader) -> Iterator[MessageTarget]:
     """Yield the recording `target` for writing. It appears at the end; after an error nothing is left."""
-    check_message_target(target)
+    found = format_of_name(target)
+    if found is None or found.open_target is None:
+        raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
+    check_output(found, target)
     with open_hidden_folder(target) as work:
-        folder, made = work.folder, cast("MessageTarget | None", None)
+        recording = found.open_target(work.folder, target, reader)
         try:
-            suffix = target.suffix.lower()
-            if suffix in (".bag", ".db3"):
-                made = BagTarget(folder, target, reader, is_ros1=suffix == ".bag")
-            else:
-                made = McapTarget(folder, target, reader) if suffix else McapBagTarget(folder, target, reader)
-            yield made
-            made.close()
-            work.commit(made.output)
+            yield recording
+            recording.close()
+            work.commit(recording.output)
         finally:
-            if made is not None:
-                made.abort()
+            recording.abort()
 
 
 def split_batches(reader: MessageReader) -> Iterator[list[RawMessage]]:
@@ -157,40 +115,26 @@ class Transcoder:
             raise RecordingError(f"topic {channel.topic} of {channel.type}: {error}") from error
 
 
-def _unsupported_reason(target: MessageTarget, channel: Channel) -> str:
-    """Return the reason why a target cannot hold a topic; "" if it can."""
-    if isinstance(target, McapTarget):
-        return ""
-    if not channel.is_ros:
-        return f"no bag of ROS holds messages in {channel.encoding or 'this encoding'}"
-    return (
-        ""
-        if channel.topic or target.encoding != ROS1
-        else "no bag of ROS 1 can be read that has a topic without a name"
-    )
-
-
 def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
     """Copy all messages of a recording; return their number, and what the target cannot hold."""
-    lost: list[str] = []
     count = late = 0
-    with open_target(target, reader) as made:
-        foreign = {channel: why for channel in reader.channels if (why := _unsupported_reason(made, channel))}
+    with open_target(target, reader) as recording:
+        obstacles = {channel: why for channel in reader.channels if (why := recording.find_obstacle(channel))}
         for channel in reader.channels:
-            if channel not in foreign:
-                made.add_channel(channel)
-        if foreign and len(foreign) == len(reader.channels):
-            whys = "; ".join(dict.fromkeys(foreign.values()))
-            raise RecordingError("nothing in it can be carried", whys, where=reader.where)
-        encoder = Transcoder(made.encoding)
+            if channel not in obstacles:
+                recording.add_channel(channel)
+        if obstacles and len(obstacles) == len(reader.channels):
+            reasons = "; ".join(dict.fromkeys(obstacles.values()))
+            raise RecordingError("nothing in it can be carried", reasons, where=reader.where)
+        encoder = Transcoder(recording.encoding)
         for batch in split_batches(reader):
-            kept = [item for item in batch if item.channel not in foreign]
-            for channel in {item.channel for item in kept}:
-                made.add_channel(channel)
-            made.write(encoder.transcode(kept))
+            kept = [message for message in batch if message.channel not in obstacles]
+            for channel in {message.channel for message in kept}:
+                recording.add_channel(channel)
+            recording.write(encoder.transcode(kept))
             count += len(kept)
-            late += sum(item.publish_time != item.log_time for item in kept)
-        lost += [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in foreign.items()]
-    if late and isinstance(made, BagTarget):
+            late += sum(message.publish_time != message.log_time for message in kept)
+    lost = [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in obstacles.items()]
+    if late and not recording.has_publish_times:
         lost.append(f"the time of validity of {late} messages: a bag has one time per message, the time of arrival")
     return count, lost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from navsense import messages
@@ -13,20 +14,26 @@ from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.recordings import metadata
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.format import Capability, Format, missing_groups
+from navsense.recordings.format import Capability, Format, Recovery, missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.header import RecordingHeader
+from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import open_mcap
-from navsense.recordings.mcap.writer import McapWriter
+from navsense.recordings.mcap.recovery import recover_mcap
+from navsense.recordings.mcap.writer import McapTarget, McapWriter
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import open_bag
+from navsense.recordings.rosbag.recovery import BAG_MAGIC, recover_bag, recover_database
 from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
+    BagTarget,
+    McapBagTarget,
     Ros1BagWriter,
     Ros2BagWriter,
     bag_database,
     check_bag_folder,
+    check_mcap_bag,
 )
 from navsense.recordings.summary import summarize_messages
 from navsense.world import MountedSensor
@@ -41,8 +48,8 @@ def read(path: Path) -> Dataset:
             name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        text = metadata.format_metadata(reader.header, sensors, truth, current_metadata)
-        return Dataset(readings, truth, metadata.parse_metadata(text), current)
+        found = metadata.make_metadata(reader.header, sensors, truth, current_metadata)
+        return Dataset(readings, truth, found, current)
 
 
 def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
@@ -78,6 +85,8 @@ MCAP = Format(
     summarize=summarize_messages,
     unit="message",
     open_messages=open_mcap,
+    open_target=McapTarget,
+    recovery=Recovery(("*.mcap",), recover_mcap, magic=records.MAGIC, is_truncated=records.is_truncated),
     list_lost=list_lost,
 )
 
@@ -87,11 +96,20 @@ GAZEBO = replace(
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
     open_writer=GazeboWriter,
+    open_target=None,
     list_sensors=lambda header, _: [sensor.name for sensor in header.world.sensors if messages.has_gz(sensor.spec)],
     list_lost=None,
 )
 
-ROS1_BAG = replace(MCAP, name="ROS 1 bag", suffixes=(".bag",), open_writer=Ros1BagWriter, open_messages=open_bag)
+ROS1_BAG = replace(
+    MCAP,
+    name="ROS 1 bag",
+    suffixes=(".bag",),
+    open_writer=Ros1BagWriter,
+    open_messages=open_bag,
+    open_target=partial(BagTarget, is_ros1=True),
+    recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC),
+)
 
 ROS2_BAG = replace(
     MCAP,
@@ -99,6 +117,8 @@ ROS2_BAG = replace(
     suffixes=(".db3",),
     open_writer=Ros2BagWriter,
     open_messages=open_bag,
+    open_target=partial(BagTarget, is_ros1=False),
+    recovery=Recovery(("*/*.db3",), recover_database),
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
     check_target=lambda path, _: check_bag_folder(path),
@@ -112,6 +132,9 @@ ROS2_MCAP_BAG = replace(
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
     open_writer=None,
     open_messages=open_bag,
+    open_target=McapBagTarget,
+    recovery=Recovery(),
     is_folder=True,
+    check_target=lambda path, _: check_mcap_bag(path),
 )
 """The folder of a ROS 2 bag with one MCAP file. Only `convert` writes it."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from navsense.core import atomic, inputs
+from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_format, os_error
+from navsense.recordings.base import find_format, os_error, recovery_remedy
 from navsense.recordings.channels import CompleteReader, MessageReader
 from navsense.recordings.format import format_of_recording
 from navsense.recordings.header import WORLD_KEY
@@ -39,7 +39,7 @@ def open_messages(path: Path) -> Iterator[CompleteReader]:
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:
-        remedy = atomic.recovery_remedy(path)
+        remedy = recovery_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:

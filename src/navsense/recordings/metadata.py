@@ -79,12 +79,12 @@ def _mounting_header(sensor: MountedSensor) -> dict[str, Any]:
     return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise_to_json(sensor)}
 
 
-def format_metadata(
+def make_metadata(
     header: RecordingHeader,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
-) -> str:
+) -> dict[str, Any]:
     """Return the metadata of a recording.
 
     sensors: the metadata of each sensor (`make_sensor_metadata`).
@@ -92,23 +92,31 @@ def format_metadata(
     current: the metadata of the current (`make_current_metadata`).
     """
     faults = list_faults(header.world)
-    return json.dumps(
-        {
-            **({"current": current} if current else {}),
-            "format": FORMAT_VERSION,
-            "program": "navsense",
-            "version": get_version(),
-            "world": header.world.name,
-            "seed": header.seed,
-            "epoch": header.epoch,
-            "duration_asked": get_requested_duration(header),
-            "runs": [int(run) for run in header.runs],
-            "sensors": sensors,
-            "links": list(links),
-            WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
-            **({"faults": faults} if faults else {}),
-        }
-    )
+    return {
+        **({"current": current} if current else {}),
+        "format": FORMAT_VERSION,
+        "program": "navsense",
+        "version": get_version(),
+        "world": header.world.name,
+        "seed": header.seed,
+        "epoch": header.epoch,
+        "duration_asked": get_requested_duration(header),
+        "runs": [int(run) for run in header.runs],
+        "sensors": sensors,
+        "links": list(links),
+        WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
+        **({"faults": faults} if faults else {}),
+    }
+
+
+def format_metadata(
+    header: RecordingHeader,
+    sensors: Mapping[str, Mapping[str, Any]],
+    links: Iterable[str],
+    current: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the metadata of a recording as JSON; the arguments are those of `make_metadata`."""
+    return json.dumps(make_metadata(header, sensors, links, current))
 
 
 def parse_metadata(text: str | bytes) -> dict[str, Any]:

@@ -23,19 +23,19 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 from navsense.core import inputs
-from navsense.core.atomic import HiddenFolder, save_text
+from navsense.core.atomic import HiddenFolder, replace_file, save_text
 from navsense.core.errors import RecordingError, Where
 from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import WriterBase, check_target, closed_error, open_for_reading, os_error
+from navsense.recordings.base import NOT_RECOVERABLE, WriterBase, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import LOSSLESS, Capability, Format
-from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap.reader import NOT_RECOVERABLE
+from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
+from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
+from navsense.recordings.world_json import notes_about
 
 _STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
@@ -97,7 +97,6 @@ class NpzWriter(WriterBase):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
-        check_target(path)
         check_keys(path, header)
         self._path = path
         self._header = header
@@ -438,6 +437,16 @@ def summarize(path: Path) -> RecordingSummary:
     return make_summary(path, FORMAT.name, span, entries, meta)
 
 
+def recover(file: Path, out: Path) -> RecoveryResult:
+    """Write the complete rows of an unfinished recording; `file` lists its arrays."""
+    columns, text = read_unfinished_columns(file.parent)
+    with replace_file(out) as archive:
+        write_archive(archive, columns, text)
+    meta = inputs.parse_json(text)
+    count = sum(columns[f"{name}/time"].count for name in meta["sensors"])
+    return RecoveryResult(str(out), count, unit="row", notes=notes_about(meta.get(WORLD_KEY)))
+
+
 FORMAT = Format(
     name="npz",
     suffixes=(".npz",),
@@ -445,4 +454,5 @@ FORMAT = Format(
     read=read,
     open_writer=NpzWriter,
     summarize=summarize,
+    recovery=Recovery((STATE_FILE,), recover),
 )

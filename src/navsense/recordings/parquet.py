@@ -40,11 +40,10 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, check_target, closed_error, open_for_reading
+from navsense.recordings.base import NOT_RECOVERABLE, AtomicWriter, PendingRecording, open_for_reading
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import LOSSLESS, Capability, Format
+from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap.reader import NOT_RECOVERABLE
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 
@@ -174,13 +173,13 @@ class RowBuffer:
         return grown
 
 
-class PendingParquet:
+class PendingParquet(PendingRecording):
     """A Parquet file that is written by one thread."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden file next to `path`."""
         self._pa = import_pyarrow(path)
-        self._path, self._header = path, header
+        self.path, self._header = path, header
         self._runs: IntArray = np.array([int(run) for run in header.runs], dtype=np.int64)
         self._work = HiddenFolder(path)
         self._part = self._work.folder / path.name
@@ -197,43 +196,35 @@ class PendingParquet:
         self._headers = SeriesHeaders(path, header)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice. An error removes the file."""
-        try:
-            # Register all columns first: the first row group fixes them.
-            for name, reading in time_slice.readings.items():
-                self._register_sensor(name, reading)
-            truths = time_slice.truth if self._header.truth else {}
-            for name, truth in truths.items():
-                self._register_truth(name, truth)
-            current = time_slice.current if self._header.truth else None
-            if current is not None:
-                self._register_current(current)
-            for name, reading in time_slice.readings.items():
-                self._append_reading(name, reading)
-            for name, truth in truths.items():
-                self._append_truth(name, truth)
-            if current is not None:
-                self._append_current(current)
-        except BaseException:
-            self.discard()
-            raise
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
+        truths, current = (time_slice.truth, time_slice.current) if self._header.truth else ({}, None)
+        # Register all columns first: the first row group fixes them.
+        for name, reading in time_slice.readings.items():
+            self._register_sensor(name, reading)
+        for name, truth in truths.items():
+            self._register_truth(name, truth)
+        if current is not None:
+            self._register_current(current)
+        for name, reading in time_slice.readings.items():
+            self._append_reading(name, reading)
+        for name, truth in truths.items():
+            self._append_truth(name, truth)
+        if current is not None:
+            self._append_current(current)
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
-        check_lengths(self._path, reading)
-        head, where = self._headers.add_reading(name, reading), Where(str(self._path))
+        check_lengths(self.path, reading)
+        head = self._headers.add_reading(name, reading)
         types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
         if self._types.setdefault(name, types) != types:
             raise self._headers.changed_error(name)
         if name in self._components:
             return
-        if int(np.prod(head["runs"])) != self._runs.size:
-            allowed = f"must have the recording's {self._runs.size}"
-            raise RecordingError(f"runs of the readings of {name!r}", tuple(head["runs"]), allowed=allowed, where=where)
+        self._check_runs(f"runs of the readings of {name!r}", head["runs"])
         owner = f"sensor {name!r}"
-        check_array_names(self._path, owner, (key for group, key in types if group != "fault"))
+        check_array_names(self.path, owner, (key for group, key in types if group != "fault"))
         self._components[name] = sensor_components(head)
         for part in self._components[name]:
             self._register_column(part.column, types[part.group, part.name], owner)
@@ -245,16 +236,17 @@ class PendingParquet:
 
     def _register_current(self, current: Current) -> None:
         head = self._headers.add_current(current)
-        if int(np.prod(head["runs"])) != self._runs.size:
-            allowed = f"must have the recording's {self._runs.size}"
-            raise RecordingError(
-                "runs of the current", tuple(head["runs"]), allowed=allowed, where=Where(str(self._path))
-            )
+        self._check_runs("runs of the current", head["runs"])
         for part in current_components(head):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
+    def _check_runs(self, what: str, runs: Sequence[int]) -> None:
+        if math.prod(runs) != self._runs.size:
+            allowed = f"must have the recording's {self._runs.size}"
+            raise RecordingError(what, tuple(runs), allowed=allowed, where=Where(str(self.path)))
+
     def _register_column(self, column: str, dtype: np.dtype[Any], owner: str) -> None:
-        known, where = self._columns.get(column), Where(str(self._path))
+        known, where = self._columns.get(column), Where(str(self.path))
         if known is not None and known.dtype == dtype:
             return
         if known is not None:
@@ -289,39 +281,35 @@ class PendingParquet:
         self._append_rows(RowLabels("reading", name, reading.type), columns, (runs, count))
 
     def _append_truth(self, name: str, truth: Truth) -> None:
-        shape = (1, truth.time.size)
-        flags, time = all_true(shape), truth.time[None]
-        columns: dict[str, AnyArray] = {
-            "run": self._runs[:1, None],
-            "time": time,
-            "stamp": truth.stamp[None],
-            "clock_error": np.zeros((1, 1)),
-            "arrival": time,
-            "valid": flags,
-            "emitted": flags,
-        }
-        for part in TRUTH_COMPONENTS:
-            columns[part.column] = select_component(getattr(truth, part.name), part.indices)[None]
-        self._append_rows(RowLabels("truth", name, "link"), columns, shape)
+        columns = {part.column: select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS}
+        self._append_true_rows(RowLabels("truth", name, "link"), self._runs[:1], truth, columns)
 
     def _append_current(self, current: Current) -> None:
-        shape = (self._runs.size, current.time.size)
-        flags, time = all_true(shape), current.time[None]
-        columns: dict[str, AnyArray] = {
-            "run": self._runs[:, None],
-            "time": time,
-            "stamp": current.stamp[None],
-            "clock_error": np.zeros((1, 1)),
-            "arrival": time,
-            "valid": flags,
-            "emitted": flags,
-        }
         arrays = {"velocity": current.velocity}
         if current.layers is not None:
             arrays["layers"] = current.layers.velocity
-        for part in current_components(metadata.make_current_metadata(current)):
-            columns[part.column] = select_component(arrays[part.name], part.indices).reshape(shape)
-        self._append_rows(RowLabels("current", current.topic, "current"), columns, shape)
+        columns = {
+            part.column: select_component(arrays[part.name], part.indices)
+            for part in current_components(metadata.make_current_metadata(current))
+        }
+        self._append_true_rows(RowLabels("current", current.topic, "current"), self._runs, current, columns)
+
+    def _append_true_rows(
+        self, labels: RowLabels, runs: IntArray, series: Truth | Current, columns: Mapping[str, AnyArray]
+    ) -> None:
+        """Append rows of some runs without a clock error, a latency and missing samples."""
+        shape = (runs.size, series.time.size)
+        flags, time = all_true(shape), series.time[None]
+        common: dict[str, AnyArray] = {
+            "run": runs[:, None],
+            "time": time,
+            "stamp": series.stamp[None],
+            "clock_error": np.zeros((1, 1)),
+            "arrival": time,
+            "valid": flags,
+            "emitted": flags,
+        }
+        self._append_rows(labels, common | {name: array.reshape(shape) for name, array in columns.items()}, shape)
 
     def _append_rows(self, key: RowLabels, columns: Mapping[str, AnyArray], shape: tuple[int, int]) -> None:
         """Append rows (runs, time) of one series, and write each row group that is full."""
@@ -384,23 +372,16 @@ class PendingParquet:
             )
         return self._schema
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the remaining rows and the footer, and give the file its name."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._headers.sensors or self._headers.links:
-                self._flush()
-                self._writer.add_key_value_metadata({"navsense": self._headers.format()})
-                self._writer.close()
-                self._file.close()
-                self._work.commit(self._part)
-        finally:
-            self.discard()
+        self._flush()
+        self._writer.add_key_value_metadata({"navsense": self._headers.format()})
+        self._writer.close()
+        self._file.close()
+        self._work.commit(self._part)
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Close the file, and remove it if it is not complete. Never raises."""
-        self.is_open = False
         self._buffers.clear()
         with contextlib.suppress(Exception):
             if self._writer is not None:
@@ -415,7 +396,6 @@ class ParquetWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
-        check_target(path)
         for sensor in header.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         super().__init__(path, lambda: PendingParquet(path, header))
@@ -611,4 +591,5 @@ FORMAT = Format(
     open_writer=ParquetWriter,
     summarize=summarize,
     check_target=lambda path, _: import_pyarrow(path),
+    recovery=Recovery(("*.parquet",), obstacle="a .parquet cannot be read without its footer"),
 )

@@ -18,6 +18,7 @@ from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import Channel, ChannelKey, MessageReader
 from navsense.recordings.columns import MessageDecoder, read_first_stamps
 from navsense.recordings.message_reader import open_messages
+from navsense.recordings.rosbag.reader import check_bag
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
     Without `topic` the recording must have one topic that holds a velocity. Raises `FieldError`.
     """
     where = Where(str(path))
-    inputs.check_bag(path, _VELOCITY_FILE)
+    check_bag(path, _VELOCITY_FILE)
     try:
         with open_messages(path) as reader:
             types = {one.topic: one.type for one in reader.channels}

@@ -30,8 +30,9 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import NavsenseError
+from navsense.core.errors import NavsenseError, RecordingError
 from navsense.core.geodesy import Origin
+from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
@@ -269,12 +270,12 @@ def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str,
 def _find_type(tag: str) -> StoredType:
     """Return the JSON form of a tag; the package that defines it is imported if it is installed."""
     if tag not in TYPES:
-        for plugin in entry_points(group=PLUGINS, name=tag):
+        for entry in entry_points(group=PLUGINS, name=tag):
             try:
-                kind = plugin.load()
+                kind = load_plugin(entry, type, "sensor", "must be a class that can be imported", RecordingError)
                 if tag not in TYPES:
                     register_type(kind, tag)
-            except Exception as error:
+            except (RecordingError, ValueError) as error:
                 raise UnknownTypeError(f"type {tag!r} cannot be imported: {error}") from error
     if tag not in TYPES:
         raise UnknownTypeError(f"unknown type {tag!r}")

@@ -36,6 +36,10 @@ MIN_SPAN = 1e-9
 """Span over size of the values below which an axis is widened."""
 
 
+DASH = "\u2013"
+"""Text of a table cell without a value."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """An axis from `low` to `high` in the unit of its scale."""

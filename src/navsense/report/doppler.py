@@ -1,22 +1,35 @@
-"""Figures of Doppler instruments: validity of beams, and velocities by cell or depth as waterfalls."""
+"""Figures and table of Doppler instruments: validity of beams, currents, and profiles of an ADCP with their quality.
+
+The table of an ADCP has the declared standard deviation sigma_a of one ensemble along axis a in each cell::
+
+    sigma_a^2 = 1/n sum_i [R_i (P diag(s_k^2) P^T / pings + Q) R_i^T]_aa
+
+P is the least-squares solution of the beams (the pseudoinverse of their directions). s_k is the deviation of a ping in
+one beam and cell: the declared one times sqrt((rho^-2 - 1) / (rho_0^-2 - 1)), with the measured correlation rho and the
+correlation rho_0 of a strong echo. Q = bottom.stddev^2 P P^T / bottom_pings if the instrument removes the vehicle's
+motion, else 0. R_i rotates from the instrument's axes to those of the profile in the i-th of n ensembles. The equation
+holds if all pings are good and bin mapping does not average.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 
 import numpy as np
 
-from navsense.core.series import Current, Reading
+from navsense.core.rotation import matrix_python
+from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
-from navsense.report.axes import MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
-from navsense.report.downsample import find_time_spans
-from navsense.report.draw import ColourBar, Plot, SvgFigure
-from navsense.report.faults import STRIP
+from navsense.report.axes import DASH, MAX_AXIS_VALUE, MIN_SPAN, Axis, axis_title, choose_scale, finite_range, time_axis
+from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
 from navsense.report.labels import EARTH, axis_labels
-from navsense.report.png import MAGNITUDE_COLOURS, SIGNED_COLOURS, colour_pixels, png_uri
+from navsense.report.report_data import ReportData
+from navsense.report.residuals import pair_variance
+from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
 
@@ -47,11 +60,27 @@ class ColourScale:
     height: float = 110.0
 
 
+BEAM_IMAGE_HEIGHT = 56.0
+"""Height of the image of one beam (units)."""
+
+QUALITY = (
+    ("percent_good", "Percent good", ColourScale("good pings", Scale(100.0, "%"), (0.0, 1.0))),
+    ("echo", "Echo", ColourScale("echo above the noise", Scale(1.0, "dB"), height=BEAM_IMAGE_HEIGHT)),
+    ("correlation", "Correlation", ColourScale("correlation", Scale(1.0, ""), (0.0, 1.0), height=BEAM_IMAGE_HEIGHT)),
+)
+"""Arrays with the quality of cells, titles of their figures, and colours."""
+
+QUALITY_COLUMNS = ("with a value", "percent good", "echo (dB)", "correlation")
+"""Columns of the table with the quality of a cell."""
+
+ERROR_COLUMNS = ("mean", "standard deviation", "of differences", "declared")
+"""Columns of the table for each axis."""
+
 VELOCITY = ColourScale("velocity", Scale(1.0, "m/s"), signed=True)
 """Colours of velocities. The prefix of the unit fits their size."""
 
 
-def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None:
+def make_beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None:
     """Return when each beam is valid and what the velocity is relative to; None if the readings do not contain it."""
     velocity, flags = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
     if flags is None and velocity is None:
@@ -60,7 +89,9 @@ def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None
     time = reading.time[rows]
     valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
     count = valid.shape[1]
-    plots = [Plot(None, STRIP, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)]
+    plots = [
+        Plot(None, STRIP_HEIGHT, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)
+    ]
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
     figure = SvgFigure("Validity of beams", time_axis(*span), plots, caption)
     for beam in range(count):
@@ -69,7 +100,7 @@ def beam_figure(reading: Reading, span: tuple[float, float]) -> SvgFigure | None
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
-        plots.append(Plot(None, STRIP, f"velocity: {_format_mode_shares(mode)}"))
+        plots.append(Plot(None, STRIP_HEIGHT, f"velocity: {_format_mode_shares(mode)}"))
         for value, css_class, _ in VELOCITY_MODES:
             _draw_strip(figure, plots[-1], time, mode == value, css_class)
         figure.legend.append(("water", "through the water"))
@@ -89,10 +120,10 @@ def _format_mode_shares(mode: AnyArray) -> str:
 
 def _draw_strip(figure: SvgFigure, plot: Plot, time: FloatArray, mask: AnyArray, css_class: str) -> None:
     if mask.any():
-        figure.spans(plot, *find_time_spans(time, mask), css_class)
+        figure.draw_spans(plot, *find_time_spans(time, mask), css_class)
 
 
-def cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
+def get_cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -> tuple[FloatArray, str]:
     """Return the distances (m) of an ADCP's cells, or their numbers if unknown, and the title of an axis of them."""
     distance = reading.arrays.get("cell_distance", EMPTY)
     if distance.size and distance.shape == (reading.time.size, count) and np.isfinite(distance[0]).all():
@@ -104,39 +135,40 @@ def cell_positions(reading: Reading, sensor: MountedSensor | None, count: int) -
     return np.arange(1.0, count + 1.0), "cell"
 
 
-def profile_figures(reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]) -> Iterator[SvgFigure]:
+def make_profile_figures(
+    reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]
+) -> Iterator[SvgFigure]:
     """Yield the profiles of an ADCP and their errors as waterfalls."""
-    name = profile_array(reading)
+    name = find_profile_array(reading)
     if name is None:
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
-    distance, title = cell_positions(reading, sensor, velocity.shape[1])
+    distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
     labels = axis_labels(reading.type, name, velocity.shape[2], sensor)
     axes = (distance, title, span, labels)
-    yield waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
+    yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
     ideal = reading.ideal.get(name)
     if ideal is not None and ideal.shape == velocity.shape:
         colours = replace(VELOCITY, title="reading minus ideal")
-        yield waterfall("Profile minus ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
+        yield make_waterfall("Profile minus ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
 
 
-def profile_array(reading: Reading) -> str | None:
+def find_profile_array(reading: Reading) -> str | None:
     """Return the name of the array with an ADCP's profile: `velocity`, or `beam_velocity` if that is all NaN."""
     names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, EMPTY).ndim == 3]
     known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
     return next(iter(known or names), None)
 
 
-def current_figure(current: Current, span: tuple[float, float]) -> SvgFigure | None:
-    """Return the true current by depth as a waterfall; None if it is recorded at one place only."""
-    layers = current.layers
-    if layers is None or len(layers.depths) < 2:
-        return None
-    depths = np.array(layers.depths)
-    return waterfall("True current by depth", current.time, layers.velocity, depths, "depth (m)", span, EARTH)
+def make_current_figures(data: ReportData) -> Iterator[SvgFigure]:
+    """Yield the true current by depth as a waterfall, nothing if it is recorded at one place only."""
+    layers = data.current.layers if data.current is not None else None
+    if data.current is not None and layers is not None and len(layers.depths) > 1:
+        axes = (np.array(layers.depths), "depth (m)", data.span, EARTH)
+        yield make_waterfall("True current by depth", data.current.time, layers.velocity, *axes)
 
 
-def waterfall(
+def make_waterfall(
     title: str,
     time: FloatArray,
     values: FloatArray,
@@ -161,7 +193,7 @@ def waterfall(
     for axis, plot in enumerate(plots):
         columns = _column_means(time, values[:, order, axis], span)
         pixels = colour_pixels((columns.T - low) / (high - low), anchors)
-        figure.image(plot, png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+        figure.draw_image(plot, png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
     scale = choose_scale("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
     axis_of_colours = Axis(low * scale.factor, high * scale.factor, axis_title(colours.title, scale.unit), scale)
     figure.colour_bar = ColourBar(png_uri(colour_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours)
@@ -190,3 +222,137 @@ def _column_means(time: FloatArray, values: FloatArray, span: tuple[float, float
     np.add.at(counts, column, finite)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(counts > 0.0, sums / counts, math.nan))
+
+
+def make_quality_figures(
+    reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]
+) -> Iterator[SvgFigure]:
+    """Yield images of the quality of the cells, without arrays that are missing or constant."""
+    rows = np.asarray(reading.emitted)
+    for name, title, colours in QUALITY:
+        array = reading.arrays.get(name, EMPTY)
+        known = array[rows][np.isfinite(array[rows])] if array.ndim > 1 else EMPTY
+        if not known.size or (name != "percent_good" and not np.ptp(known)):
+            continue
+        values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
+        labels = axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
+        distance, y_title = get_cell_positions(reading, sensor, array.shape[1])
+        yield make_waterfall(title, reading.time[rows], values, distance, y_title, span, labels, colours)
+
+
+def make_cell_table(reading: Reading, sensor: MountedSensor | None) -> str:
+    """Return the errors of each cell as an HTML table; empty without a profile or its ideal values."""
+    name = find_profile_array(reading)
+    ideal = reading.ideal.get(name) if name else None
+    if name is None or ideal is None or ideal.shape != reading.arrays[name].shape:
+        return ""
+    rows = np.asarray(reading.emitted & reading.valid)
+    error = reading.arrays[name][rows] - ideal[rows]
+    distance, title = get_cell_positions(reading, sensor, error.shape[1])
+    labels = axis_labels(reading.type, name, error.shape[2], sensor)
+    declared = compute_declared_stddevs(reading, sensor, name)
+    if declared is None:
+        declared = np.full(error.shape[1:], math.nan)
+    sizes = np.abs(np.concatenate([error[np.isfinite(error)], np.zeros(1)]))
+    scale = choose_scale("m/s", float(np.median(sizes)))
+    body = ""
+    for cell in range(error.shape[1]):
+        texts = [f"{distance[cell]:.4g}", *_quality_cells(reading, name, cell)]
+        texts += _error_cells(error[:, cell], declared[cell], scale)
+        body += f'<tr><th scope="row">{cell + 1}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
+    columns = ("cell", title, *QUALITY_COLUMNS)
+    head = "".join(f'<th scope="col" rowspan="2">{escape(text)}</th>' for text in columns)
+    head += "".join(
+        f'<th scope="colgroup" colspan="{len(labels)}">{text} ({scale.unit})</th>' for text in ERROR_COLUMNS
+    )
+    axes = "".join(f'<th scope="col">{escape(label)}</th>' for label in labels) * len(ERROR_COLUMNS)
+    return (
+        f"<h3>Cells</h3><p>Errors of {escape(name.replace('_', ' '))} in each cell, reading minus ideal: mean, "
+        "standard deviation, and the standard deviation from the differences of consecutive ensembles, in which slowly "
+        'varying errors cancel. Declared: that of one ensemble if all its pings are good.</p><div class="scroll">'
+        '<table class="cells"><thead>'
+        f"<tr>{head}</tr><tr>{axes}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _quality_cells(reading: Reading, name: str, cell: int) -> list[str]:
+    """Return the fraction of ensembles with a value, good pings, echo and correlation of a cell."""
+    rows = np.asarray(reading.emitted)
+    fraction = float(np.isfinite(reading.arrays[name][rows, cell]).all(axis=-1).mean()) if rows.any() else 0.0
+    good, echo, correlation = (_mean_in_cell(reading, array, cell) for array, _, _ in QUALITY)
+    return [_format_percent(fraction), _format_percent(good), _format_number(echo), _format_number(correlation)]
+
+
+def _error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[str]:
+    """Return statistics of errors (n, a) in a cell: those of `ERROR_COLUMNS`; `declared` (a,) is the last one."""
+    known = [values[np.isfinite(values)] for values in error.T]
+    means = [float(values.mean()) if values.size else math.nan for values in known]
+    stddevs = [float(values.std()) if values.size > 1 else math.nan for values in known]
+    difference_stddevs = [math.sqrt(pair_variance(values)[0]) for values in error.T]
+    values = (*means, *stddevs, *difference_stddevs, *declared.tolist())
+    return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
+
+
+def compute_declared_stddevs(reading: Reading, sensor: MountedSensor | None, name: str) -> FloatArray | None:
+    """Return the declared deviations (m, a) m/s of one ensemble in m cells and a axes; None without a spec."""
+    directions = reading.arrays.get("beam_direction", EMPTY)
+    if sensor is None or not isinstance(sensor.spec, Adcp) or directions.ndim != 3 or not directions.shape[0]:
+        return None
+    spec, rows = sensor.spec, np.asarray(reading.emitted & reading.valid)
+    variances = _compute_ping_stddevs(reading, spec) ** 2 / spec.pings
+    if name == "beam_velocity":
+        return np.asarray(np.sqrt(variances))
+    solution = np.linalg.pinv(np.asarray(directions[0], dtype=np.float64))
+    covariances = np.einsum("ak,mk,bk->mab", solution, variances, solution)
+    if spec.motion_compensated:
+        covariances = covariances + spec.bottom.stddev**2 / spec.bottom_pings * (solution @ solution.T)
+    rotations = compute_profile_rotations(reading.arrays.get("orientation", EMPTY)[rows], spec.coordinates.value)
+    sums = np.einsum("iab,mbc,iac->ma", rotations, covariances, rotations)
+    return np.asarray(np.sqrt(sums / max(rotations.shape[0], 1)))
+
+
+def _compute_ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
+    """Return the deviations (m, k) m/s of a ping in each cell and beam; NaN without a correlation."""
+    stddevs = np.full((int(spec.cells.count), len(spec.beams.beams)), float(spec.ping_stddev))
+    correlation = reading.arrays.get("correlation", EMPTY)[np.asarray(reading.emitted)]
+    if spec.backscatter is None or correlation.shape[1:] != stddevs.shape:
+        return stddevs
+    strong = spec.backscatter.correlation**-2 - 1.0
+    known = np.isfinite(correlation)
+    ratios = np.where(known, (np.where(known, correlation, 1.0) ** -2.0 - 1.0) / strong, 0.0).sum(axis=0)
+    count = known.sum(axis=0)
+    return np.asarray(stddevs * np.sqrt(np.where(count > 0, ratios / np.maximum(count, 1), math.nan)))
+
+
+def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
+    """Return rotations (n, 3, 3) from the instrument's axes to those of a profile.
+
+    orientation: (n, 4) w x y z of the instrument in the world
+    coordinates: `instrument`, `earth` or `ship`, the levelled axes with the heading of x
+    """
+    if coordinates == "instrument" or orientation.ndim != 2:
+        return np.eye(3)[None]
+    w, x, y, z = orientation[np.isfinite(orientation).all(axis=1)].T
+    earth = np.stack(matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
+    if coordinates == "earth":
+        return earth
+    heading = np.arctan2(earth[:, 1, 0], earth[:, 0, 0])
+    cos, sin, zero = np.cos(heading), np.sin(heading), np.zeros(heading.size)
+    level = np.array(((cos, sin, zero), (-sin, cos, zero), (zero, zero, zero + 1.0))).transpose(2, 0, 1)
+    return np.asarray(level @ earth)
+
+
+def _mean_in_cell(reading: Reading, name: str, cell: int) -> float:
+    """Return the mean of an array in a cell over all beams; NaN without a value."""
+    array = reading.arrays.get(name, EMPTY)
+    values = array[np.asarray(reading.emitted), cell] if array.ndim > 1 else EMPTY
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if values.size else math.nan
+
+
+def _format_percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %" if math.isfinite(share) else DASH
+
+
+def _format_number(value: float) -> str:
+    return f"{value:.3g}".replace("-", "\u2212") if math.isfinite(value) else DASH

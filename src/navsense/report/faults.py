@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from navsense.core.series import Reading
 from navsense.core.typing import BoolArray
 from navsense.report.axes import time_axis
-from navsense.report.downsample import find_time_spans
-from navsense.report.draw import Plot, SvgFigure
 from navsense.report.report_data import ReportData
-
-STRIP = 26.0
-"""Height of the strip of a fault (units)."""
+from navsense.report.svg_figure import STRIP_HEIGHT, Plot, SvgFigure, find_time_spans
 
 
-def fault_rows(reading: Reading) -> dict[str, BoolArray]:
+def find_fault_rows(reading: Reading) -> dict[str, BoolArray]:
     """Return the rows (n,) on which each kind of fault acts; kinds that never act are absent."""
     return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
-def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Return the spans (s) of scheduled faults that no reading contains, by name and kind.
+def list_unrecorded_faults(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the spans (s) of scheduled faults that no reading has flags for, by name and kind.
 
-    These are faults of clocks and of the world, and dropouts of sensors in recordings of messages: a sample that was
-    dropped has no message.
+    These are the faults of clocks and of the world, and of sensors without fault flags. In recordings of messages they
+    are also the dropouts: a dropped sample has no message.
     """
     spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    flagged = {name: fault_rows(reading) for name, reading in data.readings.items() if reading.fault}
+    flagged = {name: find_fault_rows(reading) for name, reading in data.readings.items() if reading.fault}
     for fault in data.scheduled_faults:
         name, kind = str(fault["of"]), str(fault["kind"])
         if name in flagged and (kind != "dropout" or kind in flagged[name]):
@@ -40,22 +37,24 @@ def scheduled_spans(data: ReportData) -> dict[tuple[str, str], list[tuple[float,
     return spans
 
 
-def make_figure(data: ReportData) -> SvgFigure | None:
-    """Return a figure with one strip per sensor and kind of fault, or None without faults."""
+def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
+    """Yield a figure with one strip per sensor and kind of fault, nothing without faults."""
     spans = [
         (name, kind, find_time_spans(reading.time, rows))
         for name, reading in data.readings.items()
-        for kind, rows in fault_rows(reading).items()
+        for kind, rows in find_fault_rows(reading).items()
     ]
     spans += [
         (name, kind, (np.array([first for first, _ in pairs]), np.array([last for _, last in pairs])))
-        for (name, kind), pairs in scheduled_spans(data).items()
+        for (name, kind), pairs in list_unrecorded_faults(data).items()
     ]
     if not spans:
-        return None
-    plots = [Plot(None, STRIP, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans]
+        return
+    plots = [
+        Plot(None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans
+    ]
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
     figure = SvgFigure("Faults", time_axis(*data.span), plots, caption)
     for plot, (_, _, (starts, ends)) in zip(plots, spans, strict=True):
-        figure.spans(plot, starts, ends, "bad")
-    return figure
+        figure.draw_spans(plot, starts, ends, "bad")
+    yield figure

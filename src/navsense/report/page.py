@@ -14,25 +14,26 @@ import numpy as np
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
 from navsense.core.series import Reading
+from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.header import get_version
-from navsense.report import adcp_section, clocks, doppler, faults, track
-from navsense.report.draw import SvgFigure
+from navsense.report import clock_section, doppler, faults, track
 from navsense.report.report_data import ReportData, read_report_data
-from navsense.report.sensors import ArraySection, make_figures, make_sections, make_table
+from navsense.report.sensor_section import ArraySection, make_array_figures, make_array_sections, make_array_table
 from navsense.report.style import CSS, GRID_COLUMNS, GRID_FIGURES
+from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
 
-UNFOLDED_ARRAYS = {
+MAIN_ARRAYS = {
     "dvl": ("velocity", "altitude"),
     "adcp": ("bottom_velocity",),
     "imu": ("angular_velocity", "linear_acceleration"),
 }
-"""Arrays that are not folded, by sensor type; for other types those with declared noise."""
+"""Arrays that the page shows without a click, by sensor type; for other types those with declared noise."""
 
 NO_WARNING = "No warnings: every sensor has values, and all noise tests passed."
 """Text of a page without warnings."""
@@ -80,23 +81,20 @@ def check_output(output: str | os.PathLike[str]) -> Path:
     return target
 
 
+@np.errstate(over="ignore", invalid="ignore")  # readings can contain any number
 def make_page(data: ReportData) -> str:
     """Return the HTML of the page."""
-    with np.errstate(over="ignore", invalid="ignore"):  # readings can contain any number
-        return _make_page(data)
-
-
-def _make_page(data: ReportData) -> str:
     track_map = track.make_track_map(data)
-    array_sections = {name: make_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()}
+    array_sections = {
+        name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
+    }
     warnings = find_warnings(data, array_sections, track_map)
-    fault_figure = faults.make_figure(data)
     sections = [
         ("warnings", "Warnings", _format_warnings(warnings)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
-        ("faults", "Faults", _format_grid([fault_figure] if fault_figure else [])),
+        ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
-        ("water", "Water", _format_water_section(data)),
+        ("water", "Water", _format_grid(doppler.make_current_figures(data))),
         *(
             (_format_anchor(name), name, _format_sensor_section(data, name, array_sections[name]))
             for name in data.readings
@@ -119,11 +117,11 @@ def _make_page(data: ReportData) -> str:
 
 def _format_headline(data: ReportData) -> str:
     first, last = data.span
-    parts = [Path(data.path).name, f"{last - first:.6g} s", f"{len(data.readings)} sensors"]
+    parts = [Path(data.path).name, f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
-    return "; ".join([*parts, f"{count} readings", f"navsense {get_version()}"])
+    return "; ".join([*parts, format_count(count, "reading"), f"navsense {get_version()}"])
 
 
 def _format_anchor(name: str) -> str:
@@ -134,7 +132,7 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
     """Return figures side by side, as many as there is room for; empty without any."""
     figures = list(figures)
     parts = "".join(
-        figure.html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
+        figure.format_html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
     )
     return f'<div class="grid">{parts}</div>' if parts else ""
 
@@ -165,28 +163,25 @@ def _format_warnings(warnings: Sequence[ReportWarning]) -> str:
 def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterable[SvgFigure]:
     """Yield the map, heights over time, beams of DVLs and profiles of ADCPs."""
     if track_map is not None:
-        yield track.map_figure(data, track_map)
-        yield track.height_figure(track_map, data.span)
+        yield track.make_map_figure(data, track_map)
+        yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
-            figure = doppler.beam_figure(reading, data.span)
+            figure = doppler.make_beam_figure(reading, data.span)
             if figure is not None:
                 figure.title = f"Beams of {reading.name.rpartition('::')[2]}"
                 yield figure
         if reading.type == "adcp":
-            yield from islice(doppler.profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
+            yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
 
 def _format_clock_section(data: ReportData) -> str:
-    sections = clocks.make_sections(data)
+    sections = clock_section.make_clock_sections(data)
     if not sections:
-        return "<p>Every stamp is true time: no sensor has a clock of its own.</p>" if data.readings else ""
-    return _format_grid(figure for section in sections for figure in clocks.make_figures(section, data.span))
-
-
-def _format_water_section(data: ReportData) -> str:
-    figure = doppler.current_figure(data.current, data.span) if data.current is not None else None
-    return _format_grid([figure]) if figure is not None else ""
+        return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
+    return _format_grid(
+        figure for section in sections for figure in clock_section.make_clock_figures(section, data.span)
+    )
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
@@ -196,20 +191,20 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
         parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or GLOBAL_TIME}", f"topic {sensor.topic}"]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
-        profiles = doppler.profile_figures(reading, sensor, data.span)
-        body += _format_grid([*profiles, *adcp_section.quality_figures(reading, sensor, data.span)])
-        body += adcp_section.make_table(reading, sensor)
-    names = UNFOLDED_ARRAYS.get(reading.type)
+        profiles = doppler.make_profile_figures(reading, sensor, data.span)
+        body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
+        body += doppler.make_cell_table(reading, sensor)
+    names = MAIN_ARRAYS.get(reading.type)
     if names is None:
         names = tuple(section.name for section in sections if section.has_declared_noise)
     main = [section for section in sections if section.name in names] or list(sections[:1])
     folded = [section for section in sections if section not in main]
     if main:
-        body += _format_array_figures(main, reading, data.span) + make_table(main)
+        body += _format_array_figures(main, reading, data.span) + make_array_table(main)
     if folded:
         titles = escape(", ".join(section.title for section in folded))
         figures = _format_array_figures(folded, reading, data.span)
-        body += f"<details><summary>More: {titles}</summary>{figures}{make_table(folded)}</details>"
+        body += f"<details><summary>More: {titles}</summary>{figures}{make_array_table(folded)}</details>"
     if not sections:
         body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
     return body
@@ -217,5 +212,6 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
 
 def _format_array_figures(sections: Iterable[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
     return "".join(
-        f"<h3>{escape(section.title)}</h3>{_format_grid(make_figures(section, reading, span))}" for section in sections
+        f"<h3>{escape(section.title)}</h3>{_format_grid(make_array_figures(section, reading, span))}"
+        for section in sections
     )

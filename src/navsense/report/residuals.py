@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.core.series import Reading
-from navsense.core.typing import BoolArray, FloatArray
+from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.report.labels import axis_labels, ideal_array
+from navsense.report.labels import axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
@@ -48,6 +48,9 @@ TESTED_TYPES = frozenset(("imu", "magnetometer", "altimeter", "air_pressure", "d
 
 EULER_ANGLES = ("roll", "pitch", "yaw")
 """Axes of an orientation."""
+
+WATER_MODE = 2.0
+"""`velocity_mode` of a velocity through the water."""
 
 EARTH_RADIUS = 6371e3
 """Mean radius (m): converts differences of latitude and longitude to metres."""
@@ -104,9 +107,29 @@ class NoiseTest:
         return self.min_ratio <= self.ratio <= self.max_ratio
 
 
+def is_through_water(reading: Reading) -> BoolArray:
+    """Return the rows (n,) in which a DVL reports its velocity through the water."""
+    mode = reading.arrays.get("velocity_mode")
+    if reading.type != "dvl" or mode is None:
+        return np.zeros(reading.time.size, dtype=np.bool_)
+    return np.asarray(np.asarray(mode) == WATER_MODE)
+
+
+def get_ideal_array(reading: Reading, array: str) -> AnyArray | None:
+    """Return the ideal values that an array is compared with, or None if they are not recorded.
+
+    Rows through the water are NaN if the ideal velocity through the water is not recorded.
+    """
+    ideal = reading.ideal.get(array)
+    if ideal is None or array != "velocity" or not (rows := is_through_water(reading)).any():
+        return ideal
+    water = reading.ideal.get("water_velocity")
+    return np.asarray(np.where(rows[:, None], np.nan if water is None else water, ideal))
+
+
 def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) -> list[ResidualChannel]:
     """Return the channels of one array of a sensor; none if it is not numeric or its ideal values are not recorded."""
-    measured, ideal = reading.arrays[array], ideal_array(reading, array)
+    measured, ideal = reading.arrays[array], get_ideal_array(reading, array)
     if ideal is None or measured.dtype.kind != "f" or measured.ndim > 2 or ideal.shape != measured.shape:
         return []
     rows = np.asarray(reading.emitted)
@@ -271,7 +294,7 @@ def ratio_bounds(count: int, excess: float) -> tuple[float, float]:
 
 def normalised_residuals(reading: Reading, array: str, labels: Sequence[str]) -> Mapping[str, FloatArray]:
     """Return residuals divided by the reported standard deviations, by axis; none without a covariance."""
-    covariance, ideal = reading.arrays.get(f"{array}_covariance"), ideal_array(reading, array)
+    covariance, ideal = reading.arrays.get(f"{array}_covariance"), get_ideal_array(reading, array)
     if covariance is None or ideal is None or covariance.ndim != 3:
         return {}
     rows = np.asarray(reading.emitted & reading.valid)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from navsense.core.typing import BoolArray, FloatArray
+from navsense.core.typing import BoolArray
 from navsense.environment.terrain.scene import Scene
 from navsense.figures import length_scale
 from navsense.picture.ground import Relief, View, find_view, ground_below, make_relief, static_ground
 from navsense.picture.tracks import Track
 from navsense.report.axes import Axis, finite_range, format_quantity, linear_axis, time_axis
-from navsense.report.draw import PLOT_WIDTH, Plot, SvgFigure
-from navsense.report.png import TIME_COLOURS, hex_colour, png_uri, relief_pixels
+from navsense.report.images import TIME_COLOURS, hex_colour, png_uri, relief_pixels
 from navsense.report.report_data import ReportData
+from navsense.report.svg_figure import PLOT_WIDTH, Plot, SvgFigure
 from navsense.simulation.sensor_run import resolve_motions
 
 MAX_ROWS = 3000
-"""Rows of a track at most: a straight line between two of them is shorter than a pixel."""
+"""Rows of a track at most. A line between two rows is shorter than a pixel."""
 
 SEGMENTS = 48
 """Segments of a track, each with the colour of its time."""
@@ -29,34 +29,19 @@ SEGMENTS = 48
 MAX_HEIGHT = 400.0
 """Height of a map at most (units)."""
 
-MIN_GAP = 2.0
+MIN_VELOCITY_GAP = 2.0
 """Time (s) without a velocity from which the map marks a gap of the DVL."""
 
 
 @dataclass(frozen=True, eq=False)
-class ModelTrack:
-    """The track of one model, with the height (n,) m of the ground below it, NaN where that is unknown."""
-
-    model: str
-    link: str
-    track: Track
-    ground: FloatArray
-
-    @property
-    def min_clearance(self) -> tuple[float, float] | None:
-        """Least height (m) above the ground and its time (s); None without ground."""
-        clearance = self.track.position[:, 2] - self.ground
-        if not np.isfinite(clearance).any():
-            return None
-        row = int(np.nanargmin(clearance))
-        return float(clearance[row]), float(self.track.time[row])
-
-
-@dataclass(frozen=True, eq=False)
 class TrackMap:
-    """All tracks with the view that contains them, the relief if the ground is known, and the water surface (m)."""
+    """All tracks, by model, with the view that contains them.
 
-    tracks: Sequence[ModelTrack]
+    relief: None if the ground is not known
+    surface: height of the water surface (m), None if it is not known
+    """
+
+    tracks: Sequence[Track]
     view: View
     relief: Relief | None
     surface: float | None
@@ -86,18 +71,18 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     is_still = {m: bool((t.position == t.position[0]).all()) for m, t in tracks.items()}
     view = find_view([Track(m, t.time[:1], t.position[:1]) if is_still[m] else t for m, t in tracks.items()], scene)
     relief = make_relief(scene, view) if scene.bodies else None
-    model_tracks = [ModelTrack(m, data.tracks[m], t, ground_below(scene, t.position)) for m, t in tracks.items()]
-    return TrackMap(model_tracks, view, relief if relief is not None and relief.has_ground else None, surface)
+    track_list = [replace(track, ground=ground_below(scene, track.position)) for track in tracks.values()]
+    return TrackMap(track_list, view, relief if relief is not None and relief.has_ground else None, surface)
 
 
-def format_track(data: ReportData, track: ModelTrack, surface: float | None) -> str:
+def format_track(data: ReportData, track: Track, surface: float | None) -> str:
     """Return length, speed, depth or height, and clearance of a track as one line."""
-    truth = data.truth[track.link]
+    truth = data.truth[data.tracks[track.name]]
     position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
     length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
     duration = truth.time[-1] - truth.time[0]
     mean = length / float(duration) if duration > 0.0 else 0.0
-    parts = [f"{track.model}: {format_quantity(length, 'm')} in {duration:.6g} s"]
+    parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
     greatest = finite_range([speed])[1]
     parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
     low, high = finite_range([position[:, 2]])
@@ -106,16 +91,16 @@ def format_track(data: ReportData, track: ModelTrack, surface: float | None) -> 
     else:
         parts.append(f"height in the world {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
     if track.min_clearance is not None:
-        low, high = finite_range([track.track.position[:, 2] - track.ground])
+        low, high = finite_range([track.position[:, 2] - track.ground])
         parts.append(f"above the ground {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
     return "; ".join(parts)
 
 
-def has_velocity_gap(data: ReportData, model: str, track: Track) -> BoolArray:
-    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for `MIN_GAP`."""
+def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
+    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for `MIN_VELOCITY_GAP`."""
     mask = np.zeros(track.time.size, dtype=np.bool_)
     for name, reading in data.readings.items():
-        if reading.type != "dvl" or name.partition("::")[0] != model:
+        if reading.type != "dvl" or name.partition("::")[0] != track.name:
             continue
         times = reading.time[reading.emitted & reading.valid]
         if not times.size:
@@ -123,12 +108,12 @@ def has_velocity_gap(data: ReportData, model: str, track: Track) -> BoolArray:
             continue
         row = np.searchsorted(times, track.time)
         previous, following = times[np.maximum(row - 1, 0)], times[np.minimum(row, times.size - 1)]
-        mask |= following - previous > MIN_GAP
-        mask |= (track.time > times[-1] + MIN_GAP) | (track.time < times[0] - MIN_GAP)
+        mask |= following - previous > MIN_VELOCITY_GAP
+        mask |= (track.time > times[-1] + MIN_VELOCITY_GAP) | (track.time < times[0] - MIN_VELOCITY_GAP)
     return mask
 
 
-def map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
+def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
     scale = length_scale(max(view.width, view.height))
@@ -147,9 +132,9 @@ def map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
         caption.append(f"Ground from {format_quantity(low, 'm')} (dark) to {format_quantity(high, 'm')} (light).")
     caption.append("The colour of the track is the time: dark at the start (ring), yellow at the end (square).")
-    gaps = [has_velocity_gap(data, track.model, track.track) for track in track_map.tracks]
+    gaps = [find_velocity_gaps(data, track) for track in track_map.tracks]
     for track, gap in zip(track_map.tracks, gaps, strict=True):
-        _draw_track(figure, track.track, gap)
+        _draw_track(figure, track, gap)
     if any(gap.any() for gap in gaps):
         caption.append("Red: the DVL has no valid velocity.")
         figure.legend.append(("gap", "no DVL velocity"))
@@ -175,20 +160,20 @@ def _draw_track(figure: SvgFigure, track: Track, gap: BoolArray) -> None:
     """Draw one track in the colours of time over a pale line, with its gaps, start and end."""
     plot = figure.plots[0]
     x, y = track.position[:, 0], track.position[:, 1]
-    figure.polyline(plot, x, y, "casing")
+    figure.draw_path(plot, x, y, "casing")
     last = max(track.time.size - 1, 1)
     edges = np.unique(np.linspace(0, last, SEGMENTS + 1).astype(np.int64)).tolist()
     for first, stop in pairwise(edges):
         colour = hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
-        figure.polyline(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
-    figure.polyline(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
+        figure.draw_path(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
+    figure.draw_path(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
     for row, css_class in ((0, "start"), (-1, "end")):
-        figure.marker(plot, float(x[row]), float(y[row]), css_class)
+        figure.draw_marker(plot, float(x[row]), float(y[row]), css_class)
 
 
-def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
+def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return heights over time with the ground below."""
-    heights = [track.track.position[:, 2] for track in track_map.tracks]
+    heights = [track.position[:, 2] for track in track_map.tracks]
     series = [*heights, *(track.ground for track in track_map.tracks)]
     surface = track_map.surface
     if surface is not None:
@@ -198,23 +183,23 @@ def height_figure(track_map: TrackMap, span: tuple[float, float]) -> SvgFigure:
     is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
     y_axis = linear_axis("height in the world", "m", series)
     title = "Depth of the track" if is_underwater else "Height of the track"
-    figure = SvgFigure(title, time_axis(*span), [Plot(y_axis, 230.0)])
+    figure = SvgFigure(title, time_axis(*data.span), [Plot(y_axis, 230.0)])
     plot = figure.plots[0]
     caption = []
     for track in track_map.tracks:
-        floor = np.full(track.track.time.size, y_axis.low / y_axis.scale.factor)
-        figure.area(plot, track.track.time, floor, track.ground, "earth")
-        figure.line(plot, track.track.time, track.track.position[:, 2], "c0")
+        floor = np.full(track.time.size, y_axis.low / y_axis.scale.factor)
+        figure.draw_area(plot, track.time, floor, track.ground, "earth")
+        figure.draw_line(plot, track.time, track.position[:, 2], "c0")
         if track.min_clearance is not None:
             clearance, time = track.min_clearance
             side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
             distance = format_quantity(abs(clearance), "m")
-            caption.append(f"Least clearance of {track.link}: {distance} {side}, at {time:.0f} s.")
+            caption.append(f"Least clearance of {data.tracks[track.name]}: {distance} {side}, at {time:.0f} s.")
     figure.legend = [("c0", "track")]
     if any(np.isfinite(track.ground).any() for track in track_map.tracks):
         figure.legend.append(("earth", "ground"))
     if surface is not None:
-        figure.horizontal_line(plot, surface, "surface")
+        figure.draw_horizontal_line(plot, surface, "surface")
         figure.legend.append(("surface", "water surface"))
     figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
     return figure

@@ -16,11 +16,11 @@ import numpy as np
 
 from navsense.core.series import Reading
 from navsense.report.axes import format_quantity
-from navsense.report.downsample import find_time_spans
-from navsense.report.faults import fault_rows, scheduled_spans
-from navsense.report.labels import is_through_water
+from navsense.report.faults import find_fault_rows, list_unrecorded_faults
 from navsense.report.report_data import ReportData
-from navsense.report.sensors import ArraySection
+from navsense.report.residuals import is_through_water
+from navsense.report.sensor_section import ArraySection
+from navsense.report.svg_figure import find_time_spans
 from navsense.report.track import TrackMap
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
@@ -74,7 +74,7 @@ def find_warnings(
             found.append(ReportWarning(name, "its ideal readings are not recorded: only readings are shown", "note"))
     for name in sorted(set(data.sensors) - set(data.readings)):
         found.append(ReportWarning(name, "has no recorded reading"))
-    for (name, kind), spans in scheduled_spans(data).items():
+    for (name, kind), spans in list_unrecorded_faults(data).items():
         first, last = spans[0][0], spans[-1][1]
         found.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
     found += [ReportWarning("recording", text, "note") for text in data.notes]
@@ -92,7 +92,7 @@ def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[R
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
             text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
-            yield ReportWarning(track.link, text)
+            yield ReportWarning(data.tracks[track.name], text)
 
 
 def _check_silence(reading: Reading) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
 
 def _list_faults(reading: Reading) -> Iterator[str]:
     """Yield kind, number and time of the faults of a sensor."""
-    for kind, rows in fault_rows(reading).items():
+    for kind, rows in find_fault_rows(reading).items():
         starts, ends = find_time_spans(reading.time, rows)
         end = f", until {ends[-1]:.6g} s" if math.isfinite(float(ends[-1])) else ""
         times = "once" if starts.size == 1 else f"{starts.size} times"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import path_exists, resolve_folder
+from navsense.core.inputs import path_exists
 from navsense.sdf.names import NEWEST_VERSION, parse_minor_version
 from navsense.sdf.values import invalid_value, parse_text
 from navsense.sdf.xml_reader import Element, read_xml
@@ -88,7 +88,7 @@ class SearchPath:
     def _find(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
         """Return the file or folder of a name, from an attribute or the text of the element."""
         places = self._list_candidates(element, uri, parent, attribute)
-        found = next((place for one in places if path_exists(place := resolve_folder(one) if attribute else one)), None)
+        found = next((place for one in places if path_exists(place := _find_folder(one) if attribute else one)), None)
         if found is None:
             shown = ", ".join(map(str, places[:_MAX_SHOWN]))
             more = f" and {len(places) - _MAX_SHOWN} places more" if len(places) > _MAX_SHOWN else ""
@@ -153,6 +153,15 @@ def build_search_path(path: SearchFolders = ()) -> SearchPath:
 def _read_variable(variable: str) -> list[Path]:
     """Return the folders of an environment variable."""
     return [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+
+
+def _find_folder(place: Path) -> Path:
+    """Return the folder of a recording whose name is not a file; else the place itself."""
+    if not place.suffix or path_exists(place) or not path_exists(place.with_suffix("")):
+        return place
+    from navsense.recordings.format import resolve_folder
+
+    return resolve_folder(place)
 
 
 def _drop_duplicates(places: list[Path]) -> list[Path]:

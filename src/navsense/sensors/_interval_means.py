@@ -116,8 +116,8 @@ def evaluate_interval_starts(
     if not is_known_ahead(motion) and len(ticks) > 1:
         motion.at(ticks.time[-1:])
     if np.array_equal(index[1:], ticks.index[:-1]):
-        one = motion.at(time[:1])
-        pairs = ((getattr(one, name), getattr(truth, name)[:-1]) for name in _END_ARRAYS)
+        start = motion.at(time[:1])
+        pairs = ((getattr(start, name), getattr(truth, name)[:-1]) for name in _END_ARRAYS)
         place, rotation, velocity = (np.concatenate(pair) for pair in pairs)
     else:
         block = motion.at(time)
@@ -137,11 +137,8 @@ def average_intervals(
     """
     interval = ticks.spacing / ticks.rate
     time, place, rotation, velocity = evaluate_interval_starts(motion, ticks, truth)
-    place, rotation, velocity = (
-        make_read_only(place),
-        make_read_only(rotation),
-        make_read_only(velocity),
-    )  # read-only as the truth, so that the kernel is compiled once
+    # The arrays are read-only as the truth, so that the kernel is compiled once.
+    place, rotation, velocity = (make_read_only(array) for array in (place, rotation, velocity))
     gravity = make_read_only(field.at(truth.position_w, ticks.time))
     fields = (gravity, gravity, gravity)
     if not isinstance(field, UniformField):

@@ -19,7 +19,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Times, Vector
-from navsense.sensors._cross_axis import check_numbers
+from navsense.core.validation import check_numbers
 from navsense.sensors._low_pass import compute_response
 
 FREQUENCY, PHASE, AMPLITUDE = range(3)
@@ -75,9 +75,9 @@ class Vibration:
 
 def make_lines(vibration: Sequence[Vibration], bandwidth: float) -> FloatArray:
     """Return the lines (m, 8) after a low-pass (bandwidth in Hz, 0 for no limit)."""
-    found = np.empty((len(vibration), AMPLITUDE + 6))
-    for row, line in zip(found, vibration, strict=True):
+    lines = np.empty((len(vibration), AMPLITUDE + 6))
+    for row, line in zip(lines, vibration, strict=True):
         gain, lag = compute_response(line.frequency, bandwidth)
         amplitudes = (*line.angular_velocity, *line.linear_acceleration)
         row[:] = (line.frequency, line.phase + lag, *(gain * amplitude for amplitude in amplitudes))
-    return found
+    return lines

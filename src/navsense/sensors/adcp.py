@@ -38,7 +38,7 @@ import numpy as np
 from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
-from navsense.core.random_streams import RandomProcess
+from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.rotation import multiply_arrays
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
@@ -225,11 +225,7 @@ class Adcp:
     @cached_property
     def _first_draw_rows(self) -> Mapping[tuple[str, str], int]:
         """First rows of the draws by channel and process."""
-        first, first_rows = 0, {}
-        for process in self._processes:
-            first_rows[process.channel, process.name] = first
-            first += process.per_tick
-        return first_rows
+        return find_first_rows(self._processes)
 
     def _find_draw_row(self, channel: str, name: str) -> int:
         """Return the first row of a process's draws, -1 if it does not act."""
@@ -336,11 +332,10 @@ class Adcp:
 
     def init(self, draws: FloatArray) -> AdcpState:
         """Return this serial number's scales and offsets."""
-        long_term_errors, remaining = np.zeros((2, 4)), draws.tolist()
-        for process in self._processes:
-            if process.initial:
-                row, accuracy = (0, self.profile) if process.channel == "profile" else (1, self.bottom)
-                long_term_errors[row], remaining = make_long_term_errors(accuracy, remaining[:4]), remaining[4:]
+        long_term_errors, initial = np.zeros((2, 4)), split_initial_draws(self._processes, draws)
+        for row, (channel, accuracy) in enumerate((("profile", self.profile), ("bottom", self.bottom))):
+            if (channel, "long_term") in initial:
+                long_term_errors[row] = make_long_term_errors(accuracy, initial[channel, "long_term"].tolist())
         return AdcpState(long_term_errors)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:

@@ -21,12 +21,11 @@ from navsense.core.random_streams import RandomProcess
 from navsense.core.series import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.core.validation import validate_types
+from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
@@ -87,12 +86,10 @@ class AirPressure:
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy pressure (n,) Pa with its slowly varying bias."""
-        state, values, slow = self._channels.apply(
-            state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
-        )
-        return state, Measurement(
-            {"pressure": values[:, 0]}, {"pressure": slow[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]}
-        )
+        temperature = ideal.get(TEMPERATURE)
+        state, values, bias = self._channels.apply(state, ticks, draws, ideal["pressure"], temperature=temperature)
+        turn_on = {"pressure": state.turn_on[0]}
+        return state, Measurement({"pressure": values[:, 0]}, {"pressure": bias[:, 0]}, turn_on_bias=turn_on)
 
     def apply(
         self,
@@ -110,9 +107,9 @@ class AirPressure:
         Raises `SensorError`, also for a negative pressure.
         """
         seconds = check_time(time)
-        given = {"pressure": check_rows("pressure", pressure, seconds.shape)}
-        check_minimum("pressure", "Pa", given["pressure"])
-        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        ideal = {"pressure": check_rows("pressure", pressure, seconds.shape)}
+        check_minimum("pressure", "Pa", ideal["pressure"])
+        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:

@@ -62,13 +62,13 @@ def _write_reset_ticks(index: IntArray, samples: float, out: IntArray) -> None:
 
 
 @kernel
-def _look_up_heights(index: IntArray, taken: IntArray, position_w: Vectors, out: FloatArray) -> int:
-    """Write z (n,) m at the ticks `taken`; NaN for ticks that are not in `index`. Return the number of these."""
+def _look_up_heights(index: IntArray, reset_ticks: IntArray, position_w: Vectors, out: FloatArray) -> int:
+    """Write z (n,) m at the ticks `reset_ticks`; NaN for ticks that are not in `index`. Return the number of these."""
     row, missing = 0, 0
     for i in range(index.shape[0]):
-        while index[row] < taken[i]:
+        while index[row] < reset_ticks[i]:
             row += 1
-        if index[row] == taken[i]:
+        if index[row] == reset_ticks[i]:
             out[i] = position_w[row, 2]
         else:
             out[i] = math.nan
@@ -205,17 +205,17 @@ class Altimeter:
 
     def _compute_reference(self, motion: Motion, ticks: Ticks, position_w: Vectors) -> FloatArray:
         """Return the reference (n,) m in force at each tick; `position_w` (n, 3) is that of the sensor at the ticks."""
-        given = self.effective_reference
-        if not isinstance(given, ZeroReference):
-            return np.full(len(ticks), given, dtype=np.float64)
-        taken, height = given.find_reset_ticks(ticks), np.empty(len(ticks))
-        outside: set[int] = set()
-        if _look_up_heights(ticks.index, taken, position_w, height):
-            outside = set(taken[np.isnan(height)].tolist())
-        for tick in outside:
-            height[taken == tick] = motion.at(np.array([tick / ticks.rate])).position_w[0, 2]
-        if not outside.issuperset(taken[-1:].tolist()):
-            motion.at(taken[-1:] / ticks.rate)  # by itself: a motion without memory stores it for the next block
+        reference = self.effective_reference
+        if not isinstance(reference, ZeroReference):
+            return np.full(len(ticks), reference, dtype=np.float64)
+        reset_ticks, height = reference.find_reset_ticks(ticks), np.empty(len(ticks))
+        earlier: set[int] = set()
+        if _look_up_heights(ticks.index, reset_ticks, position_w, height):
+            earlier = set(reset_ticks[np.isnan(height)].tolist())
+        for tick in earlier:
+            height[reset_ticks == tick] = motion.at(np.array([tick / ticks.rate])).position_w[0, 2]
+        if not earlier.issuperset(reset_ticks[-1:].tolist()):
+            motion.at(reset_ticks[-1:] / ticks.rate)  # one instant: a motion without memory stores it for later blocks
         return height
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -224,21 +224,22 @@ class Altimeter:
         height, rate = np.empty(len(ticks)), np.empty(len(ticks))
         reference = self._compute_reference(motion, ticks, truth.position_w)
         _compute_outputs(truth.position_w, truth.velocity_w, reference, height, rate)
-        found = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
-        return {**found, **evaluate_signals(self, environment, ticks.time)}
+        ideal = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
+        return {**ideal, **evaluate_signals(self, environment, ticks.time)}
 
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the readings with their slowly varying biases; the reference has none."""
-        given = (ideal[name] for name in CHANNELS)
-        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        channels = (ideal[name] for name in CHANNELS)
+        state, values, bias = self._channels.apply(state, ticks, draws, *channels, temperature=ideal.get(TEMPERATURE))
         arrays, reference = {name: values[:, i] for i, name in enumerate(CHANNELS)}, ideal[REFERENCE]
-        if (off := ideal.get(f"{REFERENCE}{OFFSET_SUFFIX}")) is not None:
-            arrays[CHANNELS[0]], reference = arrays[CHANNELS[0]] - off, reference + off
-        errors = {name: slow[:, i] for i, name in enumerate(CHANNELS)}
+        offset = ideal.get(f"{REFERENCE}{OFFSET_SUFFIX}")
+        if offset is not None:
+            arrays[CHANNELS[0]], reference = arrays[CHANNELS[0]] - offset, reference + offset
+        biases = {name: bias[:, i] for i, name in enumerate(CHANNELS)}
         turn_on = {name: state.turn_on[i] for i, name in enumerate(CHANNELS)}
-        return state, Measurement({**arrays, REFERENCE: reference}, errors, turn_on_bias=turn_on)
+        return state, Measurement({**arrays, REFERENCE: reference}, biases, turn_on_bias=turn_on)
 
     def adjust(self, name: str, value: float) -> Altimeter:
         """Return the spec with the reference `value` (m) from now on; only "vertical_reference" can be set.
@@ -271,15 +272,15 @@ class Altimeter:
         row. Raises `SensorError`.
         """
         seconds = check_time(time)
-        own = check_rows("height", height, seconds.shape)
+        rows = check_rows("height", height, seconds.shape)
         reference = self.effective_reference
         if isinstance(reference, ZeroReference):
-            taken = reference.find_reset_ticks(make_ticks(seconds))
-            heights = own[np.searchsorted(taken, taken)]
+            reset_ticks = reference.find_reset_ticks(make_ticks(seconds))
+            references = rows[np.searchsorted(reset_ticks, reset_ticks)]
         else:
-            heights = np.full(seconds.size, reference, dtype=np.float64)
-        given = {"vertical_position": own - heights, "vertical_velocity": vertical_velocity, REFERENCE: heights}
-        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+            references = np.full(seconds.size, reference, dtype=np.float64)
+        ideal = {"vertical_position": rows - references, "vertical_velocity": vertical_velocity, REFERENCE: references}
+        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def without_errors(self) -> Altimeter:
         """Return the same spec without errors."""

@@ -63,8 +63,8 @@ class Measurement(NamedTuple):
     bias[name]: the slowly varying error in force, (n, axes).
     valid: false where the values are invalid, (n,). None: all are valid.
     emitted: false where no sample is published, (n,). None: all are published.
-        turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
-        fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
+    turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
+    fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
     """
 
     arrays: Mapping[str, AnyArray]

@@ -37,14 +37,13 @@ from navsense.core.random_streams import RandomProcess
 from navsense.core.series import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.core.validation import validate_types
+from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
@@ -172,12 +171,11 @@ class Depth:
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state, the noisy pressure (n,) Pa with its bias, and the depth (n,) m computed from it."""
-        state, values, slow = self._channels.apply(
-            state, ticks, draws, ideal["pressure"], temperature=ideal.get(TEMPERATURE)
-        )
+        temperature = ideal.get(TEMPERATURE)
+        state, values, bias = self._channels.apply(state, ticks, draws, ideal["pressure"], temperature=temperature)
         pressure = add_offset("pressure", np.ascontiguousarray(values[:, 0]), ideal)
         arrays = {"pressure": pressure, "depth": self._compute_depth(pressure, ideal)}
-        return state, Measurement(arrays, {"pressure": slow[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]})
+        return state, Measurement(arrays, {"pressure": bias[:, 0]}, turn_on_bias={"pressure": state.turn_on[0]})
 
     def _compute_depth(self, pressure: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
         """Return the depth (n,) m that the instrument computes from the measured pressure (n,) Pa."""
@@ -202,13 +200,12 @@ class Depth:
         also for a spec without a formula.
         """
         seconds = check_time(time)
-        own = check_rows("pressure", pressure, seconds.shape)
-        check_minimum("pressure", "Pa", own, 0.0 - self._pressure_offset)
+        rows = check_rows("pressure", pressure, seconds.shape)
+        check_minimum("pressure", "Pa", rows, 0.0 - self._pressure_offset)
         if self.assumed is None:
-            allowed = "must be a formula: your own pressures have no true depth"
-            raise SensorError("assumed", None, allowed=allowed)
-        given = {"pressure": own, "depth": self._compute_depth(own, {})}
-        return apply(self, seconds, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+            raise SensorError("assumed", None, allowed="must be a formula: your own pressures have no true depth")
+        ideal = {"pressure": rows, "depth": self._compute_depth(rows, {})}
+        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Depth:

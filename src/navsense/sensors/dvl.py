@@ -41,15 +41,15 @@ from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_read_only
+from navsense.core.series import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
+from navsense.core.validation import check_numbers
 from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.sensors._cross_axis import check_numbers
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (
@@ -267,9 +267,12 @@ class Dvl:
         return tuple(processes)
 
     @cached_property
-    def _draw_rows(self) -> tuple[ping.DrawRows, IntArray]:
-        """Rows of the draws of each beam, and of the velocity's components."""
-        return ping.make_draw_rows(self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick)
+    def _draw_rows(self) -> tuple[Fields, IntArray]:
+        """Rows of the draws of each beam (`DrawRows`), and of the velocity's components."""
+        beams, components = ping.make_draw_rows(
+            self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick
+        )
+        return tuple(beams), components
 
     @cached_property
     def _solution_rule(self) -> int:
@@ -302,10 +305,10 @@ class Dvl:
         return bottom
 
     @cached_property
-    def _limits(self) -> ping.PingLimits:
-        """Limits and choices of the solution."""
+    def _limits(self) -> Fields:
+        """Limits and choices of the solution, `PingLimits`."""
         modes = list(TrackMode)
-        return ping.PingLimits(
+        limits = ping.PingLimits(
             minimum_range=float(self.minimum_range),
             maximum_range=float(self.maximum_range),
             min_incidence_cosine=float(self.min_incidence_cosine),
@@ -319,11 +322,12 @@ class Dvl:
             water_reported_stddev=float(self.water.reported_stddev),
             assumed_sound_speed=float(self.sound.speed or 0.0),
         )
+        return tuple(limits)
 
     @cached_property
-    def _ideal_limits(self) -> ping.PingLimits:
+    def _ideal_limits(self) -> Fields:
         """Limits and choices of the solution of an instrument without errors and without loss of beams."""
-        return self._limits._replace(
+        limits = ping.PingLimits(*self._limits)._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
             dropout_probability=0.0,
@@ -331,14 +335,17 @@ class Dvl:
             water_reported_stddev=0.0,
             assumed_sound_speed=0.0,
         )
+        return tuple(limits)
 
     @cached_property
-    def _receiver_parameters(self) -> ping.ReceiverParameters:
-        """Parameters of the receiver for `receive_beams`."""
+    def _receiver_parameters(self) -> Fields:
+        """Parameters of the receiver for `receive_beams`, `ReceiverParameters`."""
         strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
-        return ping.ReceiverParameters(
-            float(self.sound.speed or 0.0), *strength, self.strength is not None, is_phased_array
+        return tuple(
+            ping.ReceiverParameters(
+                float(self.sound.speed or 0.0), *strength, self.strength is not None, is_phased_array
+            )
         )
 
     @cached_property
@@ -351,10 +358,10 @@ class Dvl:
         return bottom, water
 
     @cached_property
-    def _geometry(self) -> ping.BeamGeometry:
-        """Axes and positions of the beams, and the rotation to the axes of the velocities."""
+    def _geometry(self) -> Fields:
+        """Axes and positions of the beams, and the rotation to the axes of the velocities: `BeamGeometry`."""
         rotation = np.array(pose.normalize(self.reference))
-        return ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.axis, rotation)
+        return tuple(ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.axis, rotation))
 
     @property
     def models_travel_time(self) -> bool:
@@ -431,7 +438,7 @@ class Dvl:
         """
         time, layer = ticks.time, self._tracked_layer
         sound_speed = get_sound_speed(environment, motion.at(time))
-        validity_time, transmit_time, ping_duration = time, time, np.zeros(len(ticks))
+        validity_time = transmit_time = time
         if self.models_travel_time:
             receive_time = np.maximum(time - self.processing_time, 0.0)
             validity_time, travel_time = compute_echo_timing(
@@ -446,6 +453,8 @@ class Dvl:
                 travel_time = layer_travel_time
             transmit_time = receive_time - travel_time
             ping_duration = travel_time + self.processing_time
+        else:
+            ping_duration = np.zeros(time.shape[0])
         motion_block = motion.at(validity_time)
         known_motion = FixedMotionBlock(motion_block)
         echoes = find_echoes(
@@ -480,28 +489,31 @@ class Dvl:
             ),
             ping_duration,
         )
-        return {**ideal, **evaluate_signals(self, environment, time)}
+        ideal.update(evaluate_signals(self, environment, time))
+        return ideal
 
     def _solve_ideal(
         self, echoes: ping.EchoInputs, platform: ping.PlatformInputs, ping_duration: FloatArray
     ) -> dict[str, AnyArray]:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
-        for array in (*echoes, *platform, ping_duration):
-            make_read_only(array)
+        # `echoes` has the sensor's velocity and the speed of sound of `platform`.
+        attitude, _, bottom_time, layer_time, far_boundary, _ = platform
+        make_all_read_only((*echoes, attitude, bottom_time, layer_time, far_boundary, ping_duration))
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
-        limits, geometry = tuple(self._ideal_limits), tuple(self._geometry)
-        ping.solve_ideal_ping(limits, geometry, tuple(echoes), tuple(platform), tuple(memory))
-        outputs = memory.name_outputs()
-        ideal = dict(zip(ping.IDEAL_OUTPUTS, ping.select_ideal_outputs(outputs), strict=True))
-        ideal["time_of_validity"] = outputs.time_of_validity
-        return {**ideal, **echoes._asdict(), **platform._asdict(), "ping_duration": ping_duration}
+        ping.solve_ideal_ping(self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(memory))
+        ideal = memory.name_ideal_outputs()
+        ideal.update(zip(ping.EchoInputs._fields, echoes, strict=True))
+        ideal.update(zip(ping.PlatformInputs._fields, platform, strict=True))
+        ideal["ping_duration"] = ping_duration
+        return ideal
 
     def measure(
         self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[DvlState, Measurement]:
         """Return the new state and the readings; ticks without a ping are NaN."""
         n, k = ideal["true_beam_range"].shape
-        emitted, time = np.ones(n, dtype=np.bool_), make_read_only(ticks.time)
+        emitted, time = np.empty(n, dtype=np.bool_), make_read_only(ticks.time)
+        emitted.fill(True)
         last_publication_time = state.last_publication_time
         if self.models_travel_time:
             last_publication_time = ping.mark_published_pings(
@@ -525,11 +537,13 @@ class Dvl:
         turn_on_biases = state.channels.turn_on
         bias = {"beam_velocity": biases[:, :k], "beam_range": biases[:, 2 * k :]}
         turn_on = {"beam_velocity": turn_on_biases[:k], "beam_range": turn_on_biases[2 * k :]}
-        new_state = state._replace(
-            channels=channels,
-            last_publication_time=last_publication_time,
-            unlocked_until=unlocked_until,
-            filter_state=filter_state,
+        new_state = DvlState(
+            channels,
+            state.long_term_errors,
+            state.misalignment,
+            last_publication_time,
+            unlocked_until,
+            filter_state,
         )
         arrays = dict(zip(ping.OUTPUT_NAMES, ping.select_outputs(outputs), strict=True))
         return new_state, Measurement(arrays, bias, outputs.velocity_mode > NO_TRACK, emitted, turn_on)
@@ -550,27 +564,19 @@ class Dvl:
         are bottom-track velocities, water-track velocities and ranges.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
-        received_arrays, measured, geometry = (
-            np.empty((len(ping.ReceivedBeams._fields), n, k)),
-            np.empty((3 * k, n)),
-            tuple(self._geometry),
-        )
+        received_arrays, measured = np.empty((len(ping.ReceivedBeams._fields), n, k)), np.empty((3 * k, n))
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_parameters
         beam_rows, component_rows = self._draw_rows
-        component_noise = ping.ComponentNoise(
-            stddev=bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev,
-            rows=component_rows,
-            draws=draws,
-        )
+        component_stddev = bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev
         ping.receive_beams(
             ((bottom_stddev, *bottom), (water_stddev, *water)),
-            tuple(self._receiver_parameters),
+            self._receiver_parameters,
             rate,
-            geometry,
+            self._geometry,
             (state.misalignment, state.long_term_errors),
-            tuple([ideal[name] for name in ping.EchoInputs._fields]),
-            tuple(beam_rows),
+            ping.select_echo_inputs(ideal),
+            beam_rows,
             draws,
             received_arrays,
             measured,
@@ -584,15 +590,15 @@ class Dvl:
         )
         ping.add_faults(values, ideal)
         ping.solve_ping(
-            tuple(self._limits),
-            geometry,
+            self._limits,
+            self._geometry,
             values.T,
             received_arrays,
-            tuple([ideal[name] for name in ping.PlatformInputs._fields]),
+            ping.select_platform_inputs(ideal),
             ticks.time,
             emitted,
             unlocked_until,
-            tuple(component_noise),
+            (component_stddev, component_rows, draws),
             output_memory,
         )
         return channels, biases

@@ -39,14 +39,14 @@ from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
-from navsense.core.validation import MAX_MAGNITUDE, validate_types
+from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.terms import stationary_stddev
-from navsense.sensors._cross_axis import check_numbers, make_matrix, mix_axes
+from navsense.sensors._cross_axis import make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals
 from navsense.sensors._low_pass import compute_stiffness, filter_rows
 from navsense.sensors._vibration import Vibration, add_lines, make_lines
@@ -195,6 +195,9 @@ class Imu:
     )
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
+    type: ClassVar[str] = "imu"
+    tolerance: ClassVar[float] = 1e-12
+
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""
         if self.reference is not None:
@@ -206,9 +209,8 @@ class Imu:
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0; 0 for no limit")
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
-            object.__setattr__(
-                self, name, check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
-            )
+            angles = check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
+            object.__setattr__(self, name, angles)
         object.__setattr__(self, "g_sensitivity", check_numbers("g_sensitivity", self.g_sensitivity, 9))
         lines = tuple(self.vibration) if isinstance(self.vibration, Iterable) else (self.vibration,)
         for line in lines:
@@ -216,9 +218,6 @@ class Imu:
                 raise SensorError("vibration", repr(line), allowed="must be a tuple of Vibration, () for none")
         object.__setattr__(self, "vibration", lines)
         validate_types(self)
-
-    type: ClassVar[str] = "imu"
-    tolerance: ClassVar[float] = 1e-12
 
     @property
     def group(self) -> Literal["all", "vertical"]:
@@ -290,16 +289,16 @@ class Imu:
         time, count = ticks.time, len(ticks)
         truth = motion.at(time)
         gravity_w = environment.gravity.at(truth.position_w, time)
-        seen = (truth.rotation_wb, truth.acceleration_w, make_read_only(gravity_w), truth.angular_velocity_b)
+        state = (truth.rotation_wb, truth.acceleration_w, make_read_only(gravity_w), truth.angular_velocity_b)
         reference = np.zeros(4)
         if self.orientation:
             reference = _get_initial_rotation(motion) if self.reference is None else np.array(self.reference)
         channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
-        _compute_ideal(*seen, make_read_only(reference), channels, orientation)
+        _compute_ideal(*state, make_read_only(reference), channels, orientation)
         if self.averaged or self.earth_rotation:
             self._add_earth_and_average(motion, environment, ticks, truth, channels)
-        found = {**split_triads(channels.T), **evaluate_signals(self, environment, time)}
-        return {"orientation": orientation, **found} if self.orientation else found
+        ideal = {**split_triads(channels.T), **evaluate_signals(self, environment, time)}
+        return {"orientation": orientation, **ideal} if self.orientation else ideal
 
     def _add_earth_and_average(
         self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
@@ -318,33 +317,33 @@ class Imu:
         self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ImuState, Measurement]:
         """Return the new state and the readings with their slowly varying biases; the orientation has none."""
-        given, band = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
+        triads, filter_state = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
         if not self._has_noise_only:
-            given, band = self._filter_and_mix(state, ticks, given)
-        noise, values, slow = self._channels.apply(
-            state.noise, ticks, draws, *given, temperature=ideal.get(TEMPERATURE)
-        )
+            triads, filter_state = self._filter_and_mix(state, ticks, triads)
+        temperature = ideal.get(TEMPERATURE)
+        noise, values, bias = self._channels.apply(state.noise, ticks, draws, *triads, temperature=temperature)
         arrays = {"orientation": ideal["orientation"]} if self.orientation else {}
         emitted = ticks.index > 0 if self.averaged else None
         measured = Measurement(
-            {**arrays, **split_triads(values)}, split_triads(slow), None, emitted, split_triads(noise.turn_on)
+            {**arrays, **split_triads(values)}, split_triads(bias), None, emitted, split_triads(noise.turn_on)
         )
-        return ImuState(noise, band), measured
+        return ImuState(noise, filter_state), measured
 
     def _filter_and_mix(
-        self, state: ImuState, ticks: Ticks, given: tuple[Vectors, Vectors]
+        self, state: ImuState, ticks: Ticks, triads: tuple[Vectors, Vectors]
     ) -> tuple[tuple[Vectors, Vectors], FloatArray]:
         """Return both triads (n, 3) before the channels, and the new memory of the low-pass."""
-        rows, band = np.empty((6, len(ticks))), state.filter_state.copy()
-        rows[:3], rows[3:] = given[0].T, given[1].T
+        rows, filter_state = np.empty((6, len(ticks))), state.filter_state.copy()
+        rows[:3], rows[3:] = triads[0].T, triads[1].T
         if self.bandwidth:
-            filter_rows(compute_stiffness(self.bandwidth), ticks.index, ticks.rate, state.noise.last_tick, band, rows)
+            stiffness, last_tick = compute_stiffness(self.bandwidth), state.noise.last_tick
+            filter_rows(stiffness, ticks.index, ticks.rate, last_tick, filter_state, rows)
         if self.vibration:
             add_lines(self._vibration_lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
         if self._mixing_matrix is not None:
-            rows, pure = np.empty(rows.shape), rows
-            mix_axes(self._mixing_matrix, pure, rows)
-        return (rows[:3].T, rows[3:].T), band
+            rows, aligned = np.empty(rows.shape), rows
+            mix_axes(self._mixing_matrix, aligned, rows)
+        return (rows[:3].T, rows[3:].T), filter_state
 
     def apply(
         self,
@@ -373,12 +372,12 @@ class Imu:
                 allowed = "computes ideal values from a motion; your own arrays are the ideal values"
                 remedy = f"include it in the arrays, and use dataclasses.replace(spec, {option}=False)"
                 raise SensorError(option, True, allowed=allowed, remedy=remedy)
-        given = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
+        ideal = {"angular_velocity": angular_velocity, "linear_acceleration": linear_acceleration}
         if orientation is not None:
             rows = check_rows("orientation", orientation, (check_time(time).size, 4))
-            given["orientation"] = check_unit_quaternions(rows)
+            ideal["orientation"] = check_unit_quaternions(rows)
         spec = replace(self, orientation=orientation is not None)
-        return apply(spec, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return apply(spec, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Imu:
@@ -386,23 +385,20 @@ class Imu:
 
         `temperature` enables its temperature coefficients. Raises `UnknownNameError`, `SensorError`.
         """
-        found = load_part(name)
-        wx, wy, wz = make_noise(found, "angular_velocity", temperature=temperature)
-        ax, ay, az = make_noise(found, "linear_acceleration", temperature=temperature)
-        return cls(wx, wy, wz, ax, ay, az)
+        part = load_part(name)
+        angular_velocity = make_noise(part, "angular_velocity", temperature=temperature)
+        return cls(*angular_velocity, *make_noise(part, "linear_acceleration", temperature=temperature))
 
     def without_errors(self) -> Imu:
         """Return the same spec without errors."""
-        kept = ("orientation", "reference", "averaged", "earth_rotation")
-        return Imu(**{name: getattr(self, name) for name in kept})
+        names = ("orientation", "reference", "averaged", "earth_rotation")
+        return Imu(**{name: getattr(self, name) for name in names})
 
     @classmethod
     def example_spec(cls) -> Imu:
         """Return a spec in which every field is active: values similar to a small robot's part."""
-        gyro, accelerometer = (
-            make_example_noise(3e-3, minimum=-0.7, maximum=0.4),
-            make_example_noise(4e-2, minimum=-4.5, maximum=10.0),
-        )
+        gyro = make_example_noise(3e-3, minimum=-0.7, maximum=0.4)
+        accelerometer = make_example_noise(4e-2, minimum=-4.5, maximum=10.0)
         return cls(
             *(gyro, gyro, gyro, accelerometer, accelerometer, accelerometer),
             reference=(0.5, 0.5, 0.5, 0.5),

@@ -28,12 +28,12 @@ from navsense.core.rotation import rotate
 from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Vector, Vectors
-from navsense.core.validation import MAX_MAGNITUDE, validate_types
+from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.sensors._cross_axis import IDENTITY, check_numbers, make_matrix, mix_axes
+from navsense.sensors._cross_axis import IDENTITY, make_matrix, mix_axes
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
@@ -60,13 +60,13 @@ def _rotate_to_sensor(rotation_ws: Quaternions, field_w: Vectors, out: Vectors) 
 def _add_iron(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
     """Add hard iron + motor current (T) to rows (3, n); current (n,) A, (0,) without one."""
     for axis in range(rows.shape[0]):
-        row, fixed, share = rows[axis], hard[axis], motor[axis]
+        row, iron, per_ampere = rows[axis], hard[axis], motor[axis]
         if current.shape[0] == 0:
             for k in range(row.shape[0]):
-                row[k] = row[k] + fixed
+                row[k] = row[k] + iron
         else:
             for k in range(row.shape[0]):
-                row[k] = row[k] + (fixed + share * current[k])
+                row[k] = row[k] + (iron + per_ampere * current[k])
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ class Magnetometer:
     soft_iron: tuple[float, ...] = field(default=IDENTITY, metadata=in_file("navsense:soft_iron", below=MAX_MAGNITUDE))
     motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))
 
+    type: ClassVar[str] = "magnetometer"
+    group: ClassVar[Literal["all", "vertical"]] = "all"
+    tolerance: ClassVar[float] = 1e-12
+
     def __post_init__(self) -> None:
         """Check the numbers."""
         for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
             object.__setattr__(self, name, check_numbers(name, getattr(self, name), count))
         validate_types(self)
-
-    type: ClassVar[str] = "magnetometer"
-    group: ClassVar[Literal["all", "vertical"]] = "all"
-    tolerance: ClassVar[float] = 1e-12
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -120,9 +120,8 @@ class Magnetometer:
     @property
     def signals(self) -> tuple[str, ...]:
         """Return the signals that the spec requires."""
-        return ((TEMPERATURE,) if self._channels.needs_temperature else ()) + (
-            (MOTOR_CURRENT,) if self._uses_motor_current else ()
-        )
+        needed = {TEMPERATURE: self._channels.needs_temperature, MOTOR_CURRENT: self._uses_motor_current}
+        return tuple(name for name, is_needed in needed.items() if is_needed)
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each axis of each array."""
@@ -151,16 +150,18 @@ class Magnetometer:
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy field (n, 3) T with its slowly varying bias."""
-        felt = ideal["field"] if self._iron is None else self._distort_field(self._iron, ideal)
-        state, field, slow = self._channels.apply(state, ticks, draws, felt, temperature=ideal.get(TEMPERATURE))
-        return state, Measurement({"field": field}, {"field": slow}, turn_on_bias={"field": state.turn_on})
+        total = ideal["field"] if self._iron is None else self._add_vehicle_field(self._iron, ideal)
+        state, field, bias = self._channels.apply(state, ticks, draws, total, temperature=ideal.get(TEMPERATURE))
+        return state, Measurement({"field": field}, {"field": bias}, turn_on_bias={"field": state.turn_on})
 
-    def _distort_field(self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]) -> Vectors:
-        """Return the field (n, 3) T before the channels."""
+    def _add_vehicle_field(
+        self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]
+    ) -> Vectors:
+        """Return the field (n, 3) T before the channels: with soft iron, hard iron and motor current."""
         soft, hard, motor = iron
-        pure: FloatArray = np.ascontiguousarray(ideal["field"].T)
-        rows = np.empty(pure.shape)
-        mix_axes(soft, make_read_only(pure), rows)
+        ideal_rows: FloatArray = np.ascontiguousarray(ideal["field"].T)
+        rows = np.empty(ideal_rows.shape)
+        mix_axes(soft, make_read_only(ideal_rows), rows)
         _add_iron(hard, motor, make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT, rows)
         return rows.T
 
@@ -180,18 +181,16 @@ class Magnetometer:
 
         A spec with a motor current requires `motor_current` (n,) A. Raises `SensorError`.
         """
-        given: dict[str, AnyArray] = {"field": field}
+        ideal: dict[str, AnyArray] = {"field": field}
         if motor_current is not None:
             current = check_rows(MOTOR_CURRENT, motor_current, check_time(time).shape)
         if self._uses_motor_current:
             if motor_current is None:
-                allowed, remedy = (
-                    "must be given: the spec has a motor_current",
-                    "give the current (A), or remove the T/A",
-                )
+                allowed = "must be given: the spec has a motor_current"
+                remedy = "give the current (A), or remove the T/A"
                 raise SensorError(MOTOR_CURRENT, None, allowed=allowed, remedy=remedy)
-            given[MOTOR_CURRENT] = current
-        return apply(self, time, given, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+            ideal[MOTOR_CURRENT] = current
+        return apply(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Magnetometer:

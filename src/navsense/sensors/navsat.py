@@ -57,7 +57,11 @@ def _displace(
     latitude: FloatArray,
     longitude: FloatArray,
 ) -> None:
-    """Write the position (n,) rad that is `reached` minus `metres` (m) east and north of each of the `places`."""
+    """Write latitude and longitude (n,) rad of points that are `measured` - `true` (m) east and north of `positions`.
+
+    positions: latitude, longitude rad, altitude m.
+    true, measured: metres east and north of the world's origin.
+    """
     for i in range(latitude.shape[0]):
         latitude[i], longitude[i] = positions[0][i], positions[1][i]
         east, north = measured[0][i] - true[0][i], measured[1][i] - true[1][i]
@@ -73,19 +77,20 @@ def _displace(
 @kernel
 def _measure_displacement(
     positions: tuple[FloatArray, FloatArray, FloatArray],
-    reached: tuple[FloatArray, FloatArray],
+    measured: tuple[FloatArray, FloatArray],
     east: FloatArray,
     north: FloatArray,
 ) -> None:
-    """Write the metres (n,) east and north from each of the `places` to the positions `reached`."""
+    """Write the metres (n,) east and north from `positions` to the `measured` latitude and longitude (rad)."""
     for i in range(east.shape[0]):
         s, c = math.sin(positions[0][i]), math.cos(positions[0][i])
         sine, cosine = math.sin(positions[1][i]), math.cos(positions[1][i])
         x, y, z = geodetic_to_ecef(positions[0][i], positions[1][i], positions[2][i])
-        a, b, d = geodetic_to_ecef(reached[0][i], reached[1][i], positions[2][i])
+        latitude, longitude = measured[0][i], measured[1][i]
+        a, b, d = geodetic_to_ecef(latitude, longitude, positions[2][i])
         x, y, z = a - x, b - y, d - z
-        nx, ny = math.cos(reached[0][i]) * math.cos(reached[1][i]), math.cos(reached[0][i]) * math.sin(reached[1][i])
-        nz = math.sin(reached[0][i])
+        nx, ny = math.cos(latitude) * math.cos(longitude), math.cos(latitude) * math.sin(longitude)
+        nz = math.sin(latitude)
         above = (c * (cosine * x + sine * y) + s * z) / (c * (cosine * nx + sine * ny) + s * nz)
         x, y, z = x - above * nx, y - above * ny, z - above * nz
         east[i], north[i] = cosine * y - sine * x, c * z - s * (cosine * x + sine * y)
@@ -104,13 +109,13 @@ class NavSat:
     horizontal_velocity: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="velocity_sensing"))
     vertical_velocity: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="velocity_sensing"))
 
-    def __post_init__(self) -> None:
-        """Check the noises."""
-        validate_types(self)
-
     type: ClassVar[str] = "navsat"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"
     tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Check the noises."""
+        validate_types(self)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -154,15 +159,12 @@ class NavSat:
         if origin is None:
             raise SensorError("the world of a navsat", allowed=NO_ORIGIN, remedy=REMEDY)
         truth = motion.at(ticks.time)
-        places = origin.to_geodetic(truth.position_w)
-        velocity = origin.to_enu_at(places, truth.velocity_w)
-        metres = origin.to_enu(truth.position_w)
-        warm = evaluate_signals(self, environment, ticks.time)
+        positions = origin.to_geodetic(truth.position_w)
         return {
-            **_split_columns(POSITION_ARRAYS, places),
-            "velocity": velocity,
-            **_split_columns(EAST_NORTH, metres),
-            **warm,
+            **_split_columns(POSITION_ARRAYS, positions),
+            "velocity": origin.to_enu_at(positions, truth.velocity_w),
+            **_split_columns(EAST_NORTH, origin.to_enu(truth.position_w)),
+            **evaluate_signals(self, environment, ticks.time),
         }
 
     def measure(
@@ -170,17 +172,12 @@ class NavSat:
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the readings; the biases of the position are metres north, east and up."""
         metres = (make_read_only(ideal["east"]), make_read_only(ideal["north"]))
-        given = (*metres, ideal["altitude"], ideal["velocity"])
-        state, values, slow = self._channels.apply(state, ticks, draws, *given, temperature=ideal.get(TEMPERATURE))
+        channels = (*metres, ideal["altitude"], ideal["velocity"])
+        state, values, bias = self._channels.apply(state, ticks, draws, *channels, temperature=ideal.get(TEMPERATURE))
         latitude, longitude = np.empty(len(ticks)), np.empty(len(ticks))
-        places = (
-            make_read_only(ideal["latitude"]),
-            make_read_only(ideal["longitude"]),
-            make_read_only(ideal["altitude"]),
-        )
-        _displace(places, metres, (values[:, 0], values[:, 1]), latitude, longitude)
+        _displace(_get_positions(ideal), metres, (values[:, 0], values[:, 1]), latitude, longitude)
         arrays = {"latitude": latitude, "longitude": longitude, "altitude": values[:, 2], "velocity": values[:, 3:]}
-        return state, Measurement(arrays, _name_channels(slow), turn_on_bias=_name_channels(state.turn_on))
+        return state, Measurement(arrays, _name_channels(bias), turn_on_bias=_name_channels(state.turn_on))
 
     def apply(
         self,
@@ -207,16 +204,16 @@ class NavSat:
         Raises `SensorError`.
         """
         seconds = check_time(time)
-        own = zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True)
-        given = {key: check_rows(key, array, seconds.shape, require_finite=False) for key, array in own}
+        arrays = dict(zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True))
+        ideal = {key: check_rows(key, array, seconds.shape, require_finite=False) for key, array in arrays.items()}
         for key, (limit, unit) in _LIMITS.items():
-            off = np.nonzero(~(np.abs(given[key]) <= limit))[0]
-            if off.size:
-                what, value = f"{key} of row {int(off[0])} ({unit})", float(given[key][off[0]])
+            invalid = np.nonzero(~(np.abs(ideal[key]) <= limit))[0]
+            if invalid.size:
+                what, value = f"{key} of row {int(invalid[0])} ({unit})", float(ideal[key][invalid[0]])
                 raise SensorError(what, value, allowed=f"must be from {-limit:g} to {limit:g}")
-        places = np.array([given[key] for key in POSITION_ARRAYS]).T
-        metres = Origin(*(float(part) for part in places[0])).to_world(places)
-        ideal = {**given, "velocity": velocity, **_split_columns(EAST_NORTH, metres)}
+        positions = np.array(list(ideal.values())).T
+        metres = Origin(*(float(part) for part in positions[0])).to_world(positions)
+        ideal |= {"velocity": velocity, **_split_columns(EAST_NORTH, metres)}
         return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @property
@@ -226,17 +223,10 @@ class NavSat:
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:
         """Return the metres (n,) north and east, along the horizontal plane, from ideal to measured positions."""
-        places = (
-            make_read_only(ideal["latitude"]),
-            make_read_only(ideal["longitude"]),
-            make_read_only(ideal["altitude"]),
-        )
-        east, north = np.empty(len(places[0])), np.empty(len(places[0]))
-        reached = (
-            make_read_only(arrays["latitude"][:]),
-            make_read_only(arrays["longitude"][:]),
-        )  # views: the reading itself is not changed
-        _measure_displacement(places, reached, east, north)
+        positions = _get_positions(ideal)
+        east, north = np.empty(len(positions[0])), np.empty(len(positions[0]))
+        measured = (make_read_only(arrays["latitude"][:]), make_read_only(arrays["longitude"][:]))
+        _measure_displacement(positions, measured, east, north)
         return {"latitude": north, "longitude": east}
 
     def without_errors(self) -> NavSat:
@@ -252,6 +242,12 @@ class NavSat:
         vertical = make_example_noise(0.3, **small, minimum=120.5, maximum=122.5)
         velocity = make_example_noise(0.3, **large, minimum=-2.0, maximum=2.0)
         return cls(horizontal, vertical, velocity, velocity)
+
+
+def _get_positions(ideal: Mapping[str, AnyArray]) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return latitude, longitude and altitude (n,), read-only."""
+    latitude, longitude, altitude = (make_read_only(ideal[name]) for name in POSITION_ARRAYS)
+    return latitude, longitude, altitude
 
 
 def _split_columns(names: tuple[str, ...], rows: AnyArray) -> dict[str, AnyArray]:

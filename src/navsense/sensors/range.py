@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -318,10 +318,16 @@ class Range:
         for first in range(0, len(ticks), rows):
             part = slice(first, first + rows)
             self._cast_rays(motion, environment, water, ticks.time[part], distance[part], height[part], fall[part])
-        shown, outside, valid = np.empty(len(ticks)), np.empty(len(ticks)), np.empty(len(ticks), dtype=np.bool_)
-        _apply_limits(distance, np.zeros(len(ticks)), self.minimum_range, self.maximum_range, shown, outside, valid)
-        found = {"range": shown, OUT_OF_RANGE: outside, **evaluate_signals(self, environment, ticks.time)}
-        return found if water is None else {**found, SLOWNESS: _average_slowness(water, height, fall)}
+        published, side, _ = self._limit_ranges(distance, np.zeros(len(ticks)))
+        ideal = {"range": published, OUT_OF_RANGE: side, **evaluate_signals(self, environment, ticks.time)}
+        return ideal if water is None else {**ideal, SLOWNESS: _average_slowness(water, height, fall)}
+
+    def _limit_ranges(self, distance: FloatArray, true_side: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return published ranges (n,) m, their sides of the limits and their validity; see `_apply_limits`."""
+        count = distance.size
+        published, side, valid = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_)
+        _apply_limits(distance, true_side, self.minimum_range, self.maximum_range, published, side, valid)
+        return published, side, valid
 
     def _cast_rays(
         self,
@@ -350,13 +356,11 @@ class Range:
         distance = ideal["range"]
         if self._assumed_sound_speed is not None and SLOWNESS in ideal:
             distance = distance * (ideal[SLOWNESS] * self._assumed_sound_speed)
-        state, values, slow = self._channels.apply(state, ticks, draws, distance, temperature=ideal.get(TEMPERATURE))
-        count = len(ticks)
-        shown, outside, valid = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_)
+        state, values, bias = self._channels.apply(state, ticks, draws, distance, temperature=ideal.get(TEMPERATURE))
         value = add_offset("range", np.ascontiguousarray(values[:, 0]), ideal)
-        _apply_limits(value, ideal[OUT_OF_RANGE], self.minimum_range, self.maximum_range, shown, outside, valid)
-        arrays = {"range": shown, OUT_OF_RANGE: outside}
-        return state, Measurement(arrays, {"range": slow[:, 0]}, valid, turn_on_bias={"range": state.turn_on[0]})
+        published, side, valid = self._limit_ranges(value, ideal[OUT_OF_RANGE])
+        arrays = {"range": published, OUT_OF_RANGE: side}
+        return state, Measurement(arrays, {"range": bias[:, 0]}, valid, turn_on_bias={"range": state.turn_on[0]})
 
     def apply(
         self,
@@ -377,14 +381,11 @@ class Range:
         There is no water: an assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds = check_time(time)
-        own = check_rows("range", distance, seconds.shape, require_finite=False)
-        check_minimum("range", "m", own)
-        own = np.where(np.isnan(own), math.inf, own)
-        shown, outside, valid = np.empty(own.size), np.empty(own.size), np.empty(own.size, dtype=np.bool_)
-        _apply_limits(own, np.zeros(own.size), self.minimum_range, self.maximum_range, shown, outside, valid)
-        given = {"range": shown, OUT_OF_RANGE: outside}
-        one = (self, seconds, given)
-        return apply(*one, seed=seed, run=run, name=name, clock=clock, temperature=temperature, require_finite=False)
+        rows = check_rows("range", distance, seconds.shape, require_finite=False)
+        check_minimum("range", "m", rows)
+        published, side, _ = self._limit_ranges(np.where(np.isnan(rows), math.inf, rows), np.zeros(rows.size))
+        options: dict[str, Any] = {"seed": seed, "run": run, "name": name, "clock": clock, "temperature": temperature}
+        return apply(self, seconds, {"range": published, OUT_OF_RANGE: side}, **options, require_finite=False)
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""

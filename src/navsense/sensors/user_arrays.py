@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from navsense.clock import Clock, StampErrors
+from navsense.clock import Clock, SensorClock
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import Draws, check_run, check_seed
 from navsense.core.series import LONGEST_TIME, Reading, make_read_only
@@ -22,12 +22,12 @@ TICK_RATE = 1e9
 def as_real_array(name: str, array: AnyArray) -> AnyArray:
     """Return an array. Raises `SensorError` unless it contains real numbers, row by row."""
     try:
-        given = np.asarray(array)
+        numbers = np.asarray(array)
     except (ValueError, TypeError) as error:
         raise SensorError(name, str(error), allowed="must be an array of numbers") from error
-    if given.dtype.kind not in "fiu":
-        raise SensorError(name, f"of type {given.dtype}", allowed="must be an array of real numbers")
-    return given
+    if numbers.dtype.kind not in "fiu":
+        raise SensorError(name, f"of type {numbers.dtype}", allowed="must be an array of real numbers")
+    return numbers
 
 
 def check_time(time: FloatArray) -> FloatArray:
@@ -59,14 +59,14 @@ def check_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, require_
 
     The numbers must be finite, unless `require_finite` is false.
     """
-    given = np.array(as_real_array(name, array), dtype=np.float64, order="C")
-    if given.shape != shape:
-        raise SensorError(name, f"shape {given.shape}", allowed=f"must be {shape}")
-    if require_finite and not np.isfinite(given).all():
-        row = int(np.nonzero(~np.isfinite(given.reshape(shape[0], -1)).all(axis=1))[0][0])
-        raise SensorError(f"{name} of row {row}", given[row].tolist(), allowed="must be finite numbers")
-    given.flags.writeable = False
-    return given
+    rows = np.array(as_real_array(name, array), dtype=np.float64, order="C")
+    if rows.shape != shape:
+        raise SensorError(name, f"shape {rows.shape}", allowed=f"must be {shape}")
+    if require_finite and not np.isfinite(rows).all():
+        row = int(np.nonzero(~np.isfinite(rows.reshape(shape[0], -1)).all(axis=1))[0][0])
+        raise SensorError(f"{name} of row {row}", rows[row].tolist(), allowed="must be finite numbers")
+    rows.flags.writeable = False
+    return rows
 
 
 def apply(
@@ -84,7 +84,7 @@ def apply(
 ) -> Reading:
     """Return readings of `spec` for your own ideal values.
 
-    time: (n,) s, increasing with any steps. The drift is exact for these steps and stationary from the first row.
+    time: (n,) s, increasing with any steps. The dynamic bias is exact for these steps, stationary from row 0.
     ideal: (n, axes) by name, (n,) for a scalar, for each output; other arrays are passed to `measure`.
     temperature: (n,) K, for a spec with temperature coefficients.
     name: key of the random streams; default: the sensor's type. Two sensors of one type require two names.
@@ -95,7 +95,7 @@ def apply(
     """
     seconds = check_time(time)
     check_steps(spec.type, seconds)
-    given: dict[str, AnyArray] = {}
+    checked: dict[str, AnyArray] = {}
     for output in spec.outputs:
         if output.name in skip_ideal:
             continue
@@ -103,11 +103,11 @@ def apply(
             raise SensorError("array", output.name, allowed="must be given")
         rows = check_rows(output.name, ideal[output.name], (seconds.size, *output.shape), require_finite=require_finite)
         check_values(spec.type, output.name, output.unit, rows)
-        given[output.name] = rows
+        checked[output.name] = rows
     if temperature is not None:
-        given[TEMPERATURE] = check_rows(TEMPERATURE, temperature, seconds.shape)
-        check_values(spec.type, TEMPERATURE, "K", given[TEMPERATURE])
-        check_minimum(TEMPERATURE, "K", given[TEMPERATURE])
+        checked[TEMPERATURE] = check_rows(TEMPERATURE, temperature, seconds.shape)
+        check_values(spec.type, TEMPERATURE, "K", checked[TEMPERATURE])
+        check_minimum(TEMPERATURE, "K", checked[TEMPERATURE])
     if name is not None and not isinstance(name, str):
         raise SensorError("name", name, allowed="must be a text or None")
     if clock is not None and not isinstance(clock, Clock):
@@ -115,7 +115,7 @@ def apply(
     name = name or spec.type
     draws = Draws(spec.processes(), check_seed(seed), (check_run(run), "sensor", name))
     ticks = make_ticks(seconds)
-    _, measured = spec.measure(spec.init(draws.initial), ticks, {**ideal, **given}, draws.take(seconds.size))
+    _, measured = spec.measure(spec.init(draws.initial), ticks, {**ideal, **checked}, draws.take(seconds.size))
     flags = get_flags(measured, seconds.size)
     return Reading(
         name=name,
@@ -123,9 +123,9 @@ def apply(
         frame=name,
         unit={output.name: output.unit for output in spec.outputs},
         time=seconds,
-        clock_error=StampErrors(clock, name, seed, run).compute_errors(seconds - seconds[0]),
+        clock_error=SensorClock(clock, name, seed, run).compute_errors(seconds - seconds[0]),
         arrays=measured.arrays,
-        ideal={output.name: given[output.name] for output in spec.outputs if output.name in given},
+        ideal={output.name: checked[output.name] for output in spec.outputs if output.name in checked},
         bias=dict(measured.bias),
         turn_on_bias=repeat_rows(measured.turn_on_bias, seconds.size),
         epoch=0,

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from navsense.clock import ArrivalQueue, Clock, ClockRealisation, StampErrors
+from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, MotionError, SensorError, SimulationError, Where
 from navsense.core.pose import Pose
 from navsense.core.random_streams import Draws
-from navsense.core.series import Reading, make_read_only
+from navsense.core.series import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
@@ -202,7 +202,7 @@ class SensorRun:
         self.sensor = sensor
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=prefetch)
         self.state = sensor.spec.init(self._draws.initial)
-        self._stamps = StampErrors(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
+        self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
         self._arrivals = (
             ArrivalQueue(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
         )
@@ -223,7 +223,7 @@ class SensorRun:
         arrival = None
         if self._arrivals:
             arrival = self._arrivals.compute_arrivals(ticks.time, get_flags(measured, len(ticks))["emitted"])
-        return SensorBlock(measured, self._stamps.compute_errors(ticks.time), arrival)
+        return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival)
 
     def _measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block, with the scheduled faults of the arrays from which a spec derives other arrays."""
@@ -272,8 +272,7 @@ def compute_ideal(
         ideal = sensor.spec.ideal(motion, environment, ticks)
     except (FieldError, SensorError) as error:
         raise _locate_error(sensor, motion, environment, ticks, error) from error
-    for array in ideal.values():
-        make_read_only(array)
+    make_all_read_only(ideal.values())
     return ideal
 
 

@@ -14,6 +14,7 @@ from navsense.core.random_streams import BLOCK_SAMPLES, check_seed
 from navsense.core.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth, make_read_only
 from navsense.core.ticks import Ticks, check_rate, make_ticks
 from navsense.core.typing import FloatArray, Times, Vector
+from navsense.core.validation import check_integer
 from navsense.environment.base import Environment, VectorField
 from navsense.environment.current import realise
 from navsense.environment.current.base import list_random_names
@@ -55,9 +56,7 @@ def check_duration_value(duration: float) -> float:
 
 def check_epoch(epoch: int) -> int:
     """Return the epoch (s); raise `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
-    if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or not 0 <= epoch < 2**31:
-        raise SimulationError("epoch", epoch, allowed=f"must be an integer of seconds from 0 to {2**31 - 1}")
-    return int(epoch)
+    return check_integer("epoch", epoch, 2**31 - 1, f"must be an integer of seconds from 0 to {2**31 - 1}")
 
 
 @dataclass(frozen=True, eq=False)

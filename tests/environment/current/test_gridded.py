@@ -244,10 +244,10 @@ def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         ("", 0, "is empty"),
-        (HEAD, 0, "rows of the grid: none"),
+        (HEAD, 0, "rows of the grid of currents: none"),
         ("t,x,y,z,u,w\n" + ROWS, 1, "column: v; must occur once in the header, which has t, x, y, z, u, w"),
         ("t,x,y,z,u,v,u\n" + ROWS, 1, "column: u"),
-        (HEAD + ROWS + "0,0,0\n", 18, "number of columns: 3; must be 6, as in the header"),
+        (HEAD + ROWS + "0,0,0\n", 18, "number of columns: 3; must be 6: t, x, y, z, u, v"),
         (HEAD + ROWS + "0,0,0,-9,0.1,0.2\n", 18, "also given in line 2; must be given once"),
         (HEAD + ROWS[: ROWS.rindex("5,1")], 0, "15 for 2 x 2 x 2 x 2 points; must hold each combination"),
         (HEAD + ROWS[ROWS.index("\n") + 1 :], 0, "the first at t 0, x 0, y 0, z -9"),

@@ -34,7 +34,6 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
     base,
-    boundary,
     gauss_markov,
     gridded,
     realise,
@@ -145,7 +144,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     position, time = track(60)
     field = KINDS[kind]
     compiled = field.at(position, time)
-    modules: tuple[ModuleType, ...] = (base, boundary, gauss_markov, gridded, replay, stratified, tidal)
+    modules: tuple[ModuleType, ...] = (base, gauss_markov, gridded, replay, stratified, tidal)
     kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
     for module, name, kernel in kernels:
         plain = random_streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)

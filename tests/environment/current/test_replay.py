@@ -12,6 +12,7 @@ import pytest
 
 from navsense.core.errors import FieldError
 from navsense.environment.current import CurrentReplay
+from navsense.recordings.currents import read_current
 
 pytestmark = pytest.mark.requirement("CUR-1")
 
@@ -50,23 +51,21 @@ def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: 
     """In a world whose x axis points north; a table in the world's own axes is not turned."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
-    assert at(CurrentReplay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
+    assert at(read_current(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
 
 
 def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
-    assert at(CurrentReplay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
-    assert at(CurrentReplay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
+    assert at(read_current(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert at(read_current(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
 def test_an_archive(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
-    assert at(CurrentReplay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
-    assert at(CurrentReplay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx(
-        [-0.2, 0.5, -0.1], rel=1e-12, abs=0.0
-    )
+    assert at(read_current(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
+    assert at(read_current(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1], rel=1e-12, abs=0.0)
 
 
 def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
@@ -110,9 +109,9 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
 def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
     bag(path, old, kind, "Stamped" in kind)
-    field = CurrentReplay.from_file(path, topic="/current", start=1e9)
+    field = read_current(path, topic="/current", start=1e9)
     assert at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
-    assert at(CurrentReplay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
+    assert at(read_current(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
 
 
 def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
@@ -121,7 +120,7 @@ def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(
             FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"
         ):
-            CurrentReplay.from_file(tmp_path / "current", topic=topic)
+            read_current(tmp_path / "current", topic=topic)
 
 
 HEAD = "time,x,y,z\n"
@@ -131,8 +130,8 @@ HEAD = "time,x,y,z\n"
     ("text", "line", "says"),
     [
         ("", 0, "is empty"),
-        ("t,x,y,z\n1,2,3,4\n", 1, "header of the record: t,x,y,z; must be one of time,x,y,z | time,east"),
-        (HEAD, 0, "rows of the record: none"),
+        ("t,x,y,z\n1,2,3,4\n", 1, "header of the record of a current: t,x,y,z; must be time,x,y,z or time,east"),
+        (HEAD, 0, "rows of the record of a current: none"),
         (HEAD + "0,0,0,0\n2,0,0,0\n1,0,0,0\n", 4, "time of a current of row 2 (s): 1.0"),
         (HEAD + "0,0,0,0\n0,0,0,0\n", 3, "must be finite and after the row before"),
         (HEAD + "0,0,0\n", 2, "number of columns: 3; must be 4"),
@@ -144,7 +143,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: st
     path = tmp_path / "current.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
-        CurrentReplay.from_file(path)
+        read_current(path)
     assert says in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
@@ -164,7 +163,7 @@ def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None,
     if data is not None:
         (tmp_path / name).write_bytes(data)
     with pytest.raises(FieldError) as found:
-        CurrentReplay.from_file(tmp_path / name)
+        read_current(tmp_path / name)
     assert says in str(found.value)
     assert name in str(found.value)
 
@@ -172,16 +171,16 @@ def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None,
 def test_a_table_has_no_topics(tmp_path: Path) -> None:
     (tmp_path / "current.csv").write_text(HEAD + "0,0.1,0.2,0\n")
     with pytest.raises(FieldError, match="topic of the current: /current; must not be given: only a ROS"):
-        CurrentReplay.from_file(tmp_path / "current.csv", topic="/current")
+        read_current(tmp_path / "current.csv", topic="/current")
 
 
 def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", time=TIMES)
     with pytest.raises(FieldError, match="must hold time and velocity"):
-        CurrentReplay.from_file(tmp_path / "a.npz")
+        read_current(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", time=TIMES, velocity=VELOCITY[:2])
     with pytest.raises(FieldError, match=r"b\.npz shapes of times and velocities"):
-        CurrentReplay.from_file(tmp_path / "b.npz")
+        read_current(tmp_path / "b.npz")
 
 
 @pytest.mark.parametrize(
@@ -203,4 +202,4 @@ def test_invalid_record_is_an_error(make: Callable[[], object], says: str) -> No
 def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
     with pytest.raises(FieldError, match="frame of a current: ned; must be world, the frame of the header"):
-        CurrentReplay.from_file(tmp_path / "a.csv", frame="ned")
+        read_current(tmp_path / "a.csv", frame="ned")

@@ -124,7 +124,7 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
     [
         ("", 0, "is empty"),
         ("0.1,0.2,0\n", 1, "must name the columns: depth"),
-        (HEAD, 0, "rows of the table: none"),
+        (HEAD, 0, "rows of the table of currents by depth: none"),
         ("north,speed,depth\n0,0,0\n", 1, "column of the table: speed"),
         ("north,east\n0,0\n", 1, "must be depth and a velocity"),
         ("north [cm/s],east [m/s],depth [m]\n1,1,1\n", 1, "unit of north: cm/s; must be in m/s; convert it"),
@@ -182,12 +182,12 @@ def test_the_power_law_and_its_mean() -> None:
     ("make", "says"),
     [
         (lambda: StratifiedCurrent((), ()), "layers: none"),
-        (lambda: StratifiedCurrent((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and velocities: 2 and 1"),
-        (lambda: StratifiedCurrent((0.0,), ((math.nan, 0.0, 0.0),)), "velocity of a layer"),
+        (lambda: StratifiedCurrent((0.0, 1.0), ((0.0, 0.0, 0.0),)), "numbers of depths and values: 2 and 1"),
+        (lambda: StratifiedCurrent((0.0,), ((math.nan, 0.0, 0.0),)), "layer velocity of row 0 (m/s): nan"),
         (lambda: StratifiedCurrent((0.0,), ((0.0, 0.0, 0.0),), surface=math.inf), "water's surface"),
         (
             lambda: DepthScaledCurrent(UniformField((0.0, 0.0, 0.0)), (0.0,), (1.0, 2.0)),
-            "numbers of depths and factors",
+            "numbers of depths and values: 1 and 2",
         ),
         (lambda: DepthScaledCurrent(UniformField((0.0, 0.0, 0.0)), (0.0,), (math.nan,)), "factor of a layer"),
         (lambda: BoundaryLayer(UniformField((0.0, 0.0, 0.0)), 0.0, 0.0), "thickness of a boundary layer"),

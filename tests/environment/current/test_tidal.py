@@ -236,13 +236,21 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         ("", 0, "is empty"),
-        (HEAD, 0, "rows of the tide table: 0"),
+        (HEAD, 0, "times and flows of a tide table: (0,) and (0,)"),
         ("when, what, how\n" + GOOD, 1, "must be Date_Time (GMT), Event, Speed (unit)"),
         (HEAD.replace("GMT", "LST") + GOOD, 1, "zone of the tide table: lst; must be GMT"),
         (HEAD.replace("cm/sec", "mph") + GOOD, 1, "unit of the tide table: mph; must be one of cm/sec"),
-        (HEAD + GOOD + "2021-03-04 17:00, slack,-\n", 5, "time in the tide table: not after that of the row before"),
+        (
+            HEAD + GOOD + "2021-03-04 17:00, slack,-\n",
+            5,
+            "time in the tide table of row 3: not after that of the row before",
+        ),
         (HEAD + GOOD + "2021-03-04 18:00, slack,-\n", 5, "not after"),
-        (HEAD + GOOD + "2021-03-06 18:00, slack,-\n", 5, "gap in the tide table (h): 48.0; must be at most 25 h"),
+        (
+            HEAD + GOOD + "2021-03-06 18:00, slack,-\n",
+            5,
+            "gap in the tide table of row 3 (h): 48.0; must be at most 25 h",
+        ),
         (HEAD + GOOD + "2021-13-06 18:00, slack,-\n", 5, "must be a date and time"),
         (HEAD + GOOD + "2021-03-04 19:00, still,-\n", 5, "event in the tide table: still"),
         (HEAD + GOOD + "2021-03-04 19:00, flood,-9\n", 5, "must be positive for a flood"),
@@ -254,7 +262,7 @@ def test_knots_are_read_as_such(tmp_path: Path) -> None:
             "-90.0; must be a finite number of absolute value up to 15 m/s",
         ),
         (HEAD + GOOD + "2021-03-04 19:00, ebb\n", 5, "number of columns: 2"),
-        (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table: twice"),
+        (HEAD + "2021-03-04 12:00, slack,-\n2021-03-04 18:00, slack,-\n", 3, "slack in the tide table of row 1: twice"),
     ],
 )
 def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:

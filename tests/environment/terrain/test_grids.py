@@ -22,14 +22,13 @@ def saved(folder: Path, text: str, name: str = "bed.asc") -> Path:
 
 
 def test_an_esri_grid(tmp_path: Path) -> None:
-    grid = read_grid(saved(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
-    assert grid.heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
-    assert grid.spacing == (10.0, 10.0)
-    assert grid.corner == (105.0, -45.5)
+    heights, spacing = read_grid(saved(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
+    assert heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
+    assert spacing == 10.0
     centred = HEADER.replace("xllcorner", "xllcenter").replace("yllcorner", "YLLCENTER").replace("\n", "\r\n")
-    grid = read_grid(saved(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be broken anywhere
-    assert grid.heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
-    assert grid.corner == (100.0, -50.5)
+    heights, spacing = read_grid(saved(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be broken anywhere
+    assert heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
+    assert spacing == 10.0
 
 
 def test_a_grid_lies_about_its_middle_with_its_own_heights(tmp_path: Path) -> None:
@@ -44,9 +43,9 @@ def test_a_grid_lies_about_its_middle_with_its_own_heights(tmp_path: Path) -> No
 
 def test_rows_of_numbers(tmp_path: Path) -> None:
     path = saved(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
-    grid = read_grid(path)
-    assert grid.heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]
-    assert grid.spacing is None
+    heights, spacing = read_grid(path)
+    assert heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]
+    assert spacing is None
     assert Heightmap.from_file(path, (4.0, 1.0, 10.0)).spacing == (2.0, 1.0)
     with pytest.raises(FieldError, match="must be given for a grid without a header"):
         Heightmap.from_file(path)

@@ -13,8 +13,8 @@ import pytest
 from navsense.core.errors import FieldError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.typing import AnyArray
-from navsense.environment.terrain import _grid_traversal
 from navsense.environment.terrain import heightmap as module
+from navsense.environment.terrain.base import Rays
 from navsense.environment.terrain.heightmap import Heightmap
 
 pytestmark = pytest.mark.requirement("DVU-2", "ALT-8")
@@ -28,7 +28,7 @@ def met(shape: Any, origin: AnyArray, direction: AnyArray, reach: float = math.i
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(origin, direction, np.full(len(origin), reach), distance, normal)
+    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
     return distance, normal
 
 
@@ -250,10 +250,10 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
         bed._frame, bed._levels, origin, direction, np.full(40, 50.0), rays, distance, cells
     )
     for floor in (1, 0):
-        interpreted(_grid_traversal.traverse)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
+        interpreted(module._traverse)(bed.heights, bed._levels, bed._extent, floor, rays, distance, cells)
     interpreted(module._write_normals)(bed.heights, bed._frame, cells, direction, normal)
     fast, slanted = np.empty(40), np.zeros((40, 3))
-    bed.trace(origin, direction, np.full(40, 50.0), fast, slanted)
+    bed.trace(Rays(origin, direction, np.full(40, 50.0), fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 

@@ -14,8 +14,8 @@ import pytest
 from navsense.core.errors import FieldError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.typing import AnyArray
-from navsense.environment.terrain import _bvh
 from navsense.environment.terrain import mesh as module
+from navsense.environment.terrain.base import Rays
 from navsense.environment.terrain.mesh import Mesh
 
 pytestmark = pytest.mark.requirement("DVU-2")
@@ -28,7 +28,7 @@ def met(shape: Mesh, origin: Any, direction: Any, reach: float = math.inf) -> tu
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(origin, direction, np.full(len(origin), reach), distance, normal)
+    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
     return distance, normal
 
 
@@ -120,8 +120,8 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     assert interpreted(module._mark_valid)(rows, kept) == -1
     solid = rows[kept]
     order, links, nodes = np.arange(len(solid)), np.zeros((2 * len(solid), 3), np.int64), np.empty((2 * len(solid), 6))
-    used = interpreted(_bvh.build_tree)(
-        module._make_boxes(solid), order, nodes, links, np.empty((2 * _bvh.BIN_COUNT, 7))
+    used = interpreted(module._build_tree)(
+        module._make_boxes(solid), order, nodes, links, np.empty((2 * module.BIN_COUNT, 7))
     )
     np.testing.assert_array_equal(nodes[:used], mesh._nodes)
     np.testing.assert_array_equal(links[:used], mesh._links)
@@ -129,11 +129,11 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     origin, direction = rng.uniform(-2.0, 2.0, (30, 3)), rng.normal(size=(30, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, found, normal = np.empty(30), np.empty(30, np.int64), np.full((30, 3), math.nan)
-    stack, reach = np.empty(_bvh.STACK_SIZE, np.int64), np.full(30, 9.0)
-    interpreted(_bvh.trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
-    interpreted(_bvh.write_normals)(solid[order], found, direction, normal)
+    stack, reach = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
+    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, reach, distance, found)
+    interpreted(module._write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
-    mesh.trace(origin, direction, reach, fast, slanted)
+    mesh.trace(Rays(origin, direction, reach, fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 
@@ -180,7 +180,7 @@ def test_a_tree_stays_within_its_stack() -> None:
     for node, (first, held, _) in enumerate(mesh._links.tolist()):
         if held == 0:
             depth[node + 1] = depth[first] = depth[node] + 1
-    assert depth.max() <= _bvh.MAX_SAH_DEPTH + math.ceil(math.log2(count)) < _bvh.STACK_SIZE
+    assert depth.max() <= module.MAX_SAH_DEPTH + math.ceil(math.log2(count)) < module.STACK_SIZE
 
 
 # Files

@@ -12,7 +12,7 @@ import pytest
 from navsense.core.errors import FieldError
 from navsense.core.typing import AnyArray
 from navsense.environment.terrain import primitives
-from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Shape
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Rays, Shape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 
 pytestmark = pytest.mark.requirement("DVU-2")
@@ -32,7 +32,7 @@ def met(shape: Shape, origin: Any, direction: Any, reach: float = math.inf) -> t
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(len(origin)), np.full(origin.shape, math.nan)
-    shape.trace(origin, direction, np.full(len(origin), reach), distance, normal)
+    shape.trace(Rays(origin, direction, np.full(len(origin), reach), distance, normal))
     return distance, normal
 
 
@@ -169,22 +169,21 @@ def test_a_far_sphere_is_met_where_it_is() -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    kernels: dict[str, tuple[Any, tuple[float, ...]]] = {
-        "box": (primitives._trace_box, (0.7, 1.1, 0.4)),
-        "sphere": (primitives._trace_ellipsoid, (0.9, 0.9, 0.9)),
-        "cylinder": (primitives._trace_cylinder, (0.6, 0.8)),
-        "capsule": (primitives._trace_capsule, (0.5, 0.7)),
-        "ellipsoid": (primitives._trace_ellipsoid, (0.5, 1.2, 0.8)),
-        "plane": (primitives._trace_plane, (0.0, 0.0, 1.0)),
+    parameters = {
+        "box": (primitives.BOX, 0.7, 1.1, 0.4),
+        "sphere": (primitives.ELLIPSOID, 0.9, 0.9, 0.9),
+        "cylinder": (primitives.CYLINDER, 0.6, 0.8, 0.0),
+        "capsule": (primitives.CAPSULE, 0.5, 0.7, 0.0),
+        "ellipsoid": (primitives.ELLIPSOID, 0.5, 1.2, 0.8),
+        "plane": (primitives.PLANE, 0.0, 0.0, 1.0),
     }
     rng = np.random.default_rng(6)
     origin, direction = rng.uniform(-2.0, 2.0, (60, 3)), rng.normal(size=(60, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(60), np.full((60, 3), math.nan)
-    kernel, figures = kernels[name]
-    interpreted(kernel)(*figures, origin, direction, np.full(60, 9.0), distance, normal)
+    interpreted(primitives._trace)(*parameters[name], origin, direction, np.full(60, 9.0), distance, normal)
     fast, slanted = np.empty(60), np.full((60, 3), math.nan)
-    SHAPES[name].trace(origin, direction, np.full(60, 9.0), fast, slanted)
+    SHAPES[name].trace(Rays(origin, direction, np.full(60, 9.0), fast, slanted))
     np.testing.assert_array_equal(fast, distance)
     np.testing.assert_array_equal(slanted, normal)
 

@@ -21,11 +21,15 @@ current is an `environment.base.UniformField`. An `environment.base.FieldSum` ad
 """
 
 from navsense.environment.current.base import realise
-from navsense.environment.current.boundary import BoundaryLayer
 from navsense.environment.current.gauss_markov import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
 from navsense.environment.current.gridded import GriddedCurrent
 from navsense.environment.current.replay import CurrentReplay
-from navsense.environment.current.stratified import DepthScaledCurrent, StratifiedCurrent, StratifiedGaussMarkovCurrent
+from navsense.environment.current.stratified import (
+    BoundaryLayer,
+    DepthScaledCurrent,
+    StratifiedCurrent,
+    StratifiedGaussMarkovCurrent,
+)
 from navsense.environment.current.tidal import (
     HarmonicFlow,
     TidalConstituent,

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from navsense.core.errors import FieldError, Where
+from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import check_run, check_seed
 from navsense.core.typing import FloatArray, Quaternion, Vectors
@@ -81,21 +81,20 @@ MAX_SPEED = 15.0
 MAX_COORDINATE = 1e9
 """Largest coordinate (m) and time (s)."""
 
-_VERTICAL = 1e-9
+_VERTICAL_TOLERANCE = 1e-9
 _OUTSIDE_RULES = ("hold", "error")
 
 
-def check_coordinate(what: str, value: float) -> float:
-    """Return a coordinate, time or angle (m, s, rad). Raises `FieldError` unless it is at most `MAX_COORDINATE`."""
-    return check_number(what, value, -MAX_COORDINATE, MAX_COORDINATE, error=FieldError)
+def check_coordinate(what: str, value: float) -> None:
+    """Raise `FieldError` unless a coordinate, time or angle (m, s, rad) is at most `MAX_COORDINATE`."""
+    check_number(what, value, -MAX_COORDINATE, MAX_COORDINATE, error=FieldError)
 
 
-def check_speed(what: str, value: float, where: Where | None = None) -> float:
-    """Return a component of a velocity (m/s). Raises `FieldError` if it is not finite or above `MAX_SPEED`."""
+def check_speed(what: str, value: float, row: int | None = None) -> None:
+    """Raise `FieldError` if a component of a velocity (m/s) is not finite or above `MAX_SPEED`; `row` is its row."""
     if not abs(value) <= MAX_SPEED:
         allowed = f"must be a finite number of absolute value up to {MAX_SPEED:g} m/s"
-        raise FieldError(what, value, allowed=allowed, where=where, remedy="check the unit: the unit is m/s")
-    return float(value)
+        raise FieldError(what, value, row=row, allowed=allowed, remedy="check the unit: the unit is m/s")
 
 
 def check_outside_rule(what: str, value: str) -> None:
@@ -107,7 +106,7 @@ def check_outside_rule(what: str, value: str) -> None:
 def vertical_rotation_angle(rotation: Quaternion) -> float:
     """Return the angle (rad) of a rotation about z. Raises `FieldError` for another axis: the surface is level."""
     w, x, y, z = rotation
-    if max(abs(x), abs(y)) > _VERTICAL:
+    if max(abs(x), abs(y)) > _VERTICAL_TOLERANCE:
         raise FieldError("rotation of a world with a current", rotation, allowed="must be about the vertical")
     return 2.0 * math.atan2(z, w)
 
@@ -155,3 +154,29 @@ def find_interval(points: FloatArray, value: float, guess: int) -> int:
         else:
             high = middle - 1
     return low
+
+
+@kernel
+def interpolate_rows(
+    coordinate: FloatArray, scale: float, offset: float, points: FloatArray, values: Vectors, hold: bool, out: Vectors
+) -> int:
+    """Write the values (n, k) at scale coordinate + offset (n,), linear between `points`.
+
+    Return the first row outside the points, or -1. With `hold`, the value outside is that of the nearest point.
+    """
+    near, last = 0, points.shape[0] - 1
+    for i in range(out.shape[0]):
+        x = offset + scale * coordinate[i]
+        if not (points[0] <= x <= points[last]):
+            if not hold or x != x:
+                return i
+            x = max(points[0], min(points[last], x))
+        if last == 0:
+            for k in range(out.shape[1]):
+                out[i, k] = values[0, k]
+        else:
+            near = find_interval(points, x, near)
+            fraction = (x - points[near]) / (points[near + 1] - points[near])
+            for k in range(out.shape[1]):
+                out[i, k] = values[near, k] + fraction * (values[near + 1, k] - values[near, k])
+    return -1

@@ -37,6 +37,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -47,7 +48,6 @@ from navsense.core.random_streams import StreamKey, fill_rows, seed_state
 from navsense.core.series import LONGEST_TIME
 from navsense.core.typing import FloatArray, Quaternion, Times, Vectors, WordArray
 from navsense.core.validation import check_number
-from navsense.environment.base import VectorField
 from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
@@ -181,7 +181,7 @@ class RandomCurrentModel:
     coefficients: (p, 7), one process per row; names: their names.
     processes_per_layer: number of processes of each layer.
     depths: (layers,) m.
-    rate: nodes per second; linear: true for linear interpolation between nodes.
+    rate: nodes per second.
     turn, sign: horizontal angle from the world's x axis, h = turn + sign a.
     surface: world height of the water surface, m.
     outside: rule outside the depths of the layers.
@@ -193,34 +193,40 @@ class RandomCurrentModel:
     processes_per_layer: int
     depths: FloatArray
     rate: float
-    linear: bool
     turn: float
     sign: float = 1.0
     surface: float = 0.0
     outside: OutsideRule = "hold"
 
+    @cached_property
+    def is_classic(self) -> bool:
+        """True for the process of the UUV Simulator, which is constant between nodes."""
+        return bool(self.coefficients[0, CLASSIC])
 
-class NodeCache:
-    """The nodes of one current in one run, with the state at the start of each chunk computed so far."""
+
+class RandomCurrent:
+    """A random current (m/s) in one run, a function of position and time. It is thread-safe.
+
+    It stores the state at the start of each chunk of nodes up to the last one computed, and the velocities of a few
+    chunks.
+    """
 
     def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
-        """Draw node 0."""
-        self.model = model
-        classic = bool(model.coefficients[0, CLASSIC])
-        self.chunk_size = max(
-            16, min(CLASSIC_NODES_PER_CHUNK if classic else NODES_PER_CHUNK, _MAX_CHUNK_CELLS // model.depths.size)
-        )
-        key: StreamKey = (run, "current", model.name)
-        active = [p for p, row in enumerate(model.coefficients) if row[Q] > 0.0]
-        states = np.empty((len(active), 4), dtype=np.uint64)
+        """Draw the state at t = 0."""
+        self._model, self._seed, self._run, self._lock = model, seed, run, Lock()
+        coefficients = model.coefficients
+        count = CLASSIC_NODES_PER_CHUNK if model.is_classic else NODES_PER_CHUNK
+        self._chunk_size = max(16, min(count, _MAX_CHUNK_CELLS // model.depths.size))
+        active = np.flatnonzero(coefficients[:, Q] > 0.0)
         self._rows = np.full(len(model.names), -1.0)
+        self._rows[active] = np.arange(active.size)
+        states = np.empty((active.size, 4), dtype=np.uint64)
         for row, p in enumerate(active):
-            states[row] = seed_state(seed, (*key, model.names[p], "classic" if classic else "drift"))
-            self._rows[p] = row
-        self._uniform = np.full(len(active), int(classic), dtype=np.int64)
-        values = model.coefficients[:, MEAN].copy() if classic else np.zeros(len(model.names))
-        if not classic and active:
-            values[active] = model.coefficients[active, START] * self._draw(states, 1)[:, 0]
+            key: StreamKey = (run, "current", model.name, model.names[p], "classic" if model.is_classic else "drift")
+            states[row] = seed_state(seed, key)
+        values = coefficients[:, MEAN].copy() if model.is_classic else np.zeros(len(model.names))
+        if not model.is_classic and active.size:
+            values[active] = coefficients[active, START] * self._draw(states, 1)[:, 0]
         self._states: list[WordArray] = [states]
         self._start_values: list[FloatArray] = [values]
         self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
@@ -229,27 +235,28 @@ class NodeCache:
         """Return the next draws (rows, count) and advance the states."""
         rows = states.shape[0]
         out = np.empty((rows, count))
-        fill_rows(states, self._uniform, np.arange(rows), np.ones(rows, dtype=np.int64), out)
+        uniform = np.full(rows, int(self._model.is_classic), dtype=np.int64)
+        fill_rows(states, uniform, np.arange(rows), np.ones(rows, dtype=np.int64), out)
         return out
 
     def _compute_states(self, chunk: int) -> FloatArray:
         """Return the processes (p, chunk_size + 1) at the nodes of a chunk whose start is known."""
         states, values = self._states[chunk].copy(), self._start_values[chunk].copy()
-        out = np.empty((values.size, self.chunk_size + 1))
-        _advance(self.model.coefficients, self._rows, self._draw(states, self.chunk_size), values, out)
+        out = np.empty((values.size, self._chunk_size + 1))
+        _advance(self._model.coefficients, self._rows, self._draw(states, self._chunk_size), values, out)
         if chunk + 1 == len(self._start_values):
             self._states.append(states)
             self._start_values.append(values)
         return out
 
-    def get_vectors(self, chunk: int) -> FloatArray:
+    def _get_vectors(self, chunk: int) -> FloatArray:
         """Return the velocity (chunk_size + 1, layers, 3) m/s at the nodes of a chunk."""
         if chunk in self._chunks:
             self._chunks.move_to_end(chunk)
             return self._chunks[chunk]
         while len(self._start_values) <= chunk:
             self._compute_states(len(self._start_values) - 1)
-        model, out = self.model, np.empty((self.chunk_size + 1, self.model.depths.size, 3))
+        model, out = self._model, np.empty((self._chunk_size + 1, self._model.depths.size, 3))
         states = self._compute_states(chunk)
         _write_vectors(model.coefficients, model.processes_per_layer, model.sign, model.turn, states, out)
         self._chunks[chunk] = out
@@ -257,49 +264,34 @@ class NodeCache:
             self._chunks.popitem(last=False)
         return out
 
-
-class RandomCurrent:
-    """A random current (m/s) in one run, a function of position and time. It is thread-safe."""
-
-    def __init__(self, model: RandomCurrentModel, seed: int, run: int) -> None:
-        """Draw the state at t = 0."""
-        self._nodes, self._seed, self._run = NodeCache(model, seed, run), seed, run
-        self._lock = Lock()
-
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s at times in any order. Increasing times are fastest.
 
         Raises `FieldError` for a time that is below 0, above `LONGEST_TIME` or not finite, and for a depth outside the
         layers if the rule is "error".
         """
-        model, out, done = self._nodes.model, np.empty((time.shape[0], 3)), 0
+        model, out, done = self._model, np.empty((time.shape[0], 3)), 0
         position_w, time = np.ascontiguousarray(position_w), np.ascontiguousarray(time)
         layers = (model.depths, model.surface, model.outside == "hold")
+        linear = not model.is_classic
         with self._lock:
             while 0 <= done < time.shape[0]:
-                first, vectors = self._get_chunk(time, done)
-                done = _interpolate(position_w, time, done, first, model.rate, model.linear, vectors, *layers, out)
+                instant = float(time[done])
+                if not 0.0 <= instant < LONGEST_TIME:
+                    allowed = f"must be from 0 to {LONGEST_TIME:g} s"
+                    raise FieldError("instant (s)", instant, row=done, allowed=allowed)
+                chunk = math.floor(instant * model.rate + (0.0 if linear else _NODE_TOLERANCE)) // self._chunk_size
+                first, vectors = chunk * self._chunk_size, self._get_vectors(chunk)
+                done = _interpolate(position_w, time, done, first, model.rate, linear, vectors, *layers, out)
         if done < 0:
             row = -1 - done
             raise depth_error(model.depths, model.surface - float(position_w[row, 2]), row)
         return out
 
-    def _get_chunk(self, time: Times, row: int) -> tuple[int, FloatArray]:
-        """Return the first node and the velocities of the chunk that contains a time. Raises `FieldError`."""
-        instant = float(time[row])
-        if not 0.0 <= instant < LONGEST_TIME:
-            allowed = f"must be from 0 to {LONGEST_TIME:g} s"
-            raise FieldError("instant (s)", instant, row=row, allowed=allowed)
-        model = self._nodes.model
-        node = math.floor(instant * model.rate + (0.0 if model.linear else _NODE_TOLERANCE))
-        chunk = node // self._nodes.chunk_size
-        return chunk * self._nodes.chunk_size, self._nodes.get_vectors(chunk)
-
     def rotate(self, rotation: Quaternion) -> RandomCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
-        model = self._nodes.model
-        turn = model.turn + vertical_rotation_angle(rotation)
-        return RandomCurrent(replace(model, turn=turn), self._seed, self._run)
+        turn = self._model.turn + vertical_rotation_angle(rotation)
+        return RandomCurrent(replace(self._model, turn=turn), self._seed, self._run)
 
 
 def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
@@ -355,16 +347,9 @@ class GaussMarkovProcess:
         """Check the values."""
         check_number("mean of a process", self.mean, -1e6, 1e6, error=FieldError)
         _check_limits("process", self.mean, self.minimum, self.maximum)
-        check_number(
-            "maximum less minimum of a process",
-            self.maximum - self.minimum,
-            MIN_LIMIT_DISTANCE,
-            math.inf,
-            error=FieldError,
-        )
-        check_number(
-            "correlation time of a process (s)", self.correlation_time, MIN_CORRELATION_TIME, math.inf, error=FieldError
-        )
+        width, tau = self.maximum - self.minimum, self.correlation_time
+        check_number("maximum less minimum of a process", width, MIN_LIMIT_DISTANCE, math.inf, error=FieldError)
+        check_number("correlation time of a process (s)", tau, MIN_CORRELATION_TIME, math.inf, error=FieldError)
         check_number("density of a process", self.density, 0.0, 1e3, error=FieldError)
 
     @classmethod
@@ -372,13 +357,8 @@ class GaussMarkovProcess:
         cls, mean: float, stddev: float, correlation_time: float, minimum: float = -math.inf, maximum: float = math.inf
     ) -> GaussMarkovProcess:
         """Return the process with the stationary standard deviation `stddev` and a finite correlation time (s)."""
-        check_number(
-            "correlation time of a process (s)",
-            correlation_time,
-            MIN_CORRELATION_TIME,
-            MAX_COORDINATE,
-            error=FieldError,
-        )
+        limits = (MIN_CORRELATION_TIME, MAX_COORDINATE)
+        check_number("correlation time of a process (s)", correlation_time, *limits, error=FieldError)
         check_number("stddev of a process", stddev, 0.0, MAX_STDDEV, error=FieldError)
         return cls(mean, minimum, maximum, correlation_time, stddev / stationary_stddev(1.0, correlation_time))
 
@@ -419,9 +399,8 @@ class UuvGaussMarkovProcess:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        check_number("mean of a current's process", self.mean, -1e6, 1e6, error=FieldError)
-        check_number("minimum of a current's process", self.minimum, -1e6, 1e6, error=FieldError)
-        check_number("maximum of a current's process", self.maximum, -1e6, 1e6, error=FieldError)
+        for name in ("mean", "minimum", "maximum"):
+            check_number(f"{name} of a current's process", getattr(self, name), -1e6, 1e6, error=FieldError)
         _check_limits("current's process", self.mean, self.minimum, self.maximum)
         check_number("mu of a current's process (1/s)", self.mu, 0.0, 1.0, error=FieldError)
         check_number("noiseAmp of a current's process", self.noise_amplitude, 0.0, 1.0, error=FieldError)
@@ -448,21 +427,21 @@ class UuvGaussMarkovProcess:
 AnyGaussMarkovProcess = GaussMarkovProcess | UuvGaussMarkovProcess
 
 
-def select_node_rate(processes: Sequence[AnyGaussMarkovProcess]) -> tuple[float, bool]:
-    """Return the nodes per second of a current, and whether it is linear between nodes.
+def discretise_all(processes: Sequence[AnyGaussMarkovProcess]) -> tuple[FloatArray, float]:
+    """Return the coefficients of the processes of a current, one per row, and the nodes per second.
 
     Raises `FieldError` for processes of both kinds, and for classic processes with different steps.
     """
     rates = {process.node_rate for process in processes}
-    kinds = {isinstance(process, UuvGaussMarkovProcess) for process in processes}
+    kinds = {type(process) for process in processes}
     if len(kinds) > 1:
-        raise FieldError(
-            "processes of a current", "GaussMarkovProcess and UuvGaussMarkovProcess", allowed="must be of one kind"
-        )
-    if True in kinds and len(rates) > 1:
+        names = "GaussMarkovProcess and UuvGaussMarkovProcess"
+        raise FieldError("processes of a current", names, allowed="must be of one kind")
+    if UuvGaussMarkovProcess in kinds and len(rates) > 1:
         steps = ", ".join(f"{1.0 / rate:g}" for rate in sorted(rates))
         raise FieldError("steps of a current's processes (s)", steps, allowed="must be the same")
-    return max(rates), True not in kinds
+    rate = max(rates)
+    return np.array([process.discretise(rate) for process in processes]), rate
 
 
 def drop_circle_limits(direction: AnyGaussMarkovProcess) -> AnyGaussMarkovProcess:
@@ -470,11 +449,6 @@ def drop_circle_limits(direction: AnyGaussMarkovProcess) -> AnyGaussMarkovProces
     if isinstance(direction, GaussMarkovProcess) and direction.maximum - direction.minimum >= 2.0 * math.pi - 1e-9:
         return replace(direction, minimum=-math.inf, maximum=math.inf)
     return direction
-
-
-def discretise_all(processes: Sequence[AnyGaussMarkovProcess], rate: float) -> FloatArray:
-    """Return the coefficients of the processes, one per row."""
-    return np.array([process.discretise(rate) for process in processes])
 
 
 def check_current_name(name: str) -> None:
@@ -509,7 +483,7 @@ class GaussMarkovCurrent:
         check_current_name(self.name)
         check_coordinate("heading of a current (rad)", self.heading)
         check_number("mean speed of a current (m/s)", self.speed.mean, -MAX_SPEED, MAX_SPEED, error=FieldError)
-        select_node_rate(self._processes)
+        discretise_all(self._processes)
 
     @property
     def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
@@ -522,16 +496,15 @@ class GaussMarkovCurrent:
 
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, linear = select_node_rate(self._processes)
         names = ("speed", "horizontal_angle", "vertical_angle")
-        coefficients = discretise_all(self._processes, rate)
-        model = RandomCurrentModel(self.name, coefficients, names, 3, np.zeros(1), rate, linear, turn=-self.heading)
+        coefficients, rate = discretise_all(self._processes)
+        model = RandomCurrentModel(self.name, coefficients, names, 3, np.zeros(1), rate, -self.heading)
         return RandomCurrent(model, seed, run)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Raise `FieldError`: use `realise`, a random current has a velocity in a run only."""
         raise unrealised_error(self.name)
 
-    def rotate(self, rotation: Quaternion) -> VectorField:
+    def rotate(self, rotation: Quaternion) -> GaussMarkovCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         return replace(self, heading=rotate_heading(self.heading, rotation))

@@ -42,15 +42,16 @@ from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_ge
 from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, Vectors
-from navsense.environment.current._tables import find_columns, parse_numbers, read_rows
 from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
     OutsideRule,
     check_coordinate,
     check_outside_rule,
+    find_interval,
     vertical_rotation_angle,
 )
+from navsense.environment.tables import add_lines_to_errors, check_not_empty, parse_numbers, read_rows
 
 CUBE_SIDE, HALF = 16.0, 8.0
 """Edge of a cube and half of it (m)."""
@@ -121,25 +122,6 @@ _EDGE_TOLERANCE = 1e-9
 
 
 @kernel
-def _find_interval(axis: FloatArray, start: int, count: int, value: float, guess: int) -> int:
-    """Return the index of the point at or below `value` among the `count` points from `start` on, 0 for one point."""
-    low, high = 0, count - 2
-    if axis[start + guess] <= value:
-        low = guess
-        if guess == high or value < axis[start + guess + 1]:
-            return guess
-    else:
-        high = max(guess - 1, 0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if axis[start + middle] <= value:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-@kernel
 def _copy_corners(grid: FloatArray, first: int, steps: IntArray, out: FloatArray) -> None:
     """Write the 16 corners of a cell with three components each (48,). Time varies slowest, the third axis fastest."""
     row = 0
@@ -180,8 +162,9 @@ def _update_cell(
     if counts[axis] == 1:
         cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = 0.0, bounds[axis, 0], bounds[axis, 1], 0.0
         return True
-    left = _find_interval(axes, starts[axis], counts[axis], value, int(cell[axis, 0]))
-    low, high = axes[starts[axis] + left], axes[starts[axis] + left + 1]
+    points = axes[starts[axis] : starts[axis] + counts[axis]]
+    left = find_interval(points, value, int(cell[axis, 0]))
+    low, high = points[left], points[left + 1]
     cell[axis, 0], cell[axis, 1], cell[axis, 2], cell[axis, 3] = left, low, high, 1.0 / (high - low)
     return True
 
@@ -339,12 +322,9 @@ class GriddedCurrent:
         if ignore_time or time is None:
             axes[0], values, outside_time = np.zeros(1), values[:1], "hold"
         axes[0] = axes[0] - start
-        try:
-            points = (axes[0], axes[1], axes[2], axes[3])
+        points = (axes[0], axes[1], axes[2], axes[3])
+        with add_lines_to_errors(name):
             return cls(points, values, space, origin, 0.0, outside, outside_vertical, outside_time)
-        except FieldError as error:
-            error.where = error.where or Where(name)
-            raise
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the grid if the rule is "error"."""
@@ -423,18 +403,27 @@ def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:
         raise FieldError(f"{what} of a grid", "spans more than 2 pi", allowed="must span at most 2 pi")
 
 
+def _find_columns(header: Sequence[str], names: Sequence[str], where: Where) -> list[int]:
+    """Return the indices of the named columns. Raises `FieldError` unless each occurs once in the header."""
+    for name in names:
+        if header.count(name) != 1:
+            allowed = f"must occur once in the header, which has {', '.join(header)}"
+            remedy = "use the column names of the file"
+            raise FieldError("column", name, allowed=allowed, where=where, remedy=remedy)
+    return [header.index(name) for name in names]
+
+
 def _read_table(
     name: str, axes: Sequence[str | None], velocity: Sequence[str | None]
 ) -> tuple[list[FloatArray], FloatArray]:
     """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises `FieldError`."""
     (line, header), *table = read_rows(name, _FILE_KIND)
     where = Where(name, line)
-    if not table:
-        raise FieldError("rows of the grid", "none", allowed="must have at least one", where=Where(name))
+    check_not_empty(name, _FILE_KIND, table)
     names = [column for column in (*axes, *velocity) if column is not None]
     if not any(velocity):
         raise FieldError("velocity of the grid", "none", allowed="must name one column at least", where=where)
-    numbers = parse_numbers(name, table, header, find_columns(header, names, where))
+    numbers = parse_numbers(name, table, header, _find_columns(header, names, where))
     columns = dict(zip(names, numbers.T, strict=True))
     zero = np.zeros(len(table))
     coordinates = [columns[axis] if axis is not None else zero for axis in axes]

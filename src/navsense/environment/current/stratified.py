@@ -1,4 +1,4 @@
-"""Stratified currents: a table of velocities by depth with linear interpolation.
+"""Currents by depth: tables, factors and the boundary layer over the bed.
 
     depth = surface - z,   v(depth) = v_i + (depth - depth_i) / (depth_(i+1) - depth_i) (v_(i+1) - v_i)
 
@@ -6,7 +6,14 @@
 `FieldError`. A table may have a single row.
 
 `StratifiedGaussMarkovCurrent` adds random variations of speed and direction to each layer, as DAVE does.
-`DepthScaledCurrent` multiplies another current by a factor that depends on depth.
+`DepthScaledCurrent` multiplies another current by a factor that depends on depth. `BoundaryLayer` reduces another
+current towards the bed by a power law:
+
+    v = V (h / H)^n   for 0 < h < H,   V above,   0 at and below the bed;   h = z - bed,  n = 1/7 or 1/10
+
+V is the field outside the layer, H is `thickness`, `bed` is the height of the bed in the world. The mean over the layer
+is 1 / (1 + n) V, 7/8 V for n = 1/7. At and below the bed the velocity is zero (no slip).
+Source: Prandtl's power law of turbulent boundary layers.
 """
 
 from __future__ import annotations
@@ -24,14 +31,14 @@ from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
+from navsense.core.validation import check_number
 from navsense.environment.base import VectorField
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.environment.current.base import (
     OutsideRule,
     check_coordinate,
     check_outside_rule,
     check_speed,
-    find_interval,
+    interpolate_rows,
     list_random_names,
     make_read_only_array,
     realise,
@@ -47,7 +54,14 @@ from navsense.environment.current.gauss_markov import (
     depth_error,
     discretise_all,
     drop_circle_limits,
-    select_node_rate,
+)
+from navsense.environment.tables import (
+    TableRow,
+    add_lines_to_errors,
+    check_cell_count,
+    check_not_empty,
+    parse_number,
+    read_rows,
 )
 
 MAX_DEPTH = 12000.0
@@ -63,34 +77,17 @@ _OTHER_UNITS = frozenset("ft feet fathom fathoms kn kt kts knot knots cm cm/s mm
 
 
 @kernel
-def _interpolate_layers(
-    position_w: Vectors, depths: FloatArray, values: Vectors, surface: float, hold: bool, out: Vectors
-) -> int:
-    """Write the values (n, k) at depths; return the first row outside the layers, or -1."""
-    near, last = 0, depths.shape[0] - 1
-    for i in range(position_w.shape[0]):
-        depth = surface - position_w[i, 2]
-        if not (depths[0] <= depth <= depths[last]):
-            if not hold or depth != depth:
-                return i
-            depth = max(depths[0], min(depths[last], depth))
-        if last == 0:
-            for axis in range(out.shape[1]):
-                out[i, axis] = values[0, axis]
-        else:
-            near = find_interval(depths, depth, near)
-            fraction = (depth - depths[near]) / (depths[near + 1] - depths[near])
-            for axis in range(out.shape[1]):
-                out[i, axis] = values[near, axis] + fraction * (values[near + 1, axis] - values[near, axis])
-    return -1
-
-
-@kernel
-def _multiply(factors: Vectors, out: Vectors) -> None:
-    """Multiply vectors (n, 3) by factors (n, 1)."""
+def _apply_power_law(position_w: Vectors, bed: float, thickness: float, exponent: float, out: Vectors) -> int:
+    """Multiply vectors (n, 3) by the power law; return the first row with an invalid height, or -1."""
     for i in range(out.shape[0]):
-        for axis in range(3):
-            out[i, axis] *= factors[i, 0]
+        height = position_w[i, 2] - bed
+        if height != height:
+            return i
+        if height < thickness:
+            factor = (height / thickness) ** exponent if height > 0.0 else 0.0
+            for axis in range(3):
+                out[i, axis] *= factor
+    return -1
 
 
 def _evaluate_layers(
@@ -98,29 +95,26 @@ def _evaluate_layers(
 ) -> Vectors:
     """Return the values (n, k) at positions (n, 3) m. Raises `FieldError` outside the layers if the rule is "error"."""
     out = np.empty((position_w.shape[0], values.shape[1]))
-    row = _interpolate_layers(position_w, depths, values, surface, outside == "hold", out)
+    row = interpolate_rows(position_w[:, 2], -1.0, surface, depths, values, outside == "hold", out)
     if row >= 0:
         raise depth_error(depths, surface - float(position_w[row, 2]), row)
     return out
 
 
-def _check_depths(depths: Sequence[float], where: Sequence[Where | None]) -> None:
-    """Raise `FieldError` for depths that are missing, negative, above `MAX_DEPTH`, or do not increase."""
+def _check_layers(depths: Sequence[float], values: Sequence[object]) -> None:
+    """Raise `FieldError` unless there is a value per depth, and depths increase from 0 to at most `MAX_DEPTH`."""
     if not depths:
         raise FieldError("layers", "none", allowed="must have at least one")
+    if len(values) != len(depths):
+        counts = f"{len(depths)} and {len(values)}"
+        raise FieldError("numbers of depths and values", counts, allowed="must be the same")
     for row, depth in enumerate(depths):
         if not 0.0 <= depth <= MAX_DEPTH:
             allowed = f"must be from 0 to {MAX_DEPTH:g} m, positive downwards"
-            raise FieldError("depth of a layer (m)", depth, allowed=allowed, where=where[row])
+            raise FieldError("layer depth (m)", depth, row=row, allowed=allowed)
         if row and depth <= depths[row - 1]:
             allowed = f"must be below {depths[row - 1]!r} m, the depth of the row before"
-            raise FieldError(
-                "depth of a layer (m)",
-                depth,
-                allowed=allowed,
-                where=where[row],
-                remedy="sort the rows by depth",
-            )
+            raise FieldError("layer depth (m)", depth, row=row, allowed=allowed, remedy="sort the rows by depth")
 
 
 @dataclass(frozen=True)
@@ -144,16 +138,10 @@ class StratifiedCurrent:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        self._check([None] * len(self.depths))
-
-    def _check(self, where: Sequence[Where | None]) -> None:
-        _check_depths(self.depths, where)
-        if len(self.velocities) != len(self.depths):
-            counts = f"{len(self.depths)} and {len(self.velocities)}"
-            raise FieldError("numbers of depths and velocities", counts, allowed="must be the same")
-        for vector, place in zip(self.velocities, where, strict=True):
-            for part in vector:
-                check_speed("velocity of a layer (m/s)", part, place)
+        _check_layers(self.depths, self.velocities)
+        for row, velocity in enumerate(self.velocities):
+            for component in velocity:
+                check_speed("layer velocity (m/s)", component, row)
         check_coordinate("height of the water's surface (m)", self.surface)
         check_coordinate("heading of a current (rad)", self.heading)
         check_outside_rule("outside of layers", self.outside)
@@ -174,27 +162,22 @@ class StratifiedCurrent:
         for an unreadable file, another unit, a missing value, and rows out of order.
         """
         name = os.fspath(path)
-        header, table = _split_header(name, read_rows(name, _FILE_KIND))
-        words = _parse_columns(header, Where(name, header[0]))
-        depths, velocities, where = [], [], []
-        for line, cells in table:
-            place = Where(name, line)
-            filled = cells[: len(words)]
-            if len(filled) < len(words) or any(cells[len(words) :]):
-                allowed = f"must be {len(words)}: {', '.join(words)}"
-                raise FieldError("number of columns", len(cells), allowed=allowed, where=place)
+        header, rows = _split_header(name, read_rows(name, _FILE_KIND))
+        columns = _parse_columns(header, Where(name, header[0]))
+        depths, velocities = [], []
+        for line, cells in rows:
+            where = Where(name, line)
+            filled = cells[: len(columns)]
+            check_cell_count([*filled, *filter(None, cells[len(columns) :])], columns, where)
             values = {
-                word: parse_value(f"{word} of a layer", text, place) for word, text in zip(words, filled, strict=True)
+                column: parse_number(f"{column} of a layer", text, where)
+                for column, text in zip(columns, filled, strict=True)
             }
-            up = values.get("up", 0.0) - values.get("down", 0.0)
             depths.append(values["depth"])
+            up = values.get("up", 0.0) - values.get("down", 0.0)
             velocities.append((values.get("east", 0.0), values.get("north", 0.0), up))
-            where.append(place)
-        _check_depths(depths, where)
-        for vector, place in zip(velocities, where, strict=True):
-            for component in vector:
-                check_speed("velocity of a layer (m/s)", component, place)
-        return cls(tuple(depths), tuple(velocities), surface, heading, outside)
+        with add_lines_to_errors(name, [line for line, _ in rows]):
+            return cls(tuple(depths), tuple(velocities), surface, heading, outside)
 
     @cached_property
     def _arrays(self) -> tuple[FloatArray, Vectors]:
@@ -209,23 +192,15 @@ class StratifiedCurrent:
         return replace(self, heading=rotate_heading(self.heading, rotation))
 
 
-def _split_header(name: str, found: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
+def _split_header(name: str, rows: list[TableRow]) -> tuple[TableRow, list[TableRow]]:
     """Return the header (the last row before the numbers) and the rows of numbers. Raises `FieldError`."""
-    first = next((row for row, (_, cells) in enumerate(found) if _is_number(cells[0])), len(found))
+    is_number = re.compile(r"[+-]?\.?[0-9]").match
+    first = next((row for row, (_, cells) in enumerate(rows) if is_number(cells[0])), len(rows))
     if first == 0:
-        raise FieldError(
-            "header of the table",
-            "none",
-            allowed="must name the columns: depth, and north, east, up or down",
-            where=Where(name, found[0][0]),
-        )
-    if first == len(found):
-        raise FieldError("rows of the table", "none", allowed="must have at least one", where=Where(name))
-    return found[first - 1], found[first:]
-
-
-def _is_number(text: str) -> bool:
-    return bool(re.match(r"[+-]?\.?[0-9]", text))
+        allowed = "must name the columns: depth, and north, east, up or down"
+        raise FieldError("header of the table", "none", allowed=allowed, where=Where(name, rows[0][0]))
+    check_not_empty(name, _FILE_KIND, rows[first:])
+    return rows[first - 1], rows[first:]
 
 
 def _find_unit(part: str) -> str | None:
@@ -284,7 +259,7 @@ class StratifiedGaussMarkovCurrent:
         if len(self.layers.depths) > MAX_RANDOM_LAYERS:
             allowed = f"must be at most {MAX_RANDOM_LAYERS}"
             raise FieldError("number of random layers", len(self.layers.depths), allowed=allowed)
-        select_node_rate(self._processes)
+        discretise_all(self._processes)
 
     @cached_property
     def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
@@ -305,21 +280,12 @@ class StratifiedGaussMarkovCurrent:
 
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
-        rate, linear = select_node_rate(self._processes)
+        coefficients, rate = discretise_all(self._processes)
         table = self.layers
-        quantities = ("speed", "direction")
+        names = tuple(f"{quantity} {row}" for row in range(len(table.depths)) for quantity in ("speed", "direction"))
+        depths, turn = make_read_only_array(table.depths), 0.5 * math.pi - table.heading
         model = RandomCurrentModel(
-            self.name,
-            discretise_all(self._processes, rate),
-            tuple(f"{quantity} {layer}" for layer in range(len(table.depths)) for quantity in quantities),
-            2,
-            make_read_only_array(table.depths),
-            rate,
-            linear,
-            turn=0.5 * math.pi - table.heading,
-            sign=-1.0,
-            surface=table.surface,
-            outside=table.outside,
+            self.name, coefficients, names, 2, depths, rate, turn, -1.0, table.surface, table.outside
         )
         return RandomCurrent(model, seed, run)
 
@@ -352,10 +318,7 @@ class DepthScaledCurrent:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _check_depths(self.depths, [None] * len(self.depths))
-        if len(self.factors) != len(self.depths):
-            counts = f"{len(self.depths)} and {len(self.factors)}"
-            raise FieldError("numbers of depths and factors", counts, allowed="must be the same")
+        _check_layers(self.depths, self.factors)
         for factor in self.factors:
             check_coordinate("factor of a layer", factor)
         check_coordinate("height of the water's surface (m)", self.surface)
@@ -369,7 +332,7 @@ class DepthScaledCurrent:
         """Return the velocity (n, 3) m/s. Raises `FieldError` outside the layers if the rule is "error"."""
         factors = _evaluate_layers(position_w, *self._arrays, self.surface, self.outside)
         out = np.array(self.field.at(position_w, time))
-        _multiply(factors, out)
+        out *= factors
         return out
 
     @cached_property  # isinstance() reads it: without a cache, exponential in nested fields
@@ -383,4 +346,49 @@ class DepthScaledCurrent:
 
     def rotate(self, rotation: Quaternion) -> DepthScaledCurrent:
         """Return the current in a world rotated by `rotation`, as its field allows."""
+        return replace(self, field=self.field.rotate(rotation))
+
+
+@dataclass(frozen=True)
+class BoundaryLayer:
+    """A current with a boundary layer.
+
+    field: the current outside the layer.
+    bed: height of the bed in the world (m).
+    thickness: m.
+    exponent: n of the power law.
+
+    Raises `FieldError` for a thickness or exponent that is not positive.
+    """
+
+    field: VectorField
+    bed: float
+    thickness: float
+    exponent: float = 1.0 / 7.0
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        check_coordinate("height of the bed (m)", self.bed)
+        check_number("thickness of a boundary layer (m)", self.thickness, 1e-3, 12000.0, error=FieldError)
+        check_number("exponent of a boundary layer", self.exponent, 1e-3, 1.0, error=FieldError)
+
+    def at(self, position_w: Vectors, time: Times) -> Vectors:
+        """Return the velocity (n, 3) m/s. Raises `FieldError` as `field` does, and for an invalid height."""
+        out = np.array(self.field.at(position_w, time))
+        row = _apply_power_law(position_w, self.bed, self.thickness, self.exponent, out)
+        if row >= 0:
+            raise FieldError("position (m)", tuple(position_w[row].tolist()), row=row, allowed="must be finite")
+        return out
+
+    @cached_property  # isinstance() of a runtime protocol reads it, which would be exponential in nested fields
+    def random_names(self) -> tuple[str, ...]:
+        """The names of the random currents in the field."""
+        return list_random_names(self.field)
+
+    def realise(self, seed: int, run: int) -> BoundaryLayer:
+        """Return the field (m/s) of one run."""
+        return replace(self, field=realise(self.field, seed, run))
+
+    def rotate(self, rotation: Quaternion) -> BoundaryLayer:
+        """Return the current in a world rotated by `rotation`. Raises `FieldError` as `field` does."""
         return replace(self, field=self.field.rotate(rotation))

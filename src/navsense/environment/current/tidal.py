@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -39,7 +38,6 @@ from navsense.environment.current._astronomy import (
     constituent_speed,
     to_utc,
 )
-from navsense.environment.current._tables import TableRow, parse_value, read_rows
 from navsense.environment.current.base import (
     MAX_COORDINATE,
     check_coordinate,
@@ -49,6 +47,7 @@ from navsense.environment.current.base import (
     rotate_heading,
     to_world_axes,
 )
+from navsense.environment.tables import TableRow, add_lines_to_errors, parse_number, read_rows
 
 NODE_SPACING = 64.0
 """Time between the nodes of a harmonic sum (s)."""
@@ -190,14 +189,6 @@ class TidalConstituent:
         return factor * self.amplitude, rate, argument - self.phase
 
 
-class TidalFlow(Protocol):
-    """A flow along a channel, positive for flood."""
-
-    def at(self, time: Times) -> FloatArray:
-        """Return the flow (n, 1) m/s at times (n,) s."""
-        ...
-
-
 def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
     names = [constituent.name for constituent in constituents]
     for name in names:
@@ -264,7 +255,24 @@ class TideTable:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        _check_events(self.times, self.flows, self.start, [None] * len(self.times))
+        times, flows = self.times, self.flows
+        if times.shape != flows.shape or times.ndim != 1 or times.shape[0] < 2:
+            shapes = f"{times.shape} and {flows.shape}"
+            raise FieldError("times and flows of a tide table", shapes, allowed="must be of one length, 2 at least")
+        for row in range(times.shape[0]):
+            check_speed("speed in the tide table (m/s)", float(flows[row]), row)
+            gap = float(times[row] - times[row - 1]) if row else 1.0
+            if not gap > 0.0:
+                value, remedy = "not after that of the row before", "sort the rows by time"
+                raise FieldError("time in the tide table", value, row=row, remedy=remedy)
+            if gap > MAX_GAP:
+                allowed = f"must be at most {MAX_GAP / 3600.0:g} h after the row before"
+                raise FieldError("gap in the tide table (h)", gap / 3600.0, row=row, allowed=allowed)
+            if row and flows[row] == 0.0 and flows[row - 1] == 0.0:
+                allowed = "must have a flood or ebb between them"
+                raise FieldError("slack in the tide table", "twice", row=row, allowed=allowed)
+        if not times[0] <= 0.0 <= times[-1]:
+            raise self._outside_error(0.0, None)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], start: datetime) -> TideTable:
@@ -274,62 +282,37 @@ class TideTable:
         line for an unreadable file, another time zone or unit, a speed with the wrong sign, rows out of order and gaps.
         """
         name = os.fspath(path)
-        header, *table = read_rows(name, _FILE_KIND)
-        scale = _parse_unit(header, Where(name, header[0]))
-        begin, times, flows, where = to_utc(start), [], [], []
-        for line, cells in table:
-            place = Where(name, line)
-            when, flow = _parse_event(cells, scale, place)
+        header, *rows = read_rows(name, _FILE_KIND)
+        unit = _parse_unit(header, Where(name, header[0]))
+        begin, times, flows = to_utc(start), [], []
+        for line, cells in rows:
+            when, flow = _parse_event(cells, unit, Where(name, line))
             times.append((when - begin).total_seconds())
             flows.append(flow)
-            where.append(place)
-        instants, values = make_read_only_array(times), make_read_only_array(flows)
-        if instants.shape[0] < 2:
-            raise FieldError("rows of the tide table", len(times), allowed="must be 2 at least", where=Where(name))
-        _check_events(instants, values, start, where)
-        return cls(instants, values, start)
+        with add_lines_to_errors(name, [line for line, _ in rows]):
+            return cls(make_read_only_array(times), make_read_only_array(flows), start)
 
     def at(self, time: Times) -> FloatArray:
         """Return the flow (n, 1) m/s. Raises `FieldError` for an instant outside the table."""
         out = np.empty((time.shape[0], 1))
         row = _interpolate_events(time, self.times, self.flows, out)
         if row >= 0:
-            raise _table_error(self.times, self.start, float(time[row]), row)
+            raise self._outside_error(float(time[row]), row)
         return out
 
+    def _outside_error(self, instant: float, row: int | None) -> FieldError:
+        """Return the error of an instant (s) outside the table."""
+        begin = to_utc(self.start)
+        first, last = (begin + timedelta(seconds=float(end)) for end in (self.times[0], self.times[-1]))
+        is_date = abs(instant) < MAX_COORDINATE
+        when = f"{begin + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if is_date else instant
+        allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, the span of the table"
+        remedy = "start the run within the table, or use the table of that year"
+        return FieldError("instant in the tide table", when, row=row, allowed=allowed, remedy=remedy)
 
-def _table_error(times: FloatArray, start: datetime, instant: float, row: int | None) -> FieldError:
-    first, last = (to_utc(start) + timedelta(seconds=float(times[end])) for end in (0, -1))
-    when = (
-        f"{to_utc(start) + timedelta(seconds=instant):%Y-%m-%d %H:%M:%S}" if abs(instant) < MAX_COORDINATE else instant
-    )
-    allowed = f"must be from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, the span of the table"
-    remedy = "start the run within the table, or use the table of that year"
-    return FieldError("instant in the tide table", when, row=row, allowed=allowed, remedy=remedy)
 
-
-def _check_events(times: FloatArray, flows: FloatArray, start: datetime, where: Sequence[Where | None]) -> None:
-    if times.shape != flows.shape or times.ndim != 1 or times.shape[0] < 2:
-        shapes = f"{times.shape} and {flows.shape}"
-        raise FieldError("times and flows of a tide table", shapes, allowed="must be of one length, 2 at least")
-    for row in range(times.shape[0]):
-        check_speed("speed in the tide table (m/s)", float(flows[row]), where[row])
-        after = float(times[row] - times[row - 1]) if row else 1.0
-        if not after > 0.0:
-            raise FieldError(
-                "time in the tide table",
-                "not after that of the row before",
-                where=where[row],
-                remedy="sort the rows by time",
-            )
-        if after > MAX_GAP:
-            allowed = f"must be at most {MAX_GAP / 3600.0:g} h after the row before"
-            raise FieldError("gap in the tide table (h)", after / 3600.0, allowed=allowed, where=where[row])
-        if row and flows[row] == 0.0 and flows[row - 1] == 0.0:
-            allowed = "must have a flood or ebb between them"
-            raise FieldError("slack in the tide table", "twice", allowed=allowed, where=where[row])
-    if not times[0] <= 0.0 <= times[-1]:
-        raise _table_error(times, start, 0.0, None)
+TidalFlow = HarmonicFlow | TideTable
+"""A flow along a channel, positive for flood."""
 
 
 def _parse_unit(header: TableRow, where: Where) -> float:
@@ -351,7 +334,7 @@ def _parse_unit(header: TableRow, where: Where) -> float:
     return _UNITS[units[2]]
 
 
-def _parse_event(cells: list[str], scale: float, where: Where) -> tuple[datetime, float]:
+def _parse_event(cells: list[str], unit: float, where: Where) -> tuple[datetime, float]:
     """Return the date and time and the flow (m/s) of a row. Raises `FieldError`."""
     if len(cells) != 3:
         raise FieldError("number of columns", len(cells), allowed="must be 3: date and time, event, speed", where=where)
@@ -365,11 +348,11 @@ def _parse_event(cells: list[str], scale: float, where: Where) -> tuple[datetime
         raise FieldError("event in the tide table", cells[1], allowed="must be flood, ebb or slack", where=where)
     if event == "slack":
         return when, 0.0
-    speed = parse_value(f"speed of the {event}", cells[2], where)
+    speed = parse_number(f"speed of the {event}", cells[2], where)
     if speed * _SIGNS[event] <= 0.0:
         allowed = "must be positive for a flood, negative for an ebb"
         raise FieldError(f"speed of the {event}", cells[2], allowed=allowed, where=where)
-    return when, scale * speed
+    return when, unit * speed
 
 
 def _direction_vector(direction: float) -> Vector:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from navsense.core.typing import FloatArray, Vectors
 
@@ -16,19 +16,27 @@ MIN_SIZE, MAX_DISTANCE = 1e-9, 1e9
 """Smallest size of a shape and largest coordinate of its points (m)."""
 
 
+class Rays(NamedTuple):
+    """Rays in the frame s of a shape, and their hits.
+
+    origin: (n, 3) m; direction: (n, 3) of unit length.
+    reach: (n,) m, largest range, at least 0 or infinite.
+    distance: output (n,) m, range of the first hit, at most `reach`, infinite for a miss.
+    normal: output (n, 3), unit normal on the side that the ray comes from; unchanged for a miss.
+    """
+
+    origin: Vectors
+    direction: Vectors
+    reach: FloatArray
+    distance: FloatArray
+    normal: Vectors
+
+
 class Shape(Protocol):
     """A surface in its own frame s. Rays hit it from both sides: a ray that starts inside hits it from the inside."""
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
-        """Write the first hit of each of n rays.
-
-        origin_s: (n, 3) m; direction_s: (n, 3) of unit length.
-        reach: (n,) m, largest range, at least 0 or infinite.
-        distance: output (n,) m, at most `reach`, infinite for a miss.
-        normal_s: output (n, 3), unit normal on the side that the ray comes from; unchanged for a miss.
-        """
+    def trace(self, rays: Rays) -> None:
+        """Write the first hit of each ray to `rays.distance` and `rays.normal`."""
         ...
 
 
@@ -43,8 +51,6 @@ class LazyShape:
         """The shape. The first access loads it."""
         return self.load()
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        self.shape.trace(origin_s, direction_s, reach, distance, normal_s)
+        self.shape.trace(rays)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,19 +28,6 @@ MAX_GRID_BYTES = 2 * 1024 * 1024 * 1024
 _FILE_KIND = FileKind("grid of heights", FieldError, "must be an Esri ASCII grid, or rows of numbers, in plain text")
 _KEYS = frozenset("ncols nrows xllcorner yllcorner xllcenter yllcenter cellsize nodata_value".split())
 _MAX_HEADER_LINES = 16
-
-
-@dataclass(frozen=True, eq=False)
-class HeightGrid:
-    """A height grid.
-
-    heights: (rows, columns) m, the southernmost row first.
-    spacing, corner: distance between heights and position of the south-west height (m), None without a header.
-    """
-
-    heights: FloatArray
-    spacing: tuple[float, float] | None = None
-    corner: tuple[float, float] | None = None
 
 
 def _parse_header(lines: list[bytes], name: str) -> tuple[dict[str, float], int]:
@@ -115,8 +101,8 @@ def _check_no_gaps(heights: FloatArray, nodata: float | None, name: str) -> None
         )
 
 
-def read_grid(path: str | os.PathLike[str]) -> HeightGrid:
-    """Read a height grid from a text file.
+def read_grid(path: str | os.PathLike[str]) -> tuple[FloatArray, float | None]:
+    """Return heights (rows, columns) m, the southernmost row first, and the spacing (m), None without a header.
 
     Raises `FieldError` for an unreadable file, an invalid header, rows of different length, a word that is not a
     number, a shape that differs from the header, and heights that are missing or not finite.
@@ -155,12 +141,4 @@ def read_grid(path: str | os.PathLike[str]) -> HeightGrid:
             )
         heights = np.stack(rows)
     _check_no_gaps(heights, header.get("nodata_value"), name)
-    heights = heights[::-1].copy()
-    if not header:
-        return HeightGrid(heights)
-    cell = header["cellsize"]
-    corner = tuple(
-        header[f"{axis}llcenter"] if f"{axis}llcenter" in header else header.get(f"{axis}llcorner", 0.0) + 0.5 * cell
-        for axis in "xy"
-    )
-    return HeightGrid(heights, (cell, cell), (corner[0], corner[1]))
+    return heights[::-1].copy(), header.get("cellsize")

@@ -24,7 +24,7 @@ from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray, Vector, Vectors
 from navsense.core.validation import check_number
-from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE
+from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Rays
 
 
 @kernel
@@ -41,110 +41,12 @@ def _solve_quadratic(a: float, b: float, c: float) -> tuple[float, float]:
 
 
 @kernel
-def _write_hit(
-    n: int,
-    t: float,
-    x: float,
-    y: float,
-    z: float,
-    direction: Vectors,
-    reach: FloatArray,
-    distance: FloatArray,
-    normal: Vectors,
-) -> None:
-    """Write the range and the unit normal of ray n for a normal of any length and sign."""
-    distance[n] = math.inf
-    if not t <= reach[n] or t == math.inf:
-        return
-    scale = 1.0 / math.sqrt(x * x + y * y + z * z)
-    if x * direction[n, 0] + y * direction[n, 1] + z * direction[n, 2] > 0.0:
-        scale = -scale
-    distance[n] = t
-    normal[n, 0], normal[n, 1], normal[n, 2] = scale * x, scale * y, scale * z
-
-
-@kernel
-def _trace_plane(
-    x: float,
-    y: float,
-    z: float,
-    origin: Vectors,
-    direction: Vectors,
-    reach: FloatArray,
-    distance: FloatArray,
-    normal: Vectors,
-) -> None:
-    """Intersect rays with the plane through the origin with the normal (x, y, z)."""
-    for n in range(origin.shape[0]):
-        above = x * origin[n, 0] + y * origin[n, 1] + z * origin[n, 2]
-        rate = x * direction[n, 0] + y * direction[n, 1] + z * direction[n, 2]
-        t = 0.0 if above == 0.0 else math.inf
-        if above * rate < 0.0:
-            t = -above / rate
-        _write_hit(n, t, x, y, z, direction, reach, distance, normal)
-
-
-@kernel
 def _clip_to_slab(o: float, d: float, half: float) -> tuple[float, float]:
     """Return the ranges at which a ray enters and leaves |x| <= half."""
     if d == 0.0:
         return (-math.inf, math.inf) if abs(o) <= half else (math.inf, -math.inf)
     first, last = (-half - o) / d, (half - o) / d
     return min(first, last), max(first, last)
-
-
-@kernel
-def _trace_box(
-    x: float,
-    y: float,
-    z: float,
-    origin: Vectors,
-    direction: Vectors,
-    reach: FloatArray,
-    distance: FloatArray,
-    normal: Vectors,
-) -> None:
-    """Intersect rays with the box of half sides x, y, z."""
-    for n in range(origin.shape[0]):
-        x0, x1 = _clip_to_slab(origin[n, 0], direction[n, 0], x)
-        y0, y1 = _clip_to_slab(origin[n, 1], direction[n, 1], y)
-        z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], z)
-        enter, leave = max(x0, y0, z0), min(x1, y1, z1)
-        t = math.inf
-        if enter <= leave and leave >= 0.0:
-            t = enter if enter >= 0.0 else leave
-        if t in (x0, x1):
-            _write_hit(n, t, 1.0, 0.0, 0.0, direction, reach, distance, normal)
-        elif t in (y0, y1):
-            _write_hit(n, t, 0.0, 1.0, 0.0, direction, reach, distance, normal)
-        else:
-            _write_hit(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
-
-
-@kernel
-def _trace_ellipsoid(
-    a: float,
-    b: float,
-    c: float,
-    origin: Vectors,
-    direction: Vectors,
-    reach: FloatArray,
-    distance: FloatArray,
-    normal: Vectors,
-) -> None:
-    """Intersect rays with the ellipsoid of radii a, b, c: the unit sphere in coordinates divided by the radii."""
-    for n in range(origin.shape[0]):
-        x, y, z = origin[n, 0] / a, origin[n, 1] / b, origin[n, 2] / c
-        dx, dy, dz = direction[n, 0] / a, direction[n, 1] / b, direction[n, 2] / c
-        square = dx * dx + dy * dy + dz * dz
-        nearest = -(x * dx + y * dy + z * dz) / square
-        px, py, pz = x + nearest * dx, y + nearest * dy, z + nearest * dz
-        along = px * dx + py * dy + pz * dz
-        first, last = _solve_quadratic(square, along, px * px + py * py + pz * pz - 1.0)
-        first, last = nearest + first, nearest + last
-        t = first if first >= 0.0 else (last if last >= 0.0 else math.inf)
-        s = t if t < math.inf else 0.0
-        _write_hit(n, t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c, direction, reach, distance, normal)
 
 
 @kernel
@@ -160,65 +62,131 @@ def _clip_to_cylinder(ox: float, oy: float, dx: float, dy: float, radius: float)
 
 
 @kernel
-def _trace_cylinder(
-    radius: float,
-    half: float,
-    origin: Vectors,
-    direction: Vectors,
-    reach: FloatArray,
-    distance: FloatArray,
-    normal: Vectors,
-) -> None:
-    """Intersect rays with a cylinder: the intersection of the infinite cylinder and the slab between its ends."""
-    for n in range(origin.shape[0]):
-        ox, oy, dx, dy = origin[n, 0], origin[n, 1], direction[n, 0], direction[n, 1]
-        r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
-        z0, z1 = _clip_to_slab(origin[n, 2], direction[n, 2], half)
-        enter, leave = max(r0, z0), min(r1, z1)
-        t = math.inf
-        if enter <= leave and leave >= 0.0:
-            t = enter if enter >= 0.0 else leave
-        if t in (z0, z1) and t not in (r0, r1):
-            _write_hit(n, t, 0.0, 0.0, 1.0, direction, reach, distance, normal)
-        else:
-            s = t if t < math.inf else 0.0
-            _write_hit(n, t, ox + s * dx, oy + s * dy, 0.0, direction, reach, distance, normal)
+def _select_range(enter: float, leave: float) -> float:
+    """Return the range of the first intersection at t >= 0 with a convex solid, infinite for a miss."""
+    if not (enter <= leave and leave >= 0.0):
+        return math.inf
+    return enter if enter >= 0.0 else leave
 
 
 @kernel
-def _trace_capsule(
-    radius: float,
-    half: float,
+def _intersect_plane(
+    x: float, y: float, z: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> float:
+    """Return the range of the plane through the origin with the normal (x, y, z)."""
+    above = x * ox + y * oy + z * oz
+    rate = x * dx + y * dy + z * dz
+    if above * rate < 0.0:
+        return -above / rate
+    return 0.0 if above == 0.0 else math.inf
+
+
+@kernel
+def _intersect_box(
+    a: float, b: float, c: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float, float, float]:
+    """Return the range and the normal of the box with half sides a, b, c."""
+    x0, x1 = _clip_to_slab(ox, dx, a)
+    y0, y1 = _clip_to_slab(oy, dy, b)
+    z0, z1 = _clip_to_slab(oz, dz, c)
+    t = _select_range(max(x0, y0, z0), min(x1, y1, z1))
+    if t in (x0, x1):
+        return t, 1.0, 0.0, 0.0
+    return (t, 0.0, 1.0, 0.0) if t in (y0, y1) else (t, 0.0, 0.0, 1.0)
+
+
+@kernel
+def _intersect_ellipsoid(
+    a: float, b: float, c: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float, float, float]:
+    """Return the range and the normal of the ellipsoid with radii a, b, c: the unit sphere in scaled coordinates."""
+    x, y, z, dx, dy, dz = ox / a, oy / b, oz / c, dx / a, dy / b, dz / c
+    square = dx * dx + dy * dy + dz * dz
+    nearest = -(x * dx + y * dy + z * dz) / square
+    px, py, pz = x + nearest * dx, y + nearest * dy, z + nearest * dz
+    along = px * dx + py * dy + pz * dz
+    first, last = _solve_quadratic(square, along, px * px + py * py + pz * pz - 1.0)
+    t = _select_range(nearest + first, nearest + last)
+    s = t if t < math.inf else 0.0
+    return t, (x + s * dx) / a, (y + s * dy) / b, (z + s * dz) / c
+
+
+@kernel
+def _intersect_cylinder(
+    radius: float, half: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float, float, float]:
+    """Return the range and the normal of a cylinder: the infinite cylinder and the slab between its ends."""
+    r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
+    z0, z1 = _clip_to_slab(oz, dz, half)
+    t = _select_range(max(r0, z0), min(r1, z1))
+    if t in (z0, z1) and t not in (r0, r1):
+        return t, 0.0, 0.0, 1.0
+    s = t if t < math.inf else 0.0
+    return t, ox + s * dx, oy + s * dy, 0.0
+
+
+@kernel
+def _intersect_capsule(
+    radius: float, half: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float, float, float]:
+    """Return the range and the normal of a capsule: the union of a cylinder and two spheres."""
+    r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
+    z0, z1 = _clip_to_slab(oz, dz, half)
+    enter, leave = max(r0, z0), min(r1, z1)
+    if not enter <= leave:
+        enter, leave = math.inf, -math.inf
+    for k in range(2):
+        cz = oz - (2 * k - 1) * half
+        nearest = -(ox * dx + oy * dy + cz * dz)
+        px, py, pz = ox + nearest * dx, oy + nearest * dy, cz + nearest * dz
+        first, last = _solve_quadratic(1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius)
+        if first < math.inf:
+            enter, leave = min(enter, nearest + first), max(leave, nearest + last)
+    t = _select_range(enter, leave)
+    s = t if t < math.inf else 0.0
+    z = oz + s * dz
+    return t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half)
+
+
+PLANE, BOX, ELLIPSOID, CYLINDER, CAPSULE = range(5)
+"""Surfaces of `_trace`."""
+
+
+@kernel
+def _trace(
+    surface: int,
+    a: float,
+    b: float,
+    c: float,
     origin: Vectors,
     direction: Vectors,
     reach: FloatArray,
     distance: FloatArray,
     normal: Vectors,
 ) -> None:
-    """Intersect rays with a capsule: the union of a cylinder and two spheres."""
+    """Write the ranges and the unit normals of a surface with the parameters a, b, c (see the `_intersect_...`)."""
     for n in range(origin.shape[0]):
         ox, oy, oz = origin[n, 0], origin[n, 1], origin[n, 2]
         dx, dy, dz = direction[n, 0], direction[n, 1], direction[n, 2]
-        r0, r1 = _clip_to_cylinder(ox, oy, dx, dy, radius)
-        z0, z1 = _clip_to_slab(oz, dz, half)
-        enter, leave = max(r0, z0), min(r1, z1)
-        if not enter <= leave:
-            enter, leave = math.inf, -math.inf
-        for k in range(2):
-            cz = oz - (2 * k - 1) * half
-            nearest = -(ox * dx + oy * dy + cz * dz)
-            px, py, pz = ox + nearest * dx, oy + nearest * dy, cz + nearest * dz
-            first, last = _solve_quadratic(
-                1.0, px * dx + py * dy + pz * dz, px * px + py * py + pz * pz - radius * radius
-            )
-            if first < math.inf:
-                enter, leave = min(enter, nearest + first), max(leave, nearest + last)
-        t = math.inf
-        if leave >= 0.0:
-            t = enter if enter >= 0.0 else leave
-        s = t if t < math.inf else 0.0
-        z = oz + s * dz
-        _write_hit(n, t, ox + s * dx, oy + s * dy, z - min(max(z, -half), half), direction, reach, distance, normal)
+        x, y, z = a, b, c
+        if surface == PLANE:
+            t = _intersect_plane(a, b, c, ox, oy, oz, dx, dy, dz)
+        elif surface == BOX:
+            t, x, y, z = _intersect_box(a, b, c, ox, oy, oz, dx, dy, dz)
+        elif surface == ELLIPSOID:
+            t, x, y, z = _intersect_ellipsoid(a, b, c, ox, oy, oz, dx, dy, dz)
+        elif surface == CYLINDER:
+            t, x, y, z = _intersect_cylinder(a, b, ox, oy, oz, dx, dy, dz)
+        else:
+            t, x, y, z = _intersect_capsule(a, b, ox, oy, oz, dx, dy, dz)
+        distance[n] = math.inf
+        if not t <= reach[n] or t == math.inf:
+            continue
+        scale = 1.0 / math.sqrt(x * x + y * y + z * z)
+        if x * dx + y * dy + z * dz > 0.0:
+            scale = -scale
+        distance[n] = t
+        normal[n, 0], normal[n, 1], normal[n, 2] = scale * x, scale * y, scale * z
 
 
 def _check_lengths(shape: str, **lengths: float) -> None:
@@ -238,11 +206,9 @@ class Plane:
             allowed = f"must be finite and not zero, of a length from {MIN_SIZE:g} to {MAX_DISTANCE:g}"
             raise FieldError("plane's normal", self.normal, allowed=allowed)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        _trace_plane(*self.normal, origin_s, direction_s, reach, distance, normal_s)
+        _trace(PLANE, *self.normal, *rays)
 
 
 @dataclass(frozen=True)
@@ -255,12 +221,10 @@ class Box:
         """Check the values."""
         _check_lengths("box", length=self.size[0], width=self.size[1], height=self.size[2])
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
         x, y, z = self.size
-        _trace_box(0.5 * x, 0.5 * y, 0.5 * z, origin_s, direction_s, reach, distance, normal_s)
+        _trace(BOX, 0.5 * x, 0.5 * y, 0.5 * z, *rays)
 
 
 @dataclass(frozen=True)
@@ -273,11 +237,9 @@ class Ellipsoid:
         """Check the values."""
         _check_lengths("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        _trace_ellipsoid(*self.radii, origin_s, direction_s, reach, distance, normal_s)
+        _trace(ELLIPSOID, *self.radii, *rays)
 
 
 @dataclass(frozen=True)
@@ -290,11 +252,9 @@ class Sphere:
         """Check the values."""
         _check_lengths("sphere", radius=self.radius)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        _trace_ellipsoid(self.radius, self.radius, self.radius, origin_s, direction_s, reach, distance, normal_s)
+        _trace(ELLIPSOID, self.radius, self.radius, self.radius, *rays)
 
 
 @dataclass(frozen=True)
@@ -308,11 +268,9 @@ class Cylinder:
         """Check the values."""
         _check_lengths("cylinder", radius=self.radius, length=self.length)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        _trace_cylinder(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
+        _trace(CYLINDER, self.radius, 0.5 * self.length, 0.0, *rays)
 
 
 @dataclass(frozen=True)
@@ -326,8 +284,6 @@ class Capsule:
         """Check the values."""
         _check_lengths("capsule", radius=self.radius, length=self.length)
 
-    def trace(
-        self, origin_s: Vectors, direction_s: Vectors, reach: FloatArray, distance: FloatArray, normal_s: Vectors
-    ) -> None:
+    def trace(self, rays: Rays) -> None:
         """Write the first hit of each ray, see `Shape`."""
-        _trace_capsule(self.radius, 0.5 * self.length, origin_s, direction_s, reach, distance, normal_s)
+        _trace(CAPSULE, self.radius, 0.5 * self.length, 0.0, *rays)

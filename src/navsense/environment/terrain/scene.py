@@ -17,7 +17,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,44 +25,14 @@ from navsense.core import pose
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.pose import IDENTITY, Pose
-from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.rotation import cross, multiply, multiply_arrays, rotate, rotate_python
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
-from navsense.environment.terrain.base import Shape
+from navsense.environment.terrain.base import Rays, Shape
+from navsense.motion.base import Motion, MotionBlock
+from navsense.motion.stationary import Stationary
 
 NO_BODY = -1
 """Body index of a ray without a hit."""
-
-
-class BodyStates(Protocol):
-    """The motion of a frame at n times: the part of `navsense.motion.base.MotionBlock` that a body needs."""
-
-    @property
-    def position_w(self) -> Vectors:
-        """Position (n, 3) m."""
-        ...
-
-    @property
-    def rotation_wb(self) -> Quaternions:
-        """Rotation (n, 4), w x y z."""
-        ...
-
-    @property
-    def velocity_w(self) -> Vectors:
-        """Velocity (n, 3) m/s."""
-        ...
-
-    @property
-    def angular_velocity_b(self) -> Vectors:
-        """Angular velocity (n, 3) rad/s."""
-        ...
-
-
-class BodyMotion(Protocol):
-    """The motion of a body: any `navsense.motion.base.Motion`."""
-
-    def at(self, time: Times) -> BodyStates:
-        """Return the motion at `time` (n,) s."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +48,7 @@ class Body:
     name: str
     shape: Shape
     pose: Pose = IDENTITY
-    motion: BodyMotion | None = None
+    motion: Motion | None = None
 
     @cached_property
     def mount(self) -> FloatArray:
@@ -214,59 +184,31 @@ class HitArrays(NamedTuple):
     velocity_w: Vectors
 
 
-@dataclass(frozen=True)
-class _FixedStates:
-    """Plain `BodyStates`."""
-
-    position_w: Vectors
-    rotation_wb: Quaternions
-    velocity_w: Vectors
-    angular_velocity_b: Vectors
-
-
-_FIXED_STATES = _FixedStates(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]), np.zeros((1, 3)), np.zeros((1, 3)))
+_WORLD_FRAME = Stationary().at(np.zeros(1))
 
 
 @dataclass(frozen=True)
 class _RotatedMotion:
     """A motion in a world rotated by `rotation`."""
 
-    base: BodyMotion
+    base: Motion
     rotation: Quaternion
 
-    def at(self, time: Times) -> BodyStates:
+    @property
+    def end(self) -> float:
+        """Last time (s) of the base."""
+        return self.base.end
+
+    def at(self, time: Times) -> MotionBlock:
         """Return the motion at `time` (n,) s in the rotated world."""
-        block, count = self.base.at(time), time.shape[0]
-        out = _FixedStates(np.empty((count, 3)), np.empty((count, 4)), np.empty((count, 3)), block.angular_velocity_b)
-        arrays = (block.position_w, block.rotation_wb, block.velocity_w)
-        _rotate_states(np.array(self.rotation), *arrays, out.position_w, out.rotation_wb, out.velocity_w)
-        return out
-
-
-@kernel
-def _rotate_states(
-    q: FloatArray,
-    position: Vectors,
-    rotation: Quaternions,
-    velocity: Vectors,
-    out_position: Vectors,
-    out_rotation: Quaternions,
-    out_velocity: Vectors,
-) -> None:
-    """Write the motion in a world rotated by q (4,)."""
-    w, x, y, z = q[0], q[1], q[2], q[3]
-    for k in range(position.shape[0]):
-        a, b, c = rotate(w, x, y, z, position[k, 0], position[k, 1], position[k, 2])
-        out_position[k, 0], out_position[k, 1], out_position[k, 2] = a, b, c
-        a, b, c = rotate(w, x, y, z, velocity[k, 0], velocity[k, 1], velocity[k, 2])
-        out_velocity[k, 0], out_velocity[k, 1], out_velocity[k, 2] = a, b, c
-        d, a, b, c = multiply(w, x, y, z, rotation[k, 0], rotation[k, 1], rotation[k, 2], rotation[k, 3])
-        out_rotation[k, 0], out_rotation[k, 1], out_rotation[k, 2], out_rotation[k, 3] = d, a, b, c
-
-
-def _is_excluded(name: str, exclude: Collection[str]) -> bool:
-    """Return true if a body, its link or its model is excluded."""
-    return any(name == scope or name.startswith(f"{scope}::") for scope in exclude)
+        block = self.base.at(time)
+        position, velocity, acceleration = (
+            np.stack(rotate_python(*self.rotation, *vectors.T), axis=1)
+            for vectors in (block.position_w, block.velocity_w, block.acceleration_w)
+        )
+        rotation = multiply_arrays(np.array(self.rotation), block.rotation_wb)
+        rates = (block.angular_velocity_b, acceleration, block.angular_acceleration_b)
+        return MotionBlock(position, rotation, velocity, *rates)
 
 
 @dataclass(frozen=True)
@@ -320,15 +262,46 @@ class Scene:
         row: (n,), index of the ray's time in `times` (s).
         exclude: as for `cast`.
         """
-        count = best.shape[0]
-        hits = HitArrays(np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3)))
-        bodies = self._select_bodies(exclude)
+        count, bodies = best.shape[0], self._select_bodies(exclude)
+        normal_w, number, velocity_w = np.empty((count, 3)), np.empty(count, dtype=np.int64), np.empty((count, 3))
         if not bodies:
-            hits.body.fill(NO_BODY)
-            _clear_misses(best, hits.normal_w, hits.body, hits.velocity_w)
-        for count, (number, body) in enumerate(bodies, 1):
-            _cast_at_body((number, count == 1, count == len(bodies)), body, origin, unit, row, times, best, hits)
-        return hits
+            number.fill(NO_BODY)
+            _clear_misses(best, normal_w, number, velocity_w)
+        last = len(bodies) - 1
+        for k, (n, body) in enumerate(bodies):  # without star arguments, which are slow for few rays
+            block = _WORLD_FRAME if body.motion is None else body.motion.at(times)
+            position, rotation, velocity, omega = (
+                block.position_w,
+                block.rotation_wb,
+                block.velocity_w,
+                block.angular_velocity_b,
+            )
+            mount, origin_s, direction_s = body.mount, origin, unit
+            if not body.is_at_origin:
+                origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
+                _to_surface_frame(mount, row, position, rotation, origin, unit, origin_s, direction_s)
+            distance, normal = np.empty(count), np.empty((count, 3))
+            body.shape.trace(Rays(origin_s, direction_s, best, distance, normal))
+            _merge_hits(
+                n,
+                k == 0,
+                k == last,
+                mount,
+                row,
+                position,
+                rotation,
+                velocity,
+                omega,
+                origin,
+                unit,
+                distance,
+                normal,
+                best,
+                normal_w,
+                number,
+                velocity_w,
+            )
+        return HitArrays(normal_w, number, velocity_w)
 
     @cached_property
     def _selections(self) -> dict[tuple[str, ...], tuple[tuple[int, Body], ...]]:
@@ -336,11 +309,14 @@ class Scene:
         return {}
 
     def _select_bodies(self, exclude: tuple[str, ...]) -> tuple[tuple[int, Body], ...]:
-        """Return the indices and bodies that are not excluded."""
+        """Return the indices and bodies, without those whose own name, link or model is excluded."""
         bodies = self._selections.get(exclude)
         if bodies is None:
-            kept = [(number, body) for number, body in enumerate(self.bodies) if not _is_excluded(body.name, exclude)]
-            bodies = self._selections[exclude] = tuple(kept)
+            bodies = self._selections[exclude] = tuple(
+                (number, body)
+                for number, body in enumerate(self.bodies)
+                if not any(body.name == scope or body.name.startswith(f"{scope}::") for scope in exclude)
+            )
         return bodies
 
     def rotate(self, rotation: Quaternion) -> Scene:
@@ -400,25 +376,3 @@ def ray_error(origin: Vectors, direction: Vectors, reach: float, row: int) -> Fi
     ray = (origin[row].tolist(), direction[row].tolist(), reach)
     allowed = "must be finite, the direction not zero and the range at least 0"
     return FieldError("ray (origin, direction, range)", ray, row=row, allowed=allowed)
-
-
-def _cast_at_body(
-    order: tuple[int, bool, bool],
-    body: Body,
-    origin: Vectors,
-    unit: Vectors,
-    row: IntArray,
-    times: Times,
-    best: FloatArray,
-    hits: HitArrays,
-) -> None:
-    """Cast all rays at one body and merge the hits. `order` is the first three arguments of `_merge_hits`."""
-    states: BodyStates = _FIXED_STATES if body.motion is None else body.motion.at(times)
-    mount, origin_s, direction_s = body.mount, origin, unit
-    if not body.is_at_origin:
-        origin_s, direction_s = np.empty(origin.shape), np.empty(origin.shape)
-        _to_surface_frame(mount, row, states.position_w, states.rotation_wb, origin, unit, origin_s, direction_s)
-    distance, normal_s = np.empty(best.shape), np.empty(origin.shape)
-    body.shape.trace(origin_s, direction_s, best, distance, normal_s)
-    arrays = (states.position_w, states.rotation_wb, states.velocity_w, states.angular_velocity_b)
-    _merge_hits(*order, mount, row, *arrays, origin, unit, distance, normal_s, best, *hits)

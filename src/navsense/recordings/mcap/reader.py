@@ -22,7 +22,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
-from navsense.recordings.base import open_for_reading
+from navsense.recordings.base import NOT_RECOVERABLE, open_for_reading, recovery_remedy
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -323,9 +323,6 @@ def read_windows(
 MIN_BATCH_BYTES = 1_000_000
 """Bytes of a window of batches; smaller chunks are joined."""
 
-NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""Remedy for a truncated NumPy archive or Parquet table."""
-
 
 def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     """Return the profile of an MCAP file and the offset after its header. Raises `RecordingError` for another file."""
@@ -349,7 +346,7 @@ def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.reader_error(path)
-    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=atomic.recovery_remedy(path))
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=recovery_remedy(path))
 
 
 @dataclass(eq=False)

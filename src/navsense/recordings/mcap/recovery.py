@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,10 +11,8 @@ import numpy as np
 
 from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
-from navsense.core.errors import RecordingError, Where
-from navsense.core.text import format_count
-from navsense.recordings.base import SUFFIX, check_target, open_for_reading, os_error, to_path
-from navsense.recordings.format import storage_path
+from navsense.recordings.base import open_for_reading, os_error, to_path
+from navsense.recordings.format import RecoveryResult
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
@@ -24,38 +21,6 @@ from navsense.recordings.world_json import notes_about
 
 UNCHUNKED_BYTES = 2_000_000
 """Size of the new chunks with the messages that are outside chunks."""
-
-
-@dataclass(frozen=True)
-class RecoveryResult:
-    """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
-
-    `notes` are about what this version of navsense cannot read of the world.
-    """
-
-    path: str
-    messages: int
-    chunks: int
-    damaged_chunks: int
-    complete: bool
-    topics: dict[str, int] = field(default_factory=dict)
-    unit: str = "message"
-    notes: tuple[str, ...] = ()
-
-    @property
-    def headline(self) -> str:
-        """Return a summary in one line."""
-        count = format_count(self.messages, self.unit)
-        chunks = f" in {format_count(self.chunks, 'chunk')}" if self.chunks else ""
-        return f"wrote {storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
-
-    @property
-    def loss_text(self) -> str:
-        """Return what was missing, in words."""
-        if self.complete:
-            return "nothing was missing"
-        damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
-        return f"{damaged}what was not yet written is lost"
 
 
 class _McapRecovery:
@@ -160,9 +125,8 @@ class _McapRecovery:
 def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
     """Write all complete chunks of the MCAP file `path` to `out`, which appears when it is complete.
 
-    Raise `RecordingError` where `path` is no MCAP file or cannot be read, or `out` cannot be written, is no `.mcap`, or
-    is
-    `path` itself, or where a live process writes to `path`.
+    Raises `RecordingError` if `path` is not an MCAP file, cannot be read or has a live writer, and if `out` cannot be
+    written.
     """
     path, out = to_path(path), to_path(out)
     try:
@@ -171,7 +135,6 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
                 raise atomic.reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
-            _check_output(out)
             rescue = _recover_span(file, (start, end), name, out)
     except OSError as error:
         raise os_error(path, error, "read") from error
@@ -187,19 +150,6 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         counts,
         notes=notes_about(rescue.world),
     )
-
-
-def _check_output(out: Path) -> None:
-    """Raise `RecordingError` if the recovered recording cannot be written to `out`."""
-    check_target(out)
-    if out.suffix.lower() != SUFFIX:
-        raise RecordingError(
-            "what is recovered is an MCAP file",
-            out.suffix or out.name,
-            allowed=f"its name must end in {SUFFIX}",
-            where=Where(str(out)),
-            remedy=f"name it {out.with_suffix(SUFFIX).name}",
-        )
 
 
 def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:

@@ -27,7 +27,7 @@ from navsense.core.series import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
-from navsense.recordings.base import WriterBase, add_path_to_errors, check_target, is_recovered, os_error, write_all
+from navsense.recordings.base import WriterBase, add_path_to_errors, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -129,7 +129,6 @@ class McapFileWriter:
         final_path: the path to which the caller moves the complete file; it is used in errors. With it, `path` must
             not exist, and the file is deleted after an error.
         """
-        check_target(path)
         self.path = path
         self._final_path = final_path
         self.schemas: dict[int, bytes] = {}
@@ -653,7 +652,7 @@ class McapWriter(McapWriterBase):
 class McapTarget:
     """An MCAP file in the ROS 2 profile to which the messages of another recording are copied."""
 
-    encoding = CDR
+    encoding, has_publish_times = CDR, True
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
         """Create the file in the hidden folder, with the name of the target."""
@@ -672,6 +671,10 @@ class McapTarget:
                     records.METADATA, records.encode_string(name), records.encode_map(values)
                 )
                 self.file.add_metadata(record, name)
+
+    def find_obstacle(self, _channel: Channel) -> str:
+        """Return "": MCAP holds messages of any encoding."""
+        return ""
 
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from navsense.core import atomic, inputs
+from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import open_for_reading
+from navsense.recordings.base import open_for_reading, recovery_remedy
 from navsense.recordings.channels import (
     ROS1,
     Channel,
@@ -26,9 +26,30 @@ from navsense.recordings.format import storage_path
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
-from navsense.recordings.rosbag.writer import BAG_METADATA_FILE
+from navsense.recordings.rosbag.writer import BAG_METADATA_FILE, UNSUPPORTED_CHARACTERS
 
 BAG = inputs.FileKind("bag", RecordingError, "must be a bag of ROS")
+
+
+def check_bag(path: Path, kind: inputs.FileKind) -> None:
+    """Check a ROS bag before rosbags opens it by name: a file, or a folder with its files.
+
+    rosbags opens every file that metadata.yaml lists. Raises the kind's error as `inputs.check_regular_file` does.
+    """
+    inputs.add_input(path)
+    is_folder = inputs.path_exists(path) and path.is_dir()
+    try:
+        inside = path.iterdir() if is_folder else (path,)
+        files = [file for file in inside if file == path or (inputs.path_exists(file) and not file.is_dir())]
+    except OSError as cause:
+        text = inputs.error_text(cause)
+        raise kind.error(kind.what, text, where=Where(str(path)), allowed=kind.allowed) from cause
+    for file in files:
+        inputs.check_regular_file(str(file), kind, inputs.MAX_METADATA if file.name == BAG_METADATA_FILE else None)
+        if file.suffix == ".db3" and (found := set(UNSUPPORTED_CHARACTERS) & set(str(file))):
+            allowed = f"the path of a .db3 bag must not have {' '.join(UNSUPPORTED_CHARACTERS)}"
+            value = " ".join(sorted(found))
+            raise kind.error(kind.what, value, where=Where(str(file)), allowed=allowed, remedy="rename it")
 
 
 @contextmanager
@@ -45,8 +66,8 @@ def open_bag(path: Path) -> Iterator[CompleteReader]:
     inputs.add_input(folder)
     if not folder.is_dir():
         open_for_reading(folder).close()
-    inputs.check_bag(folder, BAG)
-    remedy = atomic.recovery_remedy(path) if is_ros1 else ""
+    check_bag(folder, BAG)
+    remedy = recovery_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)

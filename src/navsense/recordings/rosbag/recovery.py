@@ -13,6 +13,7 @@ from typing import BinaryIO
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.inputs import expansion_problem
+from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
     CDR,
     DEFAULT_WORLD_NAME,
@@ -23,12 +24,16 @@ from navsense.recordings.channels import (
     RawMessage,
     batch_messages,
 )
+from navsense.recordings.format import RecoveryResult
+from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
+from navsense.recordings.message_copy import copy_messages
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
-from navsense.recordings.rosbag.reader import BAG
+from navsense.recordings.rosbag.reader import BAG, map_bag_errors
 from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
+from navsense.recordings.world_json import notes_about
 
-MAGIC = b"#ROSBAG V2.0\n"
+BAG_MAGIC = b"#ROSBAG V2.0\n"
 """First bytes of a ROS 1 bag."""
 
 MESSAGE, CHUNK, CONNECTION = 2, 5, 7
@@ -124,7 +129,7 @@ class TruncatedBagReader:
         self._connections: dict[int, Channel] = {}
         self._end = self.file.seek(0, io.SEEK_END)
         self.file.seek(0)
-        if self.file.read(len(MAGIC)) != MAGIC:
+        if self.file.read(len(BAG_MAGIC)) != BAG_MAGIC:
             raise RecordingError("is not a ROS 1 bag", where=self.where)
         for record in self._records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
@@ -141,7 +146,7 @@ class TruncatedBagReader:
     def _records(self) -> Iterator[BagRecord]:
         """Yield the connections and messages of all complete chunks."""
         self.chunk_count = self.damaged_count = 0
-        self.file.seek(len(MAGIC))
+        self.file.seek(len(BAG_MAGIC))
         for outer in read_records(self.file, self._end):
             if outer.kind != CHUNK:
                 continue
@@ -235,3 +240,22 @@ def _make_channel(forms: Mapping[str, tuple[str, bytes]], name: str, kind: str, 
     form, text = forms.get(kind, ("", b""))
     latched = any(value in quality for value in LATCHED_DURABILITIES)
     return Channel(name, kind, encoding or CDR, text, form, latched, quality)
+
+
+def recover_bag(path: Path, out: Path) -> RecoveryResult:
+    """Recover the complete chunks of a ROS 1 bag."""
+    with open_for_reading(path) as file, map_bag_errors(path):
+        source = TruncatedBagReader(path, file)
+        count, _ = copy_messages(source, out)
+    notes = notes_about(source.metadata.get(WORLD_KEY))
+    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, notes=notes)
+
+
+def recover_database(path: Path, out: Path) -> RecoveryResult:
+    """Recover the committed messages of the database of a ROS 2 bag."""
+    source = TruncatedDatabaseReader(path)
+    try:
+        count, _ = copy_messages(source, out)
+    finally:
+        source.close()
+    return RecoveryResult(str(out), count, notes=notes_about(source.metadata.get(WORLD_KEY)))

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from navsense.core import atomic
 from navsense.core.atomic import HiddenFolder
@@ -26,7 +26,7 @@ from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings.base import AtomicWriter, check_target, closed_error, os_error
+from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
@@ -50,7 +50,7 @@ PENDING_METADATA_FILE = "about.json"
 BAG_VERSION: Literal[8] = 8
 """Version of a ROS 2 bag: the newest in which QoS policies are numbers, as in all versions before."""
 
-UNSUPPORTED_CHARACTERS = "?#%"
+UNSUPPORTED_CHARACTERS = "%?#"
 """Characters that rosbags passes to SQLite unquoted; SQLite gives them another meaning in a file name."""
 
 ROS1_TIME_LIMIT = 2**32 * NANOSECONDS_PER_SECOND
@@ -103,34 +103,6 @@ def map_sqlite_errors() -> Iterator[None]:
     except sqlite3.Error as error:
         cause = causes.get(vars(error).get("sqlite_errorcode", 0) & 0xFF)
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
-
-
-class BagFile(Protocol):
-    """A bag that rosbags writes."""
-
-    path: Path
-
-    def open(self) -> None:
-        """Create the bag."""
-        ...
-
-    def add_connection(
-        self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
-    ) -> Connection:
-        """Return a new connection."""
-        ...
-
-    def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
-        """Write messages: log times (ns), connections, bytes."""
-        ...
-
-    def close(self) -> None:
-        """Finish the bag."""
-        ...
-
-    def abort(self) -> None:
-        """Close the file without finishing the bag."""
-        ...
 
 
 def _make_ros1_writer(path: Path) -> Writer1:
@@ -309,20 +281,6 @@ def check_bag_folder(path: Path) -> None:
     )
 
 
-class BlockEncoder(Protocol):
-    """Encodes the messages of a run for one kind of bag."""
-
-    ros_version: int
-
-    def get_definition(self, channel: OutputChannel) -> str:
-        """Return the definition of the messages of a channel."""
-        ...
-
-    def encode(self, block: MessageBlock, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block, numbered from `first` on."""
-        ...
-
-
 class Ros1Encoder:
     """Messages as ROS 1 encodes them."""
 
@@ -365,23 +323,21 @@ class Ros2Encoder:
         return encode(block.channel.encoder, block.stamp, block.arrays)
 
 
-class PendingBag:
+class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
     def __init__(self, path: Path, header: RecordingHeader, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
-        self._path, self._is_ros1 = path, is_ros1
+        self.path, self._is_ros1 = path, is_ros1
         self._builder = MessageBuilder(header)
         self._connections: dict[str, Connection] = {}
         self._counts: dict[str, int] = {}
-        self._has_slices = False
         self._work = HiddenFolder(storage_path(path), is_recording=True)
-        self.is_open = True
         try:
             metadata, file = bag_metadata(header), self._work.folder / storage_path(path).name
             start = header.epoch * NANOSECONDS_PER_SECOND
-            self._encoder: BlockEncoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
-            self._bag: BagFile = (
+            self._encoder: Ros1Encoder | Ros2Encoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
+            self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
             self._bag.open()
@@ -404,8 +360,12 @@ class PendingBag:
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice, or nothing of it if a stamp does not fit into a message."""
+        self.append(time_slice)
+        self.has_content = True
+
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice."""
         self._write(self._builder.build_blocks(time_slice))
-        self._has_slices = True
 
     def _write(self, blocks: list[MessageBlock]) -> None:
         """Write blocks, their messages in order of arrival. After a failure of the disk the bag is removed."""
@@ -430,22 +390,15 @@ class PendingBag:
             raise
         self._counts = counts
 
-    def finish(self, *, keep_empty: bool = True) -> None:
-        """Finish the bag and move it to its path; with `keep_empty` false, remove a bag without time slices."""
-        if not self.is_open:
-            raise closed_error(self._path)
-        try:
-            if keep_empty or self._has_slices:
-                self._bag.close()
-                if not self._is_ros1:
-                    check_bag_folder(self._path)
-                self._work.commit(self._bag.path)
-        finally:
-            self.discard()
+    def complete(self) -> None:
+        """Finish the bag and move it to its path."""
+        self._bag.close()
+        if not self._is_ros1:
+            check_bag_folder(self.path)
+        self._work.commit(self._bag.path)
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove an unfinished bag. Never raises."""
-        self.is_open = False
         with contextlib.suppress(Exception):
             self._bag.abort()
         self._work.release()
@@ -467,7 +420,6 @@ class Ros1BagWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_target(path)
         check_header(path, header, "a ROS bag")
         check_clocks(path, header)
         older = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
@@ -479,14 +431,19 @@ class Ros2BagWriter(AtomicWriter):
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
         """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_target(path)
-        check_bag_folder(path)
         check_header(path, header, "a ROS bag")
         super().__init__(path, lambda: PendingBag(path, header, is_ros1=False))
 
 
+def find_encoding_obstacle(channel: Channel) -> str:
+    """Return the reason why no bag holds the messages of a channel; "" for messages of ROS."""
+    return "" if channel.is_ros else f"no bag of ROS holds messages in {channel.encoding or 'this encoding'}"
+
+
 class BagTarget:
     """The bag that messages of another recording are copied to, of ROS 1 or of ROS 2 in SQLite."""
+
+    has_publish_times = False
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader, *, is_ros1: bool) -> None:
         """Create the bag in the hidden folder, with the name of the target."""
@@ -499,21 +456,23 @@ class BagTarget:
         if is_ros1 and ROS_KEY in metadata:
             metadata = {**metadata, ROS_KEY: HUMBLE}
         caller_id = CALLER_ID if reader.is_navsense else None
-        self._bag: BagFile = (
+        self._bag: Ros1Bag | Ros2Bag = (
             Ros1Bag(self.output, metadata, start=NANOSECONDS_PER_SECOND, caller_id=caller_id)
             if is_ros1
             else Ros2Bag(self.output, metadata)
         )
         self._bag.open()
 
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why the bag cannot hold a channel; "" if it can."""
+        if channel.topic or not self._is_ros1:
+            return find_encoding_obstacle(channel)
+        return find_encoding_obstacle(channel) or "no bag of ROS 1 can be read that has a topic without a name"
+
     def add_channel(self, channel: Channel) -> None:
         """Add a connection; topics that differ only in their sender share one."""
         if channel in self._connections:
             return
-        if not channel.is_ros:
-            raise RecordingError(
-                f"topic {channel.topic}", channel.encoding, allowed="a bag holds messages of ROS alone"
-            )
         kind = channel.parse_type()
         known_by = kind.md5 if self._is_ros1 else kind.rihs01
         key = (channel.topic, known_by)
@@ -566,7 +525,7 @@ class BagTarget:
 class McapBagTarget:
     """A ROS 2 bag with one MCAP file, as `ros2 bag record -o NAME` writes it."""
 
-    encoding = CDR
+    encoding, has_publish_times = CDR, True
 
     def __init__(self, folder: Path, target: Path, reader: MessageReader) -> None:
         """Create the folder in the hidden folder."""
@@ -577,12 +536,12 @@ class McapBagTarget:
         self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
 
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why the bag cannot hold a channel; "" if it can."""
+        return find_encoding_obstacle(channel)
+
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
-        if not channel.is_ros:
-            raise RecordingError(
-                f"topic {channel.topic}", channel.encoding, allowed="a bag of ROS 2 holds messages in CDR"
-            )
         self._mcap.add_channel(channel)
         self._counts.setdefault(channel, 0)
 
@@ -621,6 +580,12 @@ def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) 
 def bag_mcap_path(folder: Path) -> Path:
     """Return the MCAP file of a ROS 2 bag."""
     return folder / f"{folder.name}_0.mcap"
+
+
+def check_mcap_bag(path: Path) -> None:
+    """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
+    check_mcap_folder(path)
+    check_target(path.with_name(f"{path.name}.mcap"))
 
 
 def check_mcap_folder(path: Path) -> None:

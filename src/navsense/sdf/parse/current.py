@@ -40,7 +40,6 @@ from navsense.core.typing import Vector
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
-    CurrentReplay,
     DepthScaledCurrent,
     GaussMarkovCurrent,
     GaussMarkovProcess,
@@ -353,12 +352,12 @@ def _parse_grid(context: Context, element: Element, site: CurrentContext) -> Vec
 
 
 def _parse_replay(context: Context, element: Element, site: CurrentContext) -> VectorField:
+    from navsense.recordings.currents import read_current  # heavy, and only needed here
+
     context.check(element, REPLAY)
     options: dict[str, Any] = _select_attributes(element, "topic", "frame", "outside")
     start = values.parse_attribute_number(element, "start")
-    return CurrentReplay.from_file(
-        site.search.find_data_file(element, "file"), heading=site.heading, start=start, **options
-    )
+    return read_current(site.search.find_data_file(element, "file"), heading=site.heading, start=start, **options)
 
 
 def _parse_boundary_layer(context: Context, element: Element, site: CurrentContext) -> VectorField:

@@ -43,8 +43,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.pose import from_rpy, multiply, normalize, rotate
 from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
-from navsense.core.validation import validate_types
-from navsense.sensors._cross_axis import check_numbers
+from navsense.core.validation import check_numbers, validate_types
 from navsense.sensors.range import Cone, Fan
 
 MIN_BEAMS, MAX_BEAMS = 3, 16

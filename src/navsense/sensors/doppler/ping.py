@@ -58,12 +58,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from navsense.core.kernels import kernel
+from navsense.core.kernels import inlined_kernel, kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.rotation import rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
@@ -142,8 +142,8 @@ IDEAL_OUTPUTS = (
 )
 """Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
 
-select_outputs, select_ideal_outputs = attrgetter(*OUTPUT_NAMES), attrgetter(*IDEAL_OUTPUTS)
-"""Functions of `PingOutputs` that return the arrays of `OUTPUT_NAMES` and of `IDEAL_OUTPUTS`."""
+select_outputs = attrgetter(*OUTPUT_NAMES)
+"""Function of `PingOutputs` that returns the arrays of `OUTPUT_NAMES`."""
 
 SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 """Measurements of the beams that injected faults act on, in the order of the noise channels."""
@@ -191,6 +191,10 @@ class PlatformInputs(NamedTuple):
 
     sound_speed: FloatArray
     """(n,) m/s."""
+
+
+select_echo_inputs, select_platform_inputs = itemgetter(*EchoInputs._fields), itemgetter(*PlatformInputs._fields)
+"""Functions of ideal values by name that return the fields of `EchoInputs` and of `PlatformInputs`."""
 
 
 class TrackParameters(NamedTuple):
@@ -368,7 +372,29 @@ class OutputMemory(NamedTuple):
 
     def name_outputs(self) -> PingOutputs:
         """Return the outputs, which share this memory."""
-        return PingOutputs(*self.scalars, *self.per_beam, *self.vectors, *self.covariances)
+        # Indexing is faster than iteration.
+        s, b, v, c = self.scalars, self.per_beam, self.vectors, self.covariances
+        return PingOutputs(
+            s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9],
+            b[0], b[1], b[2], b[3], b[4], b[5], b[6],
+            v[0], v[1], v[2], c[0], c[1], c[2],
+        )  # fmt: skip
+
+    def name_ideal_outputs(self) -> dict[str, AnyArray]:
+        """Return the arrays of `IDEAL_OUTPUTS` and the time of validity by name, which share this memory."""
+        s, b, v = self.scalars, self.per_beam, self.vectors
+        return {
+            "velocity": v[0],
+            "altitude": s[0],
+            "course": s[1],
+            "speed": s[2],
+            "beam_range": b[0],
+            "beam_velocity": b[1],
+            "error_velocity": s[5],
+            "water_velocity": v[1],
+            "water_beam_velocity": b[4],
+            "time_of_validity": s[6],
+        }
 
 
 def allocate_outputs(pings: int, beams: int) -> OutputMemory:
@@ -378,7 +404,7 @@ def allocate_outputs(pings: int, beams: int) -> OutputMemory:
     )
 
 
-@kernel
+@inlined_kernel
 def _name_arrays(received_arrays: FloatArray) -> ReceivedBeams:
     """Return the measurements in an array (10, n, k)."""
     return ReceivedBeams(
@@ -479,7 +505,7 @@ def _receive_track(
         is_too_fast[n] = speed > track.maximum_velocity
 
 
-@kernel
+@inlined_kernel
 def _compute_echo_effects(receiver: ReceiverParameters, received: ReceivedBeams, factor: FloatArray) -> None:
     """Write the noise factors (n, k) and the lock probabilities."""
     for n in range(factor.shape[0]):
@@ -568,7 +594,7 @@ def receive_beams(
             )
 
 
-@kernel
+@inlined_kernel
 def _classify_range(limits: PingLimits, received: ReceivedBeams, n: int, k: int) -> float:
     """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
     true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
@@ -586,7 +612,7 @@ def _classify_range(limits: PingLimits, received: ReceivedBeams, n: int, k: int)
     return NO_ECHO
 
 
-@kernel
+@inlined_kernel
 def _select_good_beams(
     limits: PingLimits,
     received: ReceivedBeams,
@@ -628,7 +654,7 @@ def _select_good_beams(
     return count
 
 
-@kernel
+@inlined_kernel
 def _solve_track(
     limits: PingLimits,
     axes: Vectors,
@@ -646,7 +672,7 @@ def _solve_track(
     return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
 
 
-@kernel
+@inlined_kernel
 def _rotate_solution(
     rotation: FloatArray, vector: FloatArray, covariance: FloatArray, out: FloatArray, out_covariance: FloatArray
 ) -> None:
@@ -661,7 +687,7 @@ def _rotate_solution(
         out_covariance[i, 0], out_covariance[i, 1], out_covariance[i, 2] = a, b, c
 
 
-@kernel
+@inlined_kernel
 def _is_water_better(limits: PingLimits, covariance: FloatArray) -> bool:
     """Return True if the mode is `BEST` and the water track has the smaller variance."""
     if limits.bottom_mode != BEST or limits.water_mode == FALLBACK:
@@ -671,7 +697,7 @@ def _is_water_better(limits: PingLimits, covariance: FloatArray) -> bool:
     return is_better
 
 
-@kernel
+@inlined_kernel
 def _compute_altitude(
     limits: PingLimits, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
 ) -> float:
@@ -690,7 +716,7 @@ def _compute_altitude(
     return range_sum / count * (1.0 if limits.solution_rule == UUV_RULE else CLASSIC_COSINE)
 
 
-@kernel
+@inlined_kernel
 def _compute_course(
     limits: PingLimits, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
 ) -> tuple[float, float]:
@@ -703,7 +729,7 @@ def _compute_course(
     return compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3])
 
 
-@kernel
+@inlined_kernel
 def _solve_all(
     limits: PingLimits,
     geometry: BeamGeometry,

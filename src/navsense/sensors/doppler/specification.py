@@ -17,8 +17,7 @@ from typing import Any
 
 from navsense.core.errors import SensorError
 from navsense.core.pose import Pose
-from navsense.core.validation import is_number, validate_types
-from navsense.sensors._cross_axis import check_numbers
+from navsense.core.validation import check_numbers, is_number, validate_types
 from navsense.sensors.range import Sound
 
 IDENTITY_ROTATION = (1.0, 0.0, 0.0, 0.0)

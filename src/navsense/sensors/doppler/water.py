@@ -302,11 +302,11 @@ def sample_water_velocity(
     batch_pings = max(_BATCH_SIZE // (shape[1] * shape[2] * weights.size), 1)
     for first in range(0, shape[0], batch_pings):
         pings = slice(first, first + batch_pings)
-        slant_range = np.empty((*velocities.beam_velocity[pings].shape, weights.size))
+        beam_velocity, rotation = velocities.beam_velocity[pings], motion_block.rotation_wb[pings]
+        slant_range = np.empty((*beam_velocity.shape, weights.size))
         write_slant_ranges(pings, slant_range)
         sample, instant = np.empty((slant_range.size, 3)), np.empty(slant_range.size)
-        position, rotation = motion_block.position_w[pings], motion_block.rotation_wb[pings]
-        transducers, axes = beams.positions, beams.axes
+        position, transducers, axes = motion_block.position_w[pings], beams.positions, beams.axes
         count = _make_sample_points(position, rotation, time[pings], transducers, axes, slant_range, sample, instant)
         current = _NO_CURRENT
         if environment.current is not None and count:
@@ -319,7 +319,7 @@ def sample_water_velocity(
             weights,
             slant_range,
             current,
-            velocities.beam_velocity[pings],
+            beam_velocity,
             velocities.axial_velocity[pings],
         )
     return velocities

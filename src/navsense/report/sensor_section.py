@@ -9,17 +9,21 @@ from html import escape
 
 import numpy as np
 
-from navsense.analysis import allan, theory
 from navsense.core.series import Reading
-from navsense.core.typing import BoolArray, FloatArray
+from navsense.core.typing import FloatArray
 from navsense.figures import Scale
-from navsense.noise.channel import Noise
 from navsense.report import residuals
-from navsense.report.axes import MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, log_axis, time_axis
-from navsense.report.downsample import find_time_spans
-from navsense.report.draw import LINE_COLOURS, Plot, SvgFigure, stack_plots
-from navsense.report.labels import is_through_water
+from navsense.report.allan_figure import (
+    MIN_ALLAN_ROWS,
+    find_even_rows,
+    format_coverage,
+    list_noise_terms,
+    make_allan_figure,
+    measure_allan,
+)
+from navsense.report.axes import DASH, MAX_AXIS_VALUE, Axis, axis_title, format_quantity, linear_axis, time_axis
 from navsense.report.residuals import NoiseTest, ResidualChannel
+from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, find_time_spans, stack_plots
 from navsense.world import MountedSensor
 
 BINS = 61
@@ -28,29 +32,20 @@ BINS = 61
 MIN_HALF_WIDTH = 4.5
 """Smallest half-width of a histogram, in standard deviations."""
 
-SPANS_PER_DECADE = 6
-"""Spans of an Allan deviation per decade."""
-
-MIN_ALLAN_ROWS = 64
-"""Rows that an Allan deviation needs."""
-
-MAX_JITTER = 1e-3
-"""Largest relative error of the interval of two rows for an Allan deviation."""
-
 MAX_PLOTS = 8
 """Plots of one figure at most."""
 
 TIME_ARRAYS = frozenset(("time_of_validity", "water_time_of_validity"))
-"""Arrays that have no error of their own."""
+"""Arrays of times, without residuals."""
 
 CELL_ARRAYS = frozenset(("error_velocity", "percent_good", "cell_distance"))
-"""Arrays of an ADCP with one value per cell: `adcp_section` shows them."""
+"""Arrays of an ADCP with one value per cell: `doppler` shows them."""
 
-ZERO_DISTANCE = 1.5
-"""Distance to zero, over its own range, up to which the axis of a residual includes zero."""
+WATER_LEGEND = ("water", "through the water")
+"""Class and text of the spans in which a velocity is through the water."""
 
-DASH = "\u2013"
-"""Text of a table cell without a value."""
+MAX_ZERO_DISTANCE = 1.5
+"""Distance of a residual to zero, divided by its range, up to which its axis includes zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +68,17 @@ class ArraySection:
         return self.name.replace("_", " ")
 
     @property
+    def has_water_spans(self) -> bool:
+        """True if a velocity is through the water at some times."""
+        return bool(self.water_spans[0].size)
+
+    @property
     def has_declared_noise(self) -> bool:
         """True if a channel has declared noise."""
         return any(channel.declared_stddev for channel in self.channels)
 
 
-def make_sections(reading: Reading, sensor: MountedSensor | None) -> list[ArraySection]:
+def make_array_sections(reading: Reading, sensor: MountedSensor | None) -> list[ArraySection]:
     """Return the arrays of a sensor that have ideal values, those with declared noise first."""
     sections = []
     for name in reading.arrays:
@@ -102,7 +102,7 @@ def _are_constant_flags(channels: Sequence[ResidualChannel]) -> bool:
 def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, FloatArray], str]:
     """Return the spans (s) in which an array is relative to the water, and a note on how they are compared."""
     emitted = np.asarray(reading.emitted)
-    rows = is_through_water(reading)[emitted]
+    rows = residuals.is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
     share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
@@ -113,52 +113,53 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
     return find_time_spans(reading.time[emitted], rows), note
 
 
-def make_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
+def make_array_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one array over a span (s)."""
     x_axis = time_axis(*span)
     normalised = residuals.normalised_residuals(reading, section.name, [channel.label for channel in section.channels])
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
         section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
-    yield _reading_figure(section, x_axis)
-    yield _residual_figure(section, x_axis)
+    yield _make_reading_figure(section, x_axis)
+    yield _make_residual_figure(section, x_axis)
     if any(np.nan_to_num(channel.white_residual).any() for channel in section.channels):
-        yield _histogram_figure(section)
+        yield _make_histogram_figure(section)
     if normalised:
-        yield _normalised_figure(normalised)
-    allan_figure = _allan_figure(section)
+        yield _make_normalised_figure(normalised)
+    allan_figure = _make_section_allan_figure(section)
     if allan_figure is not None:
         yield allan_figure
 
 
-def _colour(number: int) -> str:
-    """Return the class of the line of a channel."""
+def _get_line_class(number: int) -> str:
+    """Return the CSS class of the line of a channel."""
     return f"c{number % LINE_COLOURS}"
 
 
-def _reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
     y_axes = [linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
-    figure = stack_plots("Reading and ideal", x_axis, y_axes, caption + section.note)
+    figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
-        _draw_water_spans(figure, plot, section)
-        figure.band(plot, channel.time, channel.reading, _colour(number))
-        figure.time_series(plot, channel.time, channel.ideal, "ideal")
-    figure.legend = [("c0", "reading"), ("ideal", "ideal"), *_water_legend(section)]
+        figure.draw_band(plot, channel.time, channel.reading, _get_line_class(number))
+        figure.draw_series(plot, channel.time, channel.ideal, "ideal")
+    figure.legend = [("c0", "reading"), ("ideal", "ideal")]
+    figure.legend += [WATER_LEGEND] if section.has_water_spans else []
     return figure
 
 
-def _draw_water_spans(figure: SvgFigure, plot: Plot, section: ArraySection) -> None:
-    if section.water_spans[0].size:
-        figure.spans(plot, *section.water_spans, "span")
+def _stack_channel_plots(
+    title: str, section: ArraySection, x_axis: Axis, y_axes: Sequence[Axis], caption: str
+) -> SvgFigure:
+    """Return a figure with one plot per channel, with the spans in which a velocity is through the water."""
+    figure = stack_plots(title, x_axis, y_axes, caption + section.note)
+    for plot in figure.plots if section.has_water_spans else ():
+        figure.draw_spans(plot, *section.water_spans, "span")
+    return figure
 
 
-def _water_legend(section: ArraySection) -> list[tuple[str, str]]:
-    return [("water", "through the water")] if section.water_spans[0].size else []
-
-
-def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
+def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the residuals with the recorded bias and three declared deviations around it."""
     channels = section.channels
     bounds = []
@@ -175,19 +176,18 @@ def _residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
         caption += " The dark line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
         caption += " Dashed: the bias plus and minus three declared standard deviations of the white noise."
-    figure = stack_plots("Residual", x_axis, y_axes, caption + section.note)
+    figure = _stack_channel_plots("Residual", section, x_axis, y_axes, caption)
     for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
-        _draw_water_spans(figure, plot, section)
-        figure.band(plot, channel.time, channel.residual, _colour(number))
-        figure.horizontal_line(plot, 0.0, "zero")
+        figure.draw_band(plot, channel.time, channel.residual, _get_line_class(number))
+        figure.draw_horizontal_line(plot, 0.0, "zero")
         if has_bias:
-            figure.time_series(plot, channel.time, channel.bias, "ideal")
+            figure.draw_series(plot, channel.time, channel.bias, "ideal")
         if channel.declared_stddev:
             for curve in bound:
-                figure.time_series(plot, channel.time, curve, "declared")
+                figure.draw_series(plot, channel.time, curve, "declared")
     figure.legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
     figure.legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
-    figure.legend += _water_legend(section)
+    figure.legend += [WATER_LEGEND] if section.has_water_spans else []
     return figure
 
 
@@ -203,7 +203,7 @@ def _is_near_zero(channel: ResidualChannel) -> bool:
     if not known.size:
         return True
     low, high = float(known.min()), float(known.max())
-    return max(low, -high, 0.0) <= ZERO_DISTANCE * (high - low)
+    return max(low, -high, 0.0) <= MAX_ZERO_DISTANCE * (high - low)
 
 
 def _normal_density(x: FloatArray, stddev: float) -> FloatArray:
@@ -217,7 +217,7 @@ def histogram_density(values: FloatArray, edges: FloatArray) -> FloatArray:
     return np.asarray(counts / (max(finite.size, 1) * np.diff(edges)))
 
 
-def _histogram_figure(section: ArraySection) -> SvgFigure:
+def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     """Return the histograms of the white residuals with the declared normal densities."""
     channels = section.channels
     half_width = 0.0
@@ -233,13 +233,15 @@ def _histogram_figure(section: ArraySection) -> SvgFigure:
     y_axis = _density_axis(bars + densities, x_axis.scale)
     caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
     caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
-    figure = SvgFigure("Histogram", x_axis, [Plot(y_axis, 210.0)], caption)
+    figure = stack_plots("Histogram", x_axis, [y_axis], caption)
     for number, channel in enumerate(channels):
-        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _colour(number))
+        figure.draw_line(
+            figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(bars[number], 2), _get_line_class(number)
+        )
         if channel.declared_stddev:
             x = np.linspace(edges[0], edges[-1], 241)
-            figure.line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
-    figure.legend = [(_colour(number), channel.label or "measured") for number, channel in enumerate(channels)]
+            figure.draw_line(figure.plots[0], x, _normal_density(x, channel.declared_stddev), "declared")
+    figure.legend = [(_get_line_class(number), channel.label or "measured") for number, channel in enumerate(channels)]
     figure.legend += [("declared", "declared")] if densities else []
     return figure
 
@@ -251,7 +253,7 @@ def _density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
     return Axis(0.0, 1.08 * top * inverse.factor, axis_title("density", inverse.unit), inverse)
 
 
-def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
+def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     """Return the histogram of residuals divided by their reported standard deviations."""
     sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
     reach = min(max([4.5, *sizes]), 30.0)
@@ -261,93 +263,38 @@ def _normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     x_axis = Axis(-reach, reach, "residual / reported standard deviation", Scale(1.0, ""))
     y_axis = _density_axis([*bars, _normal_density(x, 1.0)], x_axis.scale)
     caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
-    figure = SvgFigure("Residual divided by its reported standard deviation", x_axis, [Plot(y_axis, 210.0)], caption)
+    figure = stack_plots("Residual divided by its reported standard deviation", x_axis, [y_axis], caption)
     for number, density in enumerate(bars):
-        figure.line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _colour(number))
-    figure.line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
-    figure.legend = [(_colour(number), label) for number, label in enumerate(normalised)]
+        figure.draw_line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _get_line_class(number))
+    figure.draw_line(figure.plots[0], x, _normal_density(x, 1.0), "declared")
+    figure.legend = [(_get_line_class(number), label) for number, label in enumerate(normalised)]
     figure.legend.append(("declared", "standard deviation 1"))
     return figure
 
 
-def allan_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
-    """Return the terms of the Allan variance of a declared noise, sampled at a rate (Hz); constant errors have none."""
-    white = (
-        noise.white_stddev(rate) ** 2 + noise.precision**2 / 12.0 + noise.outlier_probability * noise.outlier_stddev**2
-    )
-    terms: list[theory.NoiseTerm] = [theory.White(math.sqrt(white / rate))] if white > 0.0 else []
-    if noise.has_dynamic_bias:
-        terms.append(theory.GaussMarkov(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time, sampled=True))
-    if noise.bias_instability > 0.0:
-        terms += theory.flicker_terms(noise.bias_instability)
-    if noise.random_walk > 0.0:
-        terms.append(theory.RandomWalk(noise.random_walk, sampled=True))
-    return tuple(terms)
+def _make_section_allan_figure(section: ArraySection) -> SvgFigure | None:
+    """Return measured and declared Allan deviations of the residuals, or None with too few rows.
 
-
-def longest_even_rows(known: BoolArray, time: FloatArray, rate: float) -> slice:
-    """Return the longest run of rows that are known and evenly spaced at a rate (Hz)."""
-    uneven = np.abs(np.diff(time) * rate - 1.0) > MAX_JITTER
-    is_first = np.concatenate(([True], uneven | ~known[:-1])) & known
-    is_last = np.concatenate((uneven | ~known[1:], [True])) & known
-    firsts, lasts = np.flatnonzero(is_first), np.flatnonzero(is_last)
-    if not firsts.size:
-        return slice(0, 0)
-    longest = int(np.argmax(lasts - firsts))
-    return slice(int(firsts[longest]), int(lasts[longest]) + 1)
-
-
-def longest_residuals(channel: ResidualChannel) -> FloatArray:
-    """Return the residuals of the longest run of evenly spaced rows without faults and missing values."""
-    # The white residual is NaN where a fault acts.
-    return channel.residual[longest_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)]
-
-
-def format_coverage(count: int, time: FloatArray, rate: float) -> str:
-    """Return the note about an Allan deviation of `count` of the rows; empty if it has all rows."""
-    if count == time.size:
-        return ""
-    return f" From the longest time without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
-
-
-def averaging_time_axis(tau: FloatArray) -> Axis:
-    """Return the x axis of an Allan deviation at spans (k,) s."""
-    axis = log_axis("", "", [tau])
-    return Axis(axis.low, axis.high, "averaging time (s)", Scale(1.0, "s"), log=True)
-
-
-def _allan_figure(section: ArraySection) -> SvgFigure | None:
-    """Return measured and declared Allan deviations of the residuals, or None with too few rows."""
-    channels = section.channels
-    records = [longest_residuals(c) if c.declared_stddev else c.residual[:0] for c in channels]
-    curves = {
-        number: _allan_curves(values, channel)
-        for number, (values, channel) in enumerate(zip(records, channels, strict=True))
-        if values.size >= MIN_ALLAN_ROWS
-    }
+    Each uses the longest run of evenly spaced rows without faults and missing values.
+    """
+    curves, shortest = {}, len(section.channels[0].time)
+    for number, channel in enumerate(section.channels):
+        if not channel.declared_stddev:
+            continue
+        # The white residual is NaN where a fault acts.
+        rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
+        values = channel.residual[rows]
+        if values.size >= MIN_ALLAN_ROWS:
+            terms = list_noise_terms(channel.noise, channel.rate)
+            legend = (_get_line_class(number), channel.label or "measured")
+            curves[legend] = measure_allan(values, channel.rate, terms)
+            shortest = min(shortest, values.size)
     if not curves:
         return None
-    x_axis = averaging_time_axis(max((tau for tau, _, _ in curves.values()), key=len))
-    deviations = [deviation for _, *pair in curves.values() for deviation in pair]
-    y_axis = log_axis("Allan deviation", channels[0].unit, deviations)
+    first = section.channels[0]
     caption = f"Allan deviation of the residuals of {section.title}. Dashed: the declared noise."
-    shortest = min(records[number].size for number in curves)
-    caption += format_coverage(shortest, channels[0].time, channels[0].rate)
-    figure = SvgFigure("Allan deviation", x_axis, [Plot(y_axis, 210.0)], caption)
-    for number, (tau, measured, declared) in curves.items():
-        figure.line(figure.plots[0], tau, declared, "declared")
-        figure.line(figure.plots[0], tau, measured, _colour(number))
-    figure.legend = [(_colour(number), channels[number].label or "measured") for number in curves]
-    figure.legend.append(("declared", "declared"))
-    return figure
-
-
-def _allan_curves(values: FloatArray, channel: ResidualChannel) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return spans (s), measured and declared deviations (k,)."""
-    factors = allan.log_spaced_factors(values.size // 3, SPANS_PER_DECADE)
-    curve = allan.oadev(values, channel.rate, factors, exponent=0)
-    declared = np.sqrt(theory.allan_variance(allan_terms(channel.noise, channel.rate), factors, channel.rate))
-    return curve.tau, curve.deviation, declared
+    caption += format_coverage(shortest, first.time, first.rate)
+    return make_allan_figure("Allan deviation", first.unit, curves, caption)
 
 
 TABLE_COLUMNS = (
@@ -357,7 +304,7 @@ TABLE_COLUMNS = (
 """Columns of the table of a sensor."""
 
 
-def make_table(sections: Sequence[ArraySection]) -> str:
+def make_array_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
     head = "".join(f'<th scope="col">{text}</th>' for text in TABLE_COLUMNS)
     rows = "".join(

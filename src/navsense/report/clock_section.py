@@ -1,0 +1,102 @@
+"""Figures of clocks: stamps against true time, and measured and declared Allan deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from navsense.clock import Clock
+from navsense.core.series import Reading
+from navsense.messages.base import GLOBAL_TIME
+from navsense.report.allan_figure import (
+    MIN_ALLAN_ROWS,
+    find_even_rows,
+    format_coverage,
+    list_clock_terms,
+    make_allan_figure,
+    measure_allan,
+)
+from navsense.report.axes import format_quantity, linear_axis, time_axis
+from navsense.report.faults import list_unrecorded_faults
+from navsense.report.report_data import ReportData
+from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
+
+
+@dataclass(frozen=True, eq=False)
+class ClockSection:
+    """One clock with the readings stamped by it, the fastest first; its spec, if known; spans (s) of its faults."""
+
+    name: str
+    readings: Sequence[Reading]
+    spec: Clock | None
+    fault_spans: Sequence[tuple[float, float]] = ()
+
+    @property
+    def max_error(self) -> float:
+        """Largest error (s) of a stamp."""
+        return max((float(np.abs(r.clock_error).max()) for r in self.readings if r.clock_error.size), default=0.0)
+
+
+def make_clock_sections(data: ReportData) -> list[ClockSection]:
+    """Return the clocks with an error or a spec. A sensor without a spec has a clock with the name of the sensor."""
+    groups: dict[str, list[Reading]] = {}
+    for name, reading in data.readings.items():
+        sensor = data.sensors.get(name)
+        groups.setdefault(name if sensor is None else sensor.clock or GLOBAL_TIME, []).append(reading)
+    sections = []
+    faults = list_unrecorded_faults(data)
+    for clock, readings in groups.items():
+        readings.sort(key=lambda reading: -reading.time.size)
+        spans = [span for (name, _), pairs in faults.items() if name == clock for span in pairs]
+        section = ClockSection(clock, readings, data.clocks.get(clock), spans)
+        if section.max_error > 0.0 or section.spec is not None:
+            sections.append(section)
+    return sections
+
+
+def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[SvgFigure]:
+    """Yield the figures of one clock over a span (s): stamps against true time, and the Allan deviation."""
+    y_axis = linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
+    names = ", ".join(reading.name for reading in section.readings)
+    caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
+    figure = stack_plots(f"Clock {section.name}", time_axis(*span), [y_axis], caption)
+    figure.draw_horizontal_line(figure.plots[0], 0.0, "zero")
+    lines = list(enumerate(section.readings[:LINE_COLOURS]))
+    for number, reading in reversed(lines):
+        figure.draw_band(figure.plots[0], reading.time, reading.clock_error, f"c{number}")
+    figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
+    yield figure
+    stability_figure = _make_stability_figure(section)
+    if stability_figure is not None:
+        yield stability_figure
+
+
+def _make_stability_figure(section: ClockSection) -> SvgFigure | None:
+    """Return the Allan deviation of a clock's frequency outside its faults, or None with too few stamps."""
+    reading = section.readings[0]
+    interval = float(np.median(np.diff(reading.time))) if reading.time.size >= MIN_ALLAN_ROWS else 0.0
+    if not interval > 0.0:
+        return None
+    rate, known = 1.0 / interval, np.isfinite(reading.clock_error)
+    for first, last in section.fault_spans:
+        known &= (reading.time < first) | (reading.time > last)
+    error = reading.clock_error[find_even_rows(known, reading.time, rate)]
+    if error.size < MIN_ALLAN_ROWS or not np.any(error):
+        return None
+    is_disciplined = section.spec is not None and section.spec.discipline is not None
+    terms = () if section.spec is None or is_disciplined else list_clock_terms(section.spec)
+    curve, declared = measure_allan(error, rate, terms, phase=True)
+    if not np.any(curve.deviation > 0.0):
+        return None
+    if section.spec is None:
+        note = "The clock's spec is not recorded: name the world with --world."
+    elif is_disciplined:
+        note = "The clock is disciplined; no closed form of its Allan deviation is known."
+    else:
+        note = "Dashed: the declared noise." if terms else "The clock has no declared noise."
+    caption = f"Allan deviation of the fractional frequency, from the stamps of {reading.name}. {note}"
+    caption += format_coverage(error.size, reading.time, rate)
+    curves = {("c0", "measured"): (curve, declared)}
+    return make_allan_figure(f"Stability of {section.name}", "", curves, caption)
