@@ -364,7 +364,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
 
     Raises `RecordingError` for a specification of another sensor type.
     """
-    makers = {MessageDialect.UUV: _make_uuv_encoder, MessageDialect.DSROS: _make_ds_encoder}
+    makers = {MessageDialect.UUV: _make_uuv_encoder, MessageDialect.DSROS: _make_dsros_encoder}
     return makers.get(require_spec(sensor, Dvl).dialect, _make_marine_encoder)(sensor, series_kind)
 
 
@@ -540,7 +540,7 @@ def make_state_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> Messa
     return MessageEncoder(STATE_TYPE, build_layout(STATE_TYPE), fill, ignores_arrays=True)
 
 
-def _write_ds_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
+def _write_dsros_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
     """Write the stamps of both headers: the time of validity, and the time of output."""
     info.write_stamps(rows, stamp, "header.stamp")
     info.write_stamps(rows, stamp + series.output_delay, "ds_header.io_time")
@@ -551,13 +551,13 @@ def make_source_uuid(sensor: MountedSensor) -> dict[str, ArrayLike]:
     return {"ds_header.source_uuid": list(uuid5(NAMESPACE_URL, sensor.name).bytes)}
 
 
-def _make_ds_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
+def _make_dsros_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
     """Return the encoder of `ds_sensor_msgs/msg/Dvl`."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
-        _write_ds_header(rows, info, stamp, series)
+        _write_dsros_header(rows, info, stamp, series)
         rows["dvl_time"] = stamp / NANOSECONDS_PER_SECOND
         rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.get_covariance()
         rows["altitude"] = series.get_column("altitude")
@@ -588,7 +588,7 @@ def make_ranges_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         series = DvlSeries(info, arrays, stamp.size)
-        _write_ds_header(rows, info, stamp, series)
+        _write_dsros_header(rows, info, stamp, series)
         quality, validity = _compute_quality(series.beam_range), _compute_range_validity(series)
         points = series.bottom_points
         for i in range(count):
