@@ -56,17 +56,17 @@ def build_world_scope(context: Context, world: Element) -> Scope:
 
 def build_model_scope(context: Context, model: Element) -> Scope:
     """Return the scope of a world that contains only the model of a file; see `build_world_scope`."""
-    around = Element("world", {"name": model.get_attribute("name") or ""}, model.line, model.path, children=[model])
-    return build_world_scope(context, around)
+    name = model.get_attribute("name") or ""
+    return build_world_scope(context, model.make_element("world", children=[model], attributes={"name": name}))
 
 
 def walk_scopes(scope: Scope) -> Iterator[Scope]:
     """Yield a scope and all nested scopes, in the order of the file."""
     open_scopes = [scope]
     while open_scopes:
-        at = open_scopes.pop()
-        yield at
-        open_scopes.extend(reversed(at.nested.values()))
+        inner = open_scopes.pop()
+        yield inner
+        open_scopes.extend(reversed(inner.nested.values()))
 
 
 def _declare_all(context: Context, root: Scope) -> list[Scope]:
@@ -95,18 +95,18 @@ def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
         return None
     outer = holder.list_hosts()[-1]
     merged = element.tag == schema.MERGED_MODEL_TAG
-    place = _FRAME_SCHEMAS.get(element.tag)
-    if not merged and (place is None or (element.tag == "link" and outer.is_world)):
+    frame_schema = _FRAME_SCHEMAS.get(element.tag)
+    if not merged and (frame_schema is None or (element.tag == "link" and outer.is_world)):
         return None
-    if place is not None:
-        context.check(element, place)
-    given = parse_name(element)
-    name = f"_merged__{given}__model__" if merged else given
+    if frame_schema is not None:
+        context.check(element, frame_schema)
+    short_name = parse_name(element)
+    name = f"_merged__{short_name}__model__" if merged else short_name
     if not _is_free(context, outer, name, element):
         return None
     kind = "frame" if merged else element.tag
-    full = join_names(element, outer.frame.name, name)
-    node = FrameNode(kind, full, element, relative_to=holder.frame, scope=holder)  # type: ignore[arg-type]
+    full_name = join_names(element, outer.frame.name, name)
+    node = FrameNode(kind, full_name, element, relative_to=holder.frame, scope=holder)  # type: ignore[arg-type]
     holder.own_frames.append(node)
     opened = Scope(node, outer, holder if merged else None) if merged or kind == "model" else None
     for scope in holder.list_hosts():
@@ -119,24 +119,24 @@ def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
 
 def _is_free(context: Context, scope: Scope, name: str, element: Element) -> bool:
     """Return True if an element gets its name. Raises `SdfError` for a name that is already used."""
-    before = scope.names.get(name)
-    if before is None:
+    first = scope.names.get(name)
+    if first is None:
         return True
-    kinds = {before.element.tag: before.element, element.tag: element}
-    loser = next((kinds[tag] for tag in ("frame", "joint") if tag in kinds), None)
-    version = max(context.versions.get(each.path, 0) for each in (before.element, element))
-    at = element.include or element
-    other = before.element.include or before.element
-    place = f"line {other.line}" if other.path == at.path else str(other.where)
-    if len(kinds) == 2 and loser is not None and version <= _LAST_WITHOUT_UNIQUE_NAMES:
-        winner = f"<{before.element.tag}> on {place}" if loser is element else f"<{element.tag}> on line {element.line}"
+    elements = {first.element.tag: first.element, element.tag: element}
+    loser = next((elements[tag] for tag in ("frame", "joint") if tag in elements), None)
+    version = max(context.versions.get(path, 0) for path in (first.element.path, element.path))
+    first_place = (first.element.include or first.element).where
+    path = (element.include or element).path
+    place = f"line {first_place.line}" if first_place.path == path else str(first_place)
+    if len(elements) == 2 and loser is not None and version <= _LAST_WITHOUT_UNIQUE_NAMES:
+        winner = f"<{first.element.tag}> on {place}" if loser is element else f"<{element.tag}> on line {element.line}"
         reason = f"has the same name as {winner}; nothing can refer to it"
         context.add_note("warning", f'<{loser.tag} name="{name}">', reason, loser.where)
         return loser is not element
     allowed = "must be unique among the links, joints, frames and models of its parent"
-    remedy = f"first as <{before.element.tag}> on {place}; rename one"
-    asked = element.include and (element.include.find("name") or element.include)
-    raise invalid_value(asked or element, name, allowed, attribute="" if asked else "name", remedy=remedy)
+    remedy = f"first as <{first.element.tag}> on {place}; rename one"
+    named = element.include and (element.include.find("name") or element.include)
+    raise invalid_value(named or element, name, allowed, attribute="" if named else "name", remedy=remedy)
 
 
 def _connect(context: Context, scope: Scope) -> None:
@@ -144,8 +144,10 @@ def _connect(context: Context, scope: Scope) -> None:
     for node in scope.own_frames:
         if node.kind == "joint":
             connect_joint(context, scope, node)
-        elif node.element.tag == "frame":
-            _connect_frame(context, scope, node)
+        elif node.element.tag == "frame" and (name := node.element.get_attribute("attached_to")) is not None:
+            target = resolve_frame(context, scope, name, node.element, "attached_to")
+            if target is not None:
+                node.attached_to = node.relative_to = target
         element = node.element.find("pose")
         if element is not None:
             with context.collect_errors():
@@ -155,19 +157,10 @@ def _connect(context: Context, scope: Scope) -> None:
 def apply_pose(context: Context, scope: Scope, node: FrameNode, element: Element) -> None:
     """Set the pose of a frame, and its base if the pose has `relative_to`. Raises `SdfError`."""
     context.check(element, schema.POSE)
-    other = element.get_attribute("relative_to")
-    base = resolve_frame(context, scope, other, element, "relative_to") if other else None
+    name = element.get_attribute("relative_to")
+    base = resolve_frame(context, scope, name, element, "relative_to") if name else None
     node.relative_to = base or node.relative_to
     node.pose = parse_pose(element, parent=node.element.tag)
-
-
-def _connect_frame(context: Context, scope: Scope, node: FrameNode) -> None:
-    other = node.element.get_attribute("attached_to")
-    if other is None:
-        return
-    target = resolve_frame(context, scope, other, node.element, "attached_to")
-    if target is not None:
-        node.attached_to = node.relative_to = target
 
 
 def _choose_canonical(context: Context, scope: Scope) -> None:
@@ -175,18 +168,18 @@ def _choose_canonical(context: Context, scope: Scope) -> None:
 
     The frame of a merged model is attached to it.
     """
-    given = scope.element.get_attribute("canonical_link")
+    name = scope.element.get_attribute("canonical_link")
     links = scope.list_frames("link")
     nested = (inner.canonical for inner in scope.nested.values() if inner.canonical is not None)
     scope.canonical = links[0] if links else next(nested, None)
-    if given is not None:
-        node = find_frame(scope, given)
+    if name is not None:
+        node = find_frame(scope, name)
         if node is not None and node.kind == "link":
             scope.canonical = node
         elif not context.incomplete:
-            allowed, skipped = f"must name a link in {scope.title}", find_skipped_include(scope, given)
+            allowed, skipped = f"must name a link in {scope.title}", find_skipped_include(scope, name)
             remedy = f"it may be in {skipped}" if skipped else ""
-            context.add_problem(invalid_value(scope.element, given, allowed, attribute="canonical_link", remedy=remedy))
+            context.add_problem(invalid_value(scope.element, name, allowed, attribute="canonical_link", remedy=remedy))
     if scope.host is not None:
         scope.frame.attached_to = scope.canonical
 
@@ -196,11 +189,11 @@ def _apply_placement_frame(context: Context, scope: Scope) -> None:
 
     The pose of the model becomes ``given pose @ (pose of the placement frame in the model)^-1``.
     """
-    given = scope.element.get_attribute("placement_frame")
-    if given is None:
+    name = scope.element.get_attribute("placement_frame")
+    if name is None:
         return
     include = scope.element.include
-    asked = include.find("placement_frame") if include else None
-    node = resolve_frame(context, scope, given, asked or scope.element, "" if asked else "placement_frame")
+    child = include.find("placement_frame") if include else None
+    node = resolve_frame(context, scope, name, child or scope.element, "" if child else "placement_frame")
     if node is not None:
         scope.frame.pose = scope.frame.pose @ FramePoses(scope.frame).find_pose(node).inverse()

@@ -24,10 +24,10 @@ def skip_joints(context: Context, scopes: list[Scope]) -> None:
     """Remove the joints with an end in a skipped include, each with a note. Nothing can refer to them."""
     for scope in scopes:
         joints = (node for node in scope.own_frames if node.kind == "joint")
-        skipped = {node: words for node in joints if (words := _find_missing_end(scope, node.element))}
-        for node, words in skipped.items():
+        skipped = {node: reason for node in joints if (reason := _find_missing_end(scope, node.element))}
+        for node, reason in skipped.items():
             name = node.element.attributes["name"]
-            context.add_note("warning", f'<joint name="{name}">', f"skipped: {words}", node.element.where)
+            context.add_note("warning", f'<joint name="{name}">', f"skipped: {reason}", node.element.where)
             for host in scope.list_hosts():
                 if host.names.get(name) is node:
                     del host.names[name]
@@ -80,20 +80,18 @@ def check_joint_ends(context: Context, scopes: list[Scope]) -> None:
 def _find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
     """Return the link that a frame is fixed to; for static models and the world these."""
     passed: set[FrameNode] = set()
-    at: FrameNode | None = node
-    while at is not None and at not in passed:
-        passed.add(at)
-        if at.kind in ("link", "world"):
-            return at
-        if at.kind == "model":
-            if _is_static(at.element):
-                return at
-            at = models[at].canonical
-        elif at.attached_to is None and at.scope is not None:
-            at = at.scope.frame
+    frame: FrameNode | None = node
+    while frame is not None and frame not in passed:
+        passed.add(frame)
+        if frame.kind in ("link", "world") or (frame.kind == "model" and _is_static(frame.element)):
+            return frame
+        if frame.kind == "model":
+            frame = models[frame].canonical
+        elif frame.attached_to is None and frame.scope is not None:
+            frame = frame.scope.frame
         else:
-            at = at.attached_to
-    return None if at is None else node
+            frame = frame.attached_to
+    return None if frame is None else node
 
 
 def _is_static(model: Element) -> bool:
@@ -105,13 +103,13 @@ def _is_static(model: Element) -> bool:
 
 
 def _check_type(context: Context, element: Element, named: str) -> None:
-    kind = element.get_attribute("type")
-    if kind not in schema.JOINT_TYPES:
+    joint_type = element.get_attribute("type")
+    if joint_type not in schema.JOINT_TYPES:
         allowed = f"must be one of {', '.join(sorted(schema.JOINT_TYPES))}"
-        raise invalid_value(element, kind or "missing", allowed, attribute="type")
-    if kind != "fixed":
+        raise invalid_value(element, joint_type or "missing", allowed, attribute="type")
+    if joint_type != "fixed":
         reason = "joints do not move yet: its links keep their poses"
-        context.add_note("unsupported", f'{named} type="{kind}">', reason, element.where)
+        context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)
 
 
 def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
