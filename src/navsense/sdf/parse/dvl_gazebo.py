@@ -194,7 +194,10 @@ def _parse_mode(
 
 
 def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float) -> WaterMassLayer:
-    """Return the tracked water layer, at most `maximum` (m) away. Raises `SdfError`. `current_gazebo` reads its current."""
+    """Return the tracked water layer, at most `maximum` (m) away. Raises `SdfError`.
+
+    `current_gazebo` reads its current.
+    """
     velocity = context.require_child(water, "water_velocity", WATER_VELOCITY)
     for child in velocity.children:
         context.check(child, LEAF)
