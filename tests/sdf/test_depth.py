@@ -90,7 +90,16 @@ def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
     ],
 )
 def test_invalid_water(refused: Refused, in_world: Text, element: str, problem: str) -> None:
-    assert refused(in_world(f"<navsense:water{element}"))[0].startswith(f"dive.sdf:3 {problem}")
+    (line,) = refused(in_world(f"<navsense:water{element}"))
+    assert line.startswith(f"dive.sdf:3 {problem}")
+
+
+@pytest.mark.requirement("PRS-1", "SDF-1")
+def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> None:
+    water = "<navsense:water><density>x</density><sound_speed>fast</sound_speed></navsense:water>"
+    depth = sensor("<formula>known</formula>")
+    lines = refused(in_world(f'{water}<model name="m"><link name="l">{depth}</link></model>'))
+    assert lines == ["dive.sdf:3 <navsense:water><density>: x; must be a finite number"]
 
 
 # the sensor

@@ -94,9 +94,9 @@ class ElementBinding(Generic[Spec]):
     def read_fields(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS
     ) -> dict[str, Any]:
-        """Return the values of an element by field. Adds invalid children to the problems of `context`.
+        """Return the values of an element by field, without those of invalid children, which become problems.
 
-        Raises `SdfError` for an invalid attribute, and the errors of the parsers.
+        Raises `SdfError` for an invalid attribute.
         """
         values: dict[str, Any] = {}
         for tag, name in self._attributes.items():
@@ -117,20 +117,21 @@ class ElementBinding(Generic[Spec]):
                     values[name] = parse(children[tag], parent=element.tag)
         for name, parse_child in child_parsers.items():
             if self.tags[name] in children:
-                values[name] = parse_child(context, children[self.tags[name]])
+                with context.collect_errors():
+                    values[name] = parse_child(context, children[self.tags[name]])
         return values
 
     def read(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **other_fields: Any
     ) -> Spec:
-        """Return the specification of an element; `other_fields` are further fields of it.
+        """Return the specification of an element; `other_fields` are values of fields that the file does not have.
 
         Raises `SdfError`: the first problem of the element, or the error of the specification.
         """
         context.check(element, self.schema)
         problems_before = context.problem_count
         values = self.read_fields(context, element, parsers)
-        return self.make_spec(context, element, problems_before, **other_fields, **values)
+        return self.make_spec(context, element, problems_before, **{**other_fields, **values})
 
     def make_spec(self, context: Context, element: Element, problems_before: int, **values: Any) -> Spec:
         """Return a specification. Raises its error as an `SdfError` at the child or attribute of the field.

@@ -9,6 +9,7 @@ Source: SDF's frame semantics (1.7 and newer).
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,17 +104,16 @@ class Scope:
 
 def find_frame(scope: Scope, name: str) -> FrameNode | None:
     """Return the frame that a name refers to; None if there is none."""
-    *path, last = name.split("::")
-    for part in path:
-        inner = scope.nested.get(part)
-        if inner is None:
+    *models, short_name = name.split("::")
+    for model in models:
+        if model not in scope.nested:
             return None
-        scope = inner
-    if last == MODEL_FRAME:
+        scope = scope.nested[model]
+    if short_name == MODEL_FRAME:
         return None if scope.is_world else scope.frame
-    if last == WORLD_FRAME:
-        return scope.frame if scope.is_world and not path else None
-    return scope.names.get(last)
+    if short_name == WORLD_FRAME:
+        return scope.frame if scope.is_world and not models else None
+    return scope.names.get(short_name)
 
 
 def find_skipped_include(scope: Scope, name: str) -> str:
@@ -121,12 +121,11 @@ def find_skipped_include(scope: Scope, name: str) -> str:
     if name in (MODEL_FRAME, WORLD_FRAME):
         return ""
     for part in name.split("::"):
-        inner = scope.nested.get(part)
-        if inner is None:
+        if part not in scope.nested:
             include = scope.skipped_includes.get(part) or scope.skipped_includes.get(_ANY_NAME)
             uri = include.find("uri") if include else None
             return f"{show(uri.text)}, skipped at {uri.where}" if uri else ""
-        scope = inner
+        scope = scope.nested[part]
     return ""
 
 
@@ -161,33 +160,24 @@ class FramePoses:
         Raises `SdfError` for a cycle and for a pose that is not finite. The cycle is removed and the pose is replaced,
         so a second call does not raise.
         """
-        chain, root = self._collect_ancestors(node)
-        pose = IDENTITY if root is None else self._poses[root]
-        for inner in reversed(chain):
-            outer = pose
+        chain = list(_walk_chain(node, "relative_to", self._poses))
+        last = chain[-1] if chain else node
+        if last.relative_to in chain:
+            start, last.relative_to = chain.index(last.relative_to), None
+            raise _cycle_error(chain[start:], "relative_to")
+        base = last.relative_to if chain else node
+        pose = IDENTITY if base is None else self._poses[base]
+        for frame in reversed(chain):
+            parent_pose = pose
             try:
-                pose = outer @ inner.pose
+                pose = parent_pose @ frame.pose
             except SensorError as error:
-                inner.pose = IDENTITY
-                self._poses[inner] = outer
+                frame.pose = IDENTITY
+                self._poses[frame] = parent_pose
                 allowed = "the poses along a chain must give finite numbers"
-                raise invalid_value(_pose_element(inner), error.value, allowed) from error
-            self._poses[inner] = pose
+                raise invalid_value(_pose_element(frame), error.value, allowed) from error
+            self._poses[frame] = pose
         return pose
-
-    def _collect_ancestors(self, node: FrameNode) -> tuple[list[FrameNode], FrameNode | None]:
-        """Return the frames from `node` to the first one with a known pose, and that one."""
-        chain: list[FrameNode] = []
-        on_chain: set[FrameNode] = set()
-        at: FrameNode | None = node
-        while at is not None and at not in self._poses:
-            if at in on_chain:
-                at.relative_to = None
-                raise _cycle_error(chain[chain.index(at) :], "relative_to")
-            chain.append(at)
-            on_chain.add(at)
-            at = at.relative_to
-        return chain, at
 
 
 def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
@@ -195,21 +185,24 @@ def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
     done: set[FrameNode] = set()
     errors: list[SdfError] = []
     for node in nodes:
-        chain: list[FrameNode] = []
-        on_chain: set[FrameNode] = set()
-        at: FrameNode | None = node
-        while at is not None and at not in done:
-            if at in on_chain:
-                ring = chain[chain.index(at) :]
-                errors.append(_cycle_error(ring, "attached_to"))
-                for inner in ring:
-                    inner.relative_to = None if inner.relative_to is inner.attached_to else inner.relative_to
-                break
-            chain.append(at)
-            on_chain.add(at)
-            at = at.attached_to
-        done |= on_chain
+        chain = list(_walk_chain(node, "attached_to", done))
+        if chain and chain[-1].attached_to in chain:
+            cycle = chain[chain.index(chain[-1].attached_to) :]
+            errors.append(_cycle_error(cycle, "attached_to"))
+            for frame in cycle:
+                frame.relative_to = None if frame.relative_to is frame.attached_to else frame.relative_to
+        done |= set(chain)
     return errors
+
+
+def _walk_chain(node: FrameNode, attribute: str, known: Container[FrameNode]) -> Iterator[FrameNode]:
+    """Yield a frame and those that an attribute refers to, up to a known one; each frame of a cycle once."""
+    seen: set[FrameNode] = set()
+    frame: FrameNode | None = node
+    while frame is not None and frame not in known and frame not in seen:
+        seen.add(frame)
+        yield frame
+        frame = getattr(frame, attribute)
 
 
 def _pose_element(node: FrameNode) -> Element:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from navsense.sdf.values import invalid_value
@@ -12,13 +13,8 @@ def parse_name(element: Element) -> str:
     """Return the name of an element. Raises `SdfError` for a missing, invalid or reserved name."""
     name = element.get_attribute("name")
     if name is None:
-        raise invalid_value(
-            element,
-            "missing" if "name" not in element.attributes else "empty",
-            "must be given",
-            attribute="name",
-            remedy='write name="..."',
-        )
+        value = "missing" if "name" not in element.attributes else "empty"
+        raise invalid_value(element, value, "must be given", attribute="name", remedy='write name="..."')
     return check_name(name, element, "name")
 
 
@@ -37,11 +33,11 @@ def check_name(name: str, element: Element, attribute: str = "") -> str:
 
 def join_names(element: Element, parent: str, name: str) -> str:
     """Return a name with the name of its parent. Raises `SdfError` if the result is too long."""
-    full = f"{parent}::{name}" if parent else name
-    if len(full) > MAX_NAME_LENGTH:
+    full_name = f"{parent}::{name}" if parent else name
+    if len(full_name) > MAX_NAME_LENGTH:
         allowed = f"must be at most {MAX_NAME_LENGTH} characters with the names of its parents"
         raise invalid_value(element, name, allowed, attribute="name")
-    return full
+    return full_name
 
 
 def normalize_topic(text: str) -> str | None:
@@ -51,18 +47,7 @@ def normalize_topic(text: str) -> str | None:
     """
     if not text.isprintable():
         return None
-    topic = text.replace(" ", "_")
-    out: list[str] = []
-    at = 0
-    while at < len(topic):
-        if topic[at] in "@~":
-            at += 1
-        elif topic.startswith(("//", ":="), at):
-            at += 2
-        else:
-            out.append(topic[at])
-            at += 1
-    topic = "".join(out)
+    topic = re.sub(r"[@~]|//|:=", "", text.replace(" ", "_"))
     if not topic or topic == "/" or "//" in topic or ":=" in topic or len(topic) > 65535:
         return None
     return topic if topic.startswith("/") else "/" + topic
@@ -76,27 +61,25 @@ def make_default_topic(world: str, models: Sequence[str], link: str, sensor: str
 
 def parse_minor_version(version: str) -> int | None:
     """Return y of an SDF version "1.y", also of an unsupported one; None for an invalid text."""
-    whole, dot, part = version.strip().partition(".")
-    digits = part.isascii() and part.isdigit() and len(part) <= 4
-    return int(part) if whole == "1" and dot and digits else None
+    match = re.fullmatch(r"1\.([0-9]{1,4})", version.strip())
+    return int(match[1]) if match else None
 
 
 def parse_version(root: Element) -> int:
     """Return y of the root element's `version="1.y"`. Raises `SdfError` outside 1.4 to 1.12."""
-    given = root.get_attribute("version")
+    version = root.get_attribute("version")
+    minor = None if version is None else parse_minor_version(version)
+    if minor is not None and OLDEST_VERSION <= minor <= NEWEST_VERSION:
+        return minor
+    remedy = f'write <sdf version="1.{NEWEST_VERSION}">'
+    if version is None:
+        version = "missing" if "version" not in root.attributes else "empty"
+    elif minor is not None and minor < OLDEST_VERSION:
+        remedy = f"the old format differs; convert the file to 1.{OLDEST_VERSION} or newer by hand"
+    else:
+        remedy += " if it uses nothing newer"
     allowed = f"must be 1.{OLDEST_VERSION} to 1.{NEWEST_VERSION}"
-    if given is None:
-        value = "missing" if "version" not in root.attributes else "empty"
-        raise invalid_value(
-            root, value, allowed, attribute="version", remedy=f'write <sdf version="1.{NEWEST_VERSION}">'
-        )
-    minor = parse_minor_version(given)
-    if minor is None or not OLDEST_VERSION <= minor <= NEWEST_VERSION:
-        remedy = f'write <sdf version="1.{NEWEST_VERSION}"> if it uses nothing newer'
-        if minor is not None and minor < OLDEST_VERSION:
-            remedy = f"the old format differs; convert the file to 1.{OLDEST_VERSION} or newer by hand"
-        raise invalid_value(root, given, allowed, attribute="version", remedy=remedy)
-    return minor
+    raise invalid_value(root, version, allowed, attribute="version", remedy=remedy)
 
 
 MAX_NAME_LENGTH = 1000

@@ -36,32 +36,25 @@ NEWER_ATTRIBUTES = {
 }
 """Element and attribute -> y of the SDF version 1.y that introduced it."""
 
+_ELEMENTS_BY_VERSION = {
+    5: """
+        imu/angular_velocity imu/linear_acceleration include/name include/pose include/static model/frame
+        model/include model/model sensor/altimeter sensor/magnetometer
+        """,
+    6: """
+        imu/enable_orientation imu/orientation_reference_frame noise/dynamic_bias_correlation_time
+        noise/dynamic_bias_stddev sensor/air_pressure spherical_coordinates/world_frame_orientation
+        world/atmosphere world/gravity world/magnetic_field world/wind
+        """,
+    7: "sensor/navsat world/frame",
+    8: "include/placement_frame",
+    10: "sensor/air_speed",
+    12: "sensor/frame_id",
+}
+"""y of the SDF version 1.y -> PARENT/ELEMENT of the elements that it introduced."""
+
 NEWER_ELEMENTS = {
-    ("imu", "angular_velocity"): 5,
-    ("imu", "enable_orientation"): 6,
-    ("imu", "linear_acceleration"): 5,
-    ("imu", "orientation_reference_frame"): 6,
-    ("include", "name"): 5,
-    ("include", "placement_frame"): 8,
-    ("include", "pose"): 5,
-    ("include", "static"): 5,
-    ("model", "frame"): 5,
-    ("model", "include"): 5,
-    ("model", "model"): 5,
-    ("noise", "dynamic_bias_correlation_time"): 6,
-    ("noise", "dynamic_bias_stddev"): 6,
-    ("sensor", "air_pressure"): 6,
-    ("sensor", "air_speed"): 10,
-    ("sensor", "altimeter"): 5,
-    ("sensor", "frame_id"): 12,
-    ("sensor", "magnetometer"): 5,
-    ("sensor", "navsat"): 7,
-    ("spherical_coordinates", "world_frame_orientation"): 6,
-    ("world", "atmosphere"): 6,
-    ("world", "frame"): 7,
-    ("world", "gravity"): 6,
-    ("world", "magnetic_field"): 6,
-    ("world", "wind"): 6,
+    tuple(path.split("/")): minor for minor, paths in _ELEMENTS_BY_VERSION.items() for path in paths.split()
 }
 """Parent and element -> y of the SDF version 1.y that introduced it."""
 

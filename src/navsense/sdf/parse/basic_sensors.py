@@ -59,21 +59,19 @@ def parse_altimeter(context: Context, block: Element | None, mount: Mount) -> Al
 
 
 def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
-    """Return the height (m) of the reference, or the initial height; 0 and a problem if it is invalid."""
+    """Return the height (m) of the reference, or the initial height. Raises `SdfError`."""
     context.check(element, REFERENCE)
-    with context.collect_errors():
-        period = parse_attribute_number(element, "period", above=0.0)
-        if element.text == INITIAL:
-            return ZeroReference() if period is None else ZeroReference(period)
-        height = parse_decimal(element.text)
-        if height is None:
-            allowed = f"must be a height in metres, or {INITIAL}"
-            raise invalid_value(element, element.text or "empty", allowed, parent="altimeter")
-        if period is not None:
-            allowed, remedy = "must be absent for a constant height", f"write {INITIAL} for the height"
-            raise invalid_value(element, f"{period:g}", allowed, attribute="period", remedy=remedy)
-        return height
-    return 0.0
+    period = parse_attribute_number(element, "period", above=0.0)
+    if element.text == INITIAL:
+        return ZeroReference() if period is None else ZeroReference(period)
+    height = parse_decimal(element.text)
+    if height is None:
+        allowed = f"must be a height in metres, or {INITIAL}"
+        raise invalid_value(element, element.text or "empty", allowed, parent="altimeter")
+    if period is not None:
+        allowed, remedy = "must be absent for a constant height", f"write {INITIAL} for the height"
+        raise invalid_value(element, f"{period:g}", allowed, attribute="period", remedy=remedy)
+    return height
 
 
 def parse_air_pressure(context: Context, block: Element | None, mount: Mount) -> AirPressure:

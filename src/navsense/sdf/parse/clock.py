@@ -212,7 +212,7 @@ def parse_oscillator(context: Context, clock: Element, signals: Mapping[str, Tem
         }
         values = OSCILLATOR.read_fields(context, element, parsers)
         try:
-            return replace(oscillator, **{name: value for name, value in values.items() if value is not None})
+            return replace(oscillator, **values)
         except ClockError as error:
             raise OSCILLATOR.locate_error(element, error) from error
     return oscillator
@@ -241,32 +241,28 @@ def _parse_grade(element: Element) -> Oscillator:
     return GRADES[name].oscillator
 
 
-def _parse_ageing(context: Context, child: Element) -> float | None:
-    """Return an ageing (1/s); None if it is invalid."""
+def _parse_ageing(context: Context, child: Element) -> float:
+    """Return an ageing (1/s). Raises `SdfError`."""
     context.check(child, _AGEING)
-    with context.collect_errors():
-        value = parse_number(child, parent="navsense:oscillator")
-        per = child.attributes.get("per", "second").strip()
-        if per not in RATE_CONVERSIONS:
-            allowed = f"must be one of {', '.join(RATE_CONVERSIONS)}"
-            raise invalid_value(child, per, allowed, parent="navsense:oscillator", attribute="per")
-        return RATE_CONVERSIONS[per](value)
-    return None
+    value = parse_number(child, parent="navsense:oscillator")
+    per = child.attributes.get("per", "second").strip()
+    if per not in RATE_CONVERSIONS:
+        allowed = f"must be one of {', '.join(RATE_CONVERSIONS)}"
+        raise invalid_value(child, per, allowed, parent="navsense:oscillator", attribute="per")
+    return RATE_CONVERSIONS[per](value)
 
 
 def _parse_temperature(
     context: Context, child: Element, signals: Mapping[str, TemperatureSignal]
-) -> float | TemperatureSignal | None:
-    """Return a temperature, as a number (K) or as a signal of the world; None if it is invalid."""
+) -> float | TemperatureSignal:
+    """Return a temperature, as a number (K) or as a signal of the world. Raises `SdfError`."""
     context.check(child, _TEMPERATURE)
-    with context.collect_errors():
-        if "signal" not in child.attributes:
-            return parse_number(child, parent="navsense:oscillator")
-        name = child.get_attribute("signal") or "empty"
-        if child.text:
-            raise invalid_value(child, child.text, "must not be combined with a signal", parent="navsense:oscillator")
-        if name not in signals:
-            allowed = f"must name a signal of the world: {', '.join(signals) or 'it has none'}"
-            raise invalid_value(child, name, allowed, parent="navsense:oscillator", attribute="signal")
-        return signals[name]
-    return None
+    if "signal" not in child.attributes:
+        return parse_number(child, parent="navsense:oscillator")
+    name = child.get_attribute("signal") or "empty"
+    if child.text:
+        raise invalid_value(child, child.text, "must not be combined with a signal", parent="navsense:oscillator")
+    if name not in signals:
+        allowed = f"must name a signal of the world: {', '.join(signals) or 'it has none'}"
+        raise invalid_value(child, name, allowed, parent="navsense:oscillator", attribute="signal")
+    return signals[name]

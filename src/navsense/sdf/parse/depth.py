@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from navsense.core.errors import SdfError
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
-from navsense.sdf.binder import ElementBinding
+from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import read_sensor
@@ -43,13 +44,10 @@ DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
     """Return the specification of a `<depth>` block; without a block one without noise."""
-    assumed = _make_formula(Unesco, None, mount)
-    element = block.find("formula") if block else None
-    if element is not None:
-        with context.collect_errors():
-            assumed = _parse_formula(context, element, mount)
-    check_water(context, mount, assumed)
-    return read_sensor(context, block, DEPTH, mount, assumed=assumed)
+    parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, mount=mount)}
+    spec = read_sensor(context, block, DEPTH, mount, parsers, assumed=_make_formula(Unesco, None, mount))
+    check_water(context, mount, spec.assumed)
+    return spec
 
 
 def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> DepthFormula:

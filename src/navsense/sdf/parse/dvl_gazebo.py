@@ -29,7 +29,6 @@ Source: gz-sensors, `DopplerVelocityLog.cc`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
@@ -92,25 +91,14 @@ BOUNDARIES = ElementSchema(children=frozenset(("near", "far")))
 FRAME = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
 
 
-@dataclass(frozen=True)
-class _RangeLimits:
-    """Minimum and maximum range (m) of a beam, and the angle (rad) between rays."""
-
-    minimum: float
-    maximum: float
-    resolution: float
-
-
 def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     """Return the specification of a `<gz:dvl>`. Raises `SdfError`."""
     context.check(block, DVL)
-    limits = _RangeLimits(
-        parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0),
-        parse_child_number(context, block, "maximum_range", 100.0, above=0.0),
-        parse_child_number(context, block, "resolution", 0.01, above=0.0),
-    )
+    minimum = parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0)
+    maximum = parse_child_number(context, block, "maximum_range", 100.0, above=0.0)
+    resolution = parse_child_number(context, block, "resolution", 0.01, above=0.0)
     transducer = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
-    beams, options = _parse_beams(context, context.require_child(block, "arrangement", ARRANGEMENT), limits.resolution)
+    beams, options = _parse_beams(context, context.require_child(block, "arrangement", ARRANGEMENT), resolution)
     tracking = context.require_child(block, "tracking", TRACKING)
     bottom_mode, bottom_noise = _parse_mode(context, tracking, "bottom_mode", BOTTOM_MODE, mount)
     water_mode, water_noise = _parse_mode(context, tracking, "water_mass_mode", WATER_MASS_MODE, mount)
@@ -118,14 +106,14 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
         allowed = "requires a <bottom_mode> or a <water_mass_mode> that is not never"
         raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
     water = tracking.find("water_mass_mode")
-    layer = None if water is None or water_mode is TrackMode.NEVER else _parse_layer(context, water, beams, limits)
+    layer = None if water is None or water_mode is TrackMode.NEVER else _parse_layer(context, water, beams, maximum)
     frame = context.find_child(block, "reference_frame", FRAME)
     reference = IDENTITY_ROTATION if frame is None else conjugate(parse_pose(frame, parent="gz:dvl").rotation)
     with map_spec_errors(block.find("maximum_range") or block):
         return Dvl(
             beams=beams,
-            minimum_range=limits.minimum,
-            maximum_range=limits.maximum,
+            minimum_range=minimum,
+            maximum_range=maximum,
             bottom=DopplerTrack(bottom_noise),
             water=DopplerTrack(water_noise),
             bottom_mode=bottom_mode,
@@ -205,30 +193,33 @@ def _parse_mode(
     return mode, NEUTRAL if mode is TrackMode.NEVER else noise
 
 
-def _parse_layer(context: Context, water: Element, beams: Beams, limits: _RangeLimits) -> WaterMassLayer:
-    """Return the tracked water layer. Raises `SdfError`. `current_gazebo` reads its current."""
+def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float) -> WaterMassLayer:
+    """Return the tracked water layer, at most `maximum` (m) away. Raises `SdfError`.
+
+    `current_gazebo` reads its current.
+    """
     velocity = context.require_child(water, "water_velocity", WATER_VELOCITY)
     for child in velocity.children:
         context.check(child, LEAF)
     if not any(child.text for child in velocity.find_all(*"xyz")):
         allowed = "must name a column of the world's table in <x>, <y> or <z>"
         raise invalid_value(velocity, "empty", allowed, parent="water_mass_mode")
-    near, far = NEAR_SHARE * limits.maximum, FAR_SHARE * limits.maximum
+    near, far = NEAR_SHARE * maximum, FAR_SHARE * maximum
     element = water
     boundaries = context.find_child(water, "boundaries", BOUNDARIES)
     if boundaries is not None:
         near = parse_child_number(context, boundaries, "near", near, minimum=0.0)
         far = parse_child_number(context, boundaries, "far", far, above=0.0)
         element = boundaries.find("far") or boundaries
-    if far > limits.maximum:
+    if far > maximum:
         allowed, remedy = (
-            f"must be at most the maximum range, {limits.maximum:g} m",
+            f"must be at most the maximum range, {maximum:g} m",
             "Gazebo does not load such a sensor",
         )
         raise invalid_value(element, far, allowed, parent=water.tag, remedy=remedy)
     bins = parse_child_count(context, water, "bins", DEFAULT_BINS)
     with map_spec_errors(element):
-        reach = limits.maximum * min(beams.forward_cosines.tolist())
+        reach = maximum * min(beams.forward_cosines.tolist())
         if far > reach:
             reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is used"
             context.add_note("warning", "<water_mass_mode><boundaries>", reason, element.where)

@@ -102,15 +102,8 @@ def _check_earth_rotation(context: Context, block: Element, mount: Mount, fields
 
 
 def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
-    """Return q_ref; None for the initial orientation of the sensor, and for an invalid reference."""
+    """Return q_ref; None for the initial orientation of the sensor. Raises `SdfError`."""
     context.check(element, ORIENTATION_REFERENCE_FRAME)
-    with context.collect_errors():
-        return _compute_reference(context, element, mount)
-    return None
-
-
-def _compute_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
-    """Return q_ref. Raises `SdfError`."""
     child = context.find_child(element, "localization")
     localization = child.text if child is not None else "CUSTOM"
     yaw = from_rpy(0.0, 0.0, -mount.heading)

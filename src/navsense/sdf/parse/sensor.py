@@ -12,6 +12,7 @@ from navsense.core.pose import Pose, multiply, normalize
 from navsense.core.ticks import MAX_RATE, MIN_RATE, step_to_rate
 from navsense.core.typing import Quaternion
 from navsense.environment.water import Water
+from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
@@ -26,22 +27,6 @@ from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_placement
-from navsense.sdf.schema import (
-    DEFAULT_TOPIC_ENDINGS,
-    DSROS_DVL_SENSOR,
-    DSROS_DVL_TYPE,
-    FRAME_ID_TAGS,
-    GAZEBO_BLOCKS,
-    NOT_SIMULATED,
-    SUBSEA_PRESSURE_FILE,
-    SUBSEA_PRESSURE_PLUGIN,
-    TYPE_ALIASES,
-    UNSIMULATED_TYPES,
-    UUV_DVL_FILE,
-    UUV_DVL_PLUGIN,
-    list_aliases,
-    make_sensor_schema,
-)
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -77,12 +62,12 @@ SENSOR_PARSERS: Mapping[str, BlockParser] = {
 """Sensor type -> parser."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
-    SUBSEA_PRESSURE_FILE: PluginParser(SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
-    UUV_DVL_FILE: PluginParser(UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.parse),
+    schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
+    schema.UUV_DVL_FILE: PluginParser(schema.UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.parse),
 }
 """File of a plug-in that is a sensor -> parser."""
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: make_sensor_schema(name) for name in SENSOR_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in SENSOR_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
@@ -169,11 +154,11 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
-        if sensor_type == DSROS_DVL_TYPE and sensor_type not in self.parsers:
+        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.parsers:
             return self._parse_dsros_dvl(parsed, scope, link, element, name)
         if sensor_type in self.parsers:
             return self._parse_sensor(parsed, scope, link, element, name, sensor_type)
-        self._note_not_simulated(element, sensor_type, name, NOT_SIMULATED)
+        self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
         return []
 
     def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:
@@ -184,7 +169,7 @@ class SensorParser:
         self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
     ) -> list[MountedSensor]:
         """Return the sensors of a plug-in; an invalid plug-in gives none and a problem."""
-        self.context.check(element, DSROS_DVL_SENSOR)
+        self.context.check(element, schema.DSROS_DVL_SENSOR)
         plugin = dsros_dvl.find_plugin(self.context, element)
         pose = find_pose_in_link(self.context, parsed, scope, link, element)
         mount = self._make_mount(parsed, scope, element, name, link, pose)
@@ -222,7 +207,7 @@ class SensorParser:
             if reason:
                 self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
                 return []
-        self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or make_sensor_schema(sensor_type))
+        self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or schema.make_sensor_schema(sensor_type))
         pose = Pose()
         with self.context.collect_errors():
             pose = find_pose_in_link(self.context, parsed, scope, link, element)
@@ -281,15 +266,15 @@ class SensorParser:
 
     def _find_block(self, element: Element, sensor_type: str) -> Element | None:
         """Return the block of a sensor's type, which may have another name."""
-        tags = (sensor_type, *list_aliases(sensor_type))
+        tags = (sensor_type, *schema.list_aliases(sensor_type))
         blocks = [child for tag in tags if (child := element.find(tag)) is not None]
         for other in blocks[1:]:
             allowed = f"is another name of <{sensor_type}>; remove one of them"
             self.context.add_problem(invalid_value(other, "is duplicated", allowed))
-        if not blocks and element.get_attribute("type") == "custom" and sensor_type in GAZEBO_BLOCKS.values():
-            known = ", ".join(f"<{tag}>" for tag, block_type in GAZEBO_BLOCKS.items() if block_type == sensor_type)
+        gazebo_blocks = [f"<{tag}>" for tag in tags if tag in schema.GAZEBO_BLOCKS]
+        if not blocks and gazebo_blocks and element.get_attribute("type") == "custom":
             remedy = f'write <sensor type="{sensor_type}"> for the elements of navsense'
-            allowed = f"requires {known}, as in Gazebo"
+            allowed = f"requires {', '.join(gazebo_blocks)}, as in Gazebo"
             self.context.add_problem(invalid_value(element, "no block", allowed, remedy=remedy))
         return blocks[0] if blocks else None
 
@@ -300,10 +285,10 @@ class SensorParser:
             gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
             sensor_type = gazebo_type if gazebo_type and gazebo_type in self.parsers else sensor_type
         if sensor_type not in self.parsers:
-            sensor_type = TYPE_ALIASES.get(sensor_type, sensor_type)
+            sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
-        if sensor_type in self.parsers or sensor_type in UNSIMULATED_TYPES or sensor_type == DSROS_DVL_TYPE:
+        if sensor_type in (*self.parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
         allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
@@ -322,8 +307,8 @@ class SensorParser:
 
     def _parse_topic(self, element: Element, link: FrameNode, name: str, sensor_type: str) -> str:
         """Return the given topic; without one, or if it is already used, the default topic."""
-        blocks = (child.tag for child in element.children if child.tag in GAZEBO_BLOCKS)
-        endings = [DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
+        blocks = (child.tag for child in element.children if child.tag in schema.GAZEBO_BLOCKS)
+        endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
         ending = next(filter(None, endings), sensor_type)
         *models, link_name = link.name.split("::")
         default = normalize_topic(make_default_topic(self.world, models, link_name, name.rpartition("::")[2], ending))
@@ -350,7 +335,7 @@ class SensorParser:
     def _parse_frame(self, element: Element) -> str:
         """Return the frame of messages; "" if the file has none."""
         frame = ""
-        for tag in FRAME_ID_TAGS:
+        for tag in schema.FRAME_ID_TAGS:
             child = self.context.find_child(element, tag)
             if child is not None:
                 frame = frame or child.text

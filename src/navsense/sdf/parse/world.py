@@ -9,16 +9,30 @@
     <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value in the folder of the SDF file;
     <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>     or points
 
-These elements override `<gravity>` and `<magnetic_field>`, which are for other programs. `<navsense:water>`: see
-`water`.
+These elements override `<gravity>` and `<magnetic_field>`, which are for other programs.
+
+`<navsense:water>` of a world: its surface, temperature and salinity by depth, density and speed of sound.
+
+    <navsense:water/>                                               surface at height 0, 10 degC, salinity 35
+    <navsense:water surface="12.5" latitude_deg="36.8">             m; default: latitude of the world, else 45
+      <temperature>283.15</temperature> <salinity>35</salinity>     K, PSS-78, at every depth; or points:
+      <point depth="0" temperature="290" salinity="33.5"/> ...
+      <density>1000</density>                                       kg/m^3, constant; default: EOS-80
+      <sound_speed>mackenzie</sound_speed>                          a formula, or m/s; default: chen-millero
+    </navsense:water>
+    <navsense:water file="cast.csv"/>                               depth,temperature,salinity
+
+The fields of `Water` declare the names, units and places of these values.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from navsense.core.geodesy import Origin
+from navsense.core.inputs import parse_decimal
 from navsense.core.pose import rotate
 from navsense.core.ticks import MAX_RATE, MIN_RATE
 from navsense.environment.atmosphere import Atmosphere
@@ -33,23 +47,15 @@ from navsense.environment.base import (
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
+from navsense.environment.water import PROFILE_COLUMNS, Water
+from navsense.sdf import schema
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context
+from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.frame_graph import apply_pose
 from navsense.sdf.frames import FrameNode, FramePoses, Scope
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.children import parse_child_choice, parse_child_number, parse_child_vector
 from navsense.sdf.parse.faults import parse_anomalies
-from navsense.sdf.parse.water import parse_water
-from navsense.sdf.schema import (
-    DIPOLE,
-    GRAVITY_MODEL,
-    MAGNETIC_MODEL,
-    PHYSICS,
-    SIGNAL,
-    SIGNAL_POINT,
-    SPHERICAL_COORDINATES,
-)
 from navsense.sdf.values import (
     invalid_value,
     map_spec_errors,
@@ -94,7 +100,7 @@ def parse_max_step_size(context: Context, world: Element) -> float:
         return DEFAULT_STEP
     chosen: Element | None = None
     for element in physics:
-        context.check(element, PHYSICS)
+        context.check(element, schema.PHYSICS)
         with context.collect_errors():
             if parse_attribute_flag(element, "default") and chosen is None:
                 chosen = element
@@ -129,14 +135,14 @@ def parse_environment(context: Context, scope: Scope) -> Environment:
         magnetic_field=FieldSum((magnetic, *local_fields)) if local_fields else magnetic,
         origin=origin,
         atmosphere=_parse_atmosphere(context, world),
-        water=parse_water(context, world, origin),
+        water=_parse_water(context, world, origin),
         signals=_parse_signals(context, world),
     )
 
 
 def _parse_origin(context: Context, world: Element) -> Origin | None:
     """Return the place of the world on earth; None if the file does not define it."""
-    element = context.find_child(world, "spherical_coordinates", SPHERICAL_COORDINATES)
+    element = context.find_child(world, "spherical_coordinates", schema.SPHERICAL_COORDINATES)
     if element is None:
         return None
     parse_child_choice(context, element, "world_frame_orientation", "ENU", ("ENU",))
@@ -170,7 +176,7 @@ def _warn_about_defaults(context: Context, world: Element) -> None:
 
 def _parse_gravity(context: Context, world: Element, origin: Origin | None) -> VectorField:
     uniform = UniformField(parse_child_vector(context, world, "gravity", DEFAULT_GRAVITY))
-    element = context.find_child(world, "navsense:gravity", GRAVITY_MODEL)
+    element = context.find_child(world, "navsense:gravity", schema.GRAVITY_MODEL)
     if element is None:
         return uniform
     _note_unused(context, world, "gravity", element)
@@ -184,7 +190,7 @@ def _parse_gravity(context: Context, world: Element, origin: Origin | None) -> V
 
 def _parse_magnetic_field(context: Context, world: Element, origin: Origin | None) -> VectorField:
     uniform = UniformField(parse_child_vector(context, world, "magnetic_field", DEFAULT_MAGNETIC_FIELD))
-    element = context.find_child(world, "navsense:magnetic_field", MAGNETIC_MODEL)
+    element = context.find_child(world, "navsense:magnetic_field", schema.MAGNETIC_MODEL)
     if element is None:
         return uniform
     _note_unused(context, world, "magnetic_field", element)
@@ -198,7 +204,7 @@ def _parse_dipoles(context: Context, scope: Scope) -> list[Dipole]:
     dipoles: list[Dipole] = []
     poses = FramePoses(scope.frame)
     for element in scope.element.find_all("navsense:dipole"):
-        context.check(element, DIPOLE)
+        context.check(element, schema.DIPOLE)
         with context.collect_errors(), map_spec_errors(element):
             node = FrameNode("frame", "", element, relative_to=scope.frame)
             pose = element.find("pose")
@@ -230,7 +236,7 @@ def _parse_signals(context: Context, world: Element) -> dict[str, Signal]:
     signals: dict[str, Signal] = {}
     elements: dict[str, Element] = {}
     for element in world.find_all("navsense:signal"):
-        context.check(element, SIGNAL)
+        context.check(element, schema.SIGNAL)
         with context.collect_errors(), map_spec_errors(element):
             name = parse_name(element)
             first = elements.setdefault(name, element)
@@ -255,7 +261,7 @@ def _parse_signal(context: Context, element: Element) -> Signal:
     if not points:
         return Signal.constant(parse_number(element))
     for point in points:
-        context.check(point, SIGNAL_POINT)
+        context.check(point, schema.SIGNAL_POINT)
     times = tuple(require_attribute_number(point, "time") for point in points)
     return Signal(times, tuple(parse_number(point, parent=element.tag) for point in points))
 
@@ -273,3 +279,68 @@ def _note_unused(context: Context, world: Element, tag: str, element: Element) -
     if other is not None:
         reason = f"<{element.tag}> on line {element.line} overrides it"
         context.add_note("unsupported", f"<world><{tag}>", reason, other.where)
+
+
+def _parse_water(context: Context, world: Element, origin: Origin | None) -> Water | None:
+    """Return the water of a world; None without the element."""
+    element = context.find_child(world, "navsense:water", WATER.schema)
+    if element is None:
+        return None
+    with context.collect_errors(), map_spec_errors(element):
+        problems_before = context.problem_count
+        fields = WATER.read_fields(context, element)
+        if origin is not None:
+            fields.setdefault("latitude", origin.latitude)
+        return WATER.make_spec(context, element, problems_before, **{**fields, **_parse_profile(context, element)})
+    return Water()  # the world has water, so its sensors do not report a second problem
+
+
+def _parse_constant(context: Context, element: Element) -> tuple[float]:
+    """Return a temperature (K) or salinity that is the same at every depth."""
+    context.check(element, LEAF)
+    return (parse_number(element, parent="navsense:water"),)
+
+
+def _parse_sound_speed(context: Context, element: Element) -> float | str:
+    """Return the speed of sound: the name of a formula, or a number (m/s)."""
+    context.check(element, LEAF)
+    number = parse_decimal(element.text)
+    return element.text if number is None else number
+
+
+def _parse_profile(context: Context, element: Element) -> dict[str, Any]:
+    """Return the points of a profile, from a file or from elements. Raises `FieldError` for a file without points."""
+    points, file = list(element.find_all("point")), element.get_attribute("file")
+    if file is None and "file" in element.attributes:
+        allowed = f"must name a file of {','.join(PROFILE_COLUMNS)}"
+        raise invalid_value(element, "empty", allowed, attribute="file")
+    if not points and file is None:
+        return {}
+    if points and file is not None:
+        raise invalid_value(points[0], "with a file", "must not be combined with file=...", parent=element.tag)
+    constant = element.find(*PROFILE_COLUMNS[1:])
+    if constant is not None:
+        raise invalid_value(constant, constant.text, "must not be combined with a profile", parent=element.tag)
+    if file is not None:
+        columns = Water.read_profile(Path(element.path).parent / file)
+    else:
+        columns = tuple(zip(*(_parse_point(context, point) for point in points), strict=True))
+    return dict(zip(("depths", "temperatures", "salinities"), columns, strict=True))
+
+
+def _parse_point(context: Context, element: Element) -> tuple[float, float, float]:
+    """Return depth (m), temperature (K) and salinity of a `<point>`."""
+    context.check(element, WATER_POINT)
+    depth, temperature, salinity = (require_attribute_number(element, name) for name in PROFILE_COLUMNS)
+    return depth, temperature, salinity
+
+
+WATER = ElementBinding(
+    Water,
+    parsers={"temperatures": _parse_constant, "salinities": _parse_constant, "sound_speed": _parse_sound_speed},
+    other_children=("point",),
+    other_attributes=("file",),
+    repeatable=("point",),
+)
+
+WATER_POINT = ElementSchema(attributes=frozenset(PROFILE_COLUMNS))

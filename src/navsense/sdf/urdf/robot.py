@@ -28,21 +28,7 @@ from navsense.core.names import WORLD_FRAME
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import NEWEST_VERSION, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
-from navsense.sdf.urdf.schema import (
-    AXIS,
-    COLLISION,
-    END,
-    GAZEBO,
-    GEOMETRY,
-    IGNORED_SETTINGS,
-    JOINT,
-    JOINT_TYPES,
-    LINK,
-    LINK_PARTS,
-    ORIGIN,
-    ROBOT,
-    SHAPES,
-)
+from navsense.sdf.urdf import schema
 from navsense.sdf.values import invalid_value, is_effort, parse_numbers
 from navsense.sdf.versions import upgrade_unversioned
 from navsense.sdf.xml_reader import Element
@@ -55,7 +41,7 @@ _FORWARD = (1.0, 0.0, 0.0)
 
 def convert_urdf(context: Context, robot: Element) -> Element:
     """Return the `<sdf>` of a `<robot>`; adds problems to the context."""
-    context.check(robot, ROBOT)
+    context.check(robot, schema.ROBOT)
     name, problems = _DEFAULT_NAME, context.problem_count
     with context.collect_errors():
         name = parse_name(robot)
@@ -110,7 +96,7 @@ class _RobotConverter:
         """Read the links."""
         before: dict[str, Element] = {}
         for element in self.element.find_all("link"):
-            self.context.check(element, LINK)
+            self.context.check(element, schema.LINK)
             with self.context.collect_errors():
                 name = element.get_attribute("name") or ""
                 if name != WORLD_FRAME:
@@ -125,24 +111,24 @@ class _RobotConverter:
     def _convert_collisions(self, link: Element) -> Iterator[Element]:
         """Yield the SDF collisions of a link: sizes are elements instead of attributes."""
         for number, collision in enumerate(link.find_all("collision")):
-            self.context.check(collision, COLLISION)
+            self.context.check(collision, schema.COLLISION)
             default_name = f"{link.get_attribute('name') or ''}_collision" + (f"_{number}" if number else "")
             name = collision.get_attribute("name") or default_name
             children: list[Element] = []
-            origin, geometry = collision.find("origin"), self.context.find_child(collision, "geometry", GEOMETRY)
+            origin, geometry = collision.find("origin"), self.context.find_child(collision, "geometry", schema.GEOMETRY)
             if origin is not None:
                 children.append(origin.make_element("pose", self._format_origin(origin, "collision")))
             if geometry is not None:
                 if not geometry.children:
-                    allowed = f"must hold one of {', '.join(SHAPES)}"
+                    allowed = f"must hold one of {', '.join(schema.SHAPES)}"
                     self.context.add_problem(invalid_value(geometry, "empty", allowed, parent="collision"))
-                shapes = [self._convert_shape(shape) for shape in geometry.find_all(*SHAPES)]
+                shapes = [self._convert_shape(shape) for shape in geometry.find_all(*schema.SHAPES)]
                 children.append(geometry.make_element("geometry", children=shapes))
             yield collision.make_element("collision", "", children, {"name": name.replace("::", "_")})
 
     def _convert_shape(self, element: Element) -> Element:
         """Return a shape with elements instead of attributes."""
-        tags = SHAPES[element.tag]
+        tags = schema.SHAPES[element.tag]
         self.context.check(element, ElementSchema(attributes=frozenset(tags)))
         children: list[Element] = []
         for name, tag in tags.items():
@@ -156,7 +142,7 @@ class _RobotConverter:
         """Read the joints; links that do not form a tree are a problem."""
         before: dict[str, Element] = {}
         for element in self.element.find_all("joint"):
-            self.context.check(element, JOINT)
+            self.context.check(element, schema.JOINT)
             with self.context.collect_errors():
                 name = parse_name(element)
                 _check_unique(element, before, name)
@@ -206,12 +192,13 @@ class _RobotConverter:
 
     def apply_gazebo(self, model: Element, gazebo: Element) -> None:
         """Add the children of a `<gazebo>` to its target. Raises `SdfError` for an unknown target."""
-        self.context.check(replace(gazebo, children=[]), GAZEBO)
+        self.context.check(replace(gazebo, children=[]), schema.GAZEBO)
         reference = gazebo.get_attribute("reference")
         target = model if reference is None else self._find_target(gazebo, reference)
         for child in gazebo.children:
-            if child.tag in IGNORED_SETTINGS:
-                self.context.add_note("unsupported", f"<gazebo><{child.tag}>", IGNORED_SETTINGS[child.tag], child.where)
+            if child.tag in schema.IGNORED_SETTINGS:
+                reason = schema.IGNORED_SETTINGS[child.tag]
+                self.context.add_note("unsupported", f"<gazebo><{child.tag}>", reason, child.where)
             elif target is model and child.tag == "sensor":
                 self.context.add_problem(_misplaced_sensor_error(child))
             elif target is not None:
@@ -223,7 +210,7 @@ class _RobotConverter:
             return self.links[reference]
         if reference in self.joints:
             return self.joints[reference].converted
-        read = next((child for child in gazebo.children if child.tag in LINK_PARTS), None)
+        read = next((child for child in gazebo.children if child.tag in schema.LINK_PARTS), None)
         if reference == WORLD_FRAME and self.world is not None and read is not None:
             allowed = "is the world, which cannot have such elements"
             raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
@@ -240,8 +227,8 @@ class _RobotConverter:
     def _read_joint(self, name: str, element: Element) -> None:
         """Read a joint. Raises `SdfError` if it does not join two links."""
         kind = element.get_attribute("type")
-        if kind not in JOINT_TYPES:
-            allowed = f"must be one of {', '.join(JOINT_TYPES)}"
+        if kind not in schema.JOINT_TYPES:
+            allowed = f"must be one of {', '.join(schema.JOINT_TYPES)}"
             self.context.add_problem(invalid_value(element, kind or "missing", allowed, attribute="type"))
         parent, child = self._read_end(element, "parent"), self._read_end(element, "child")
         if parent == child:
@@ -261,7 +248,7 @@ class _RobotConverter:
 
     def _read_end(self, joint: Element, tag: str) -> str:
         """Return the link at one end of a joint."""
-        end = self.context.require_child(joint, tag, END)
+        end = self.context.require_child(joint, tag, schema.END)
         name = end.get_attribute("link")
         if name is None:
             raise invalid_value(end, "missing", "must be given", parent="joint", attribute="link")
@@ -273,7 +260,7 @@ class _RobotConverter:
     def _convert_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
         """Return the SDF element of a joint, or the frame that replaces a joint of an unsupported type."""
         axis = self._convert_axis(element, kind)
-        if JOINT_TYPES.get(kind) is None:
+        if schema.JOINT_TYPES.get(kind) is None:
             what = f'<joint name="{name}" type="{kind}">'
             reason = "joints do not move yet: its links keep their poses"
             self.context.add_note("unsupported", what, reason, element.where)
@@ -292,7 +279,7 @@ class _RobotConverter:
         element = joint.find("axis")
         xyz: tuple[float, ...] = _FORWARD
         if element is not None:
-            self.context.check(element, AXIS)
+            self.context.check(element, schema.AXIS)
             xyz = self._parse_triple(element, "xyz", _FORWARD, "joint")
         if kind not in _AXIS_JOINT_TYPES:
             return None
@@ -340,7 +327,7 @@ class _RobotConverter:
         return (origin or joint.element).make_element("pose", text, attributes=attributes)
 
     def _format_origin(self, origin: Element, parent: str = "robot") -> str:
-        self.context.check(origin, ORIGIN)
+        self.context.check(origin, schema.ORIGIN)
         xyz, rpy = (self._parse_triple(origin, name, _ZERO, parent) for name in ("xyz", "rpy"))
         return _format_numbers((*xyz, *rpy))
 
