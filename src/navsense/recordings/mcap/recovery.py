@@ -95,8 +95,8 @@ class _McapRecovery:
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
         defined_at = dict.fromkeys(self.topics, -1)
-        for place in np.flatnonzero(scanned.kinds != records.MESSAGE).tolist():
-            kind, body = int(scanned.kinds[place]), scanned.body(place)
+        for place in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
+            kind, body = int(scanned.opcodes[place]), scanned.body(place)
             reader = records.FieldReader(body)
             if kind == records.SCHEMA:
                 schemas[reader.read_int(2)] = records.encode_record(kind, body)
@@ -107,7 +107,7 @@ class _McapRecovery:
                 channels[number] = (reader.read_string(), records.encode_record(kind, body))
                 defined_at.setdefault(number, place)
         numbers, first = np.unique(messages.channel, return_index=True)
-        for number, place in zip(numbers.tolist(), messages.record_places[first].tolist(), strict=True):
+        for number, place in zip(numbers.tolist(), messages.record_indices[first].tolist(), strict=True):
             if defined_at.get(number, place) >= place:
                 raise records.DamagedError("a message of an unknown channel")
         self.out.schemas.update(schemas)
