@@ -30,7 +30,7 @@ from navsense.recordings.message_copy import copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import ros2_bag_folder
-from navsense.recordings.world_json import has_place, notes_about
+from navsense.recordings.world_json import has_origin_and_water, list_notes
 
 INFO_HINT = "see what it holds with: navsense info"
 """Remedy for a recording without readings and truth."""
@@ -107,7 +107,7 @@ def _find_target_format(target: Path) -> Format:
 
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
     with message_reader.open_messages(source) as found:
-        notes = notes_about(found.metadata.get(WORLD_KEY))
+        notes = list_notes(found.metadata.get(WORLD_KEY))
         if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
             count = found.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
             with open_hidden_folder(target) as work:
@@ -149,7 +149,7 @@ def _convert_readings(
             world = reader.header.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            has_origin = has_place(message_reader.parse_stored_world(found) or {})
+            has_origin = has_origin_and_water(message_reader.parse_stored_world(found) or {})
             lost = ConversionLosses(target_format, reader.header, target, has_origin=has_origin)
             head = replace(reader.header, ros=ros)
             made = _write_slices(*_replace_epoch(head, reader.iter_slices(), epoch), target, source, lost)
@@ -166,7 +166,7 @@ def _convert_readings(
         recording = replace(loaded.make_header(), ros=ros)
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    has_origin = has_place(loaded.metadata.get(WORLD_KEY, {}))
+    has_origin = has_origin_and_water(loaded.metadata.get(WORLD_KEY, {}))
     lost = ConversionLosses(target_format, recording, target, has_origin=has_origin)
     made = _write_slices(*_replace_epoch(recording, loaded.iter_slices(), epoch), target, source, lost)
     made.notes = loaded.stored_world.notes

@@ -56,7 +56,7 @@ from navsense.recordings.format import (
 )
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 METADATA_FILE = "navsense.json"
 """File with the metadata of the recording."""
@@ -375,7 +375,7 @@ def recover(file: Path, out: Path) -> RecoveryResult:
         work.commit(folder)
     finally:
         work.release()
-    return RecoveryResult(str(out), count, unit="row", notes=notes_about(meta.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_KEY)))
 
 
 def _truncate_tables(folder: Path) -> int:

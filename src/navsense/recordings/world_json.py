@@ -139,7 +139,7 @@ def noise_to_json(sensor: MountedSensor) -> dict[str, list[float]]:
     return {key: [axis.white_stddev(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
 
 
-def has_place(data: Mapping[str, Any]) -> bool:
+def has_origin_and_water(data: Mapping[str, Any]) -> bool:
     """Return True if the JSON of a world contains its place on earth and its water."""
     return "origin" in data and "water" in data
 
@@ -273,7 +273,7 @@ def _model(data: Mapping[str, Any]) -> Model:
     return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
 
 
-def notes_about(data: Any) -> tuple[str, ...]:
+def list_notes(data: Any) -> tuple[str, ...]:
     """Return the notes for the user about a world's JSON or its text, which may be None or empty."""
     try:
         layout = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data

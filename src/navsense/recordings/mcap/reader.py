@@ -480,6 +480,7 @@ class McapReader:
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
+        channels = self._definitions
         for parts in self._read_windows():
             data = [part.messages.data.tobytes() for part in parts]
             rows = []
@@ -492,7 +493,7 @@ class McapReader:
             for number, channel, log_time, publish_time, start, stop in zip(
                 *(column[order].tolist() for column in joined), strict=True
             ):
-                yield RawMessage(self._definitions[channel], log_time, publish_time, data[number][start:stop])
+                yield RawMessage(channels[channel], log_time, publish_time, data[number][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""

@@ -17,7 +17,7 @@ from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 UNCHUNKED_BYTES = 2_000_000
 """Size of the new chunks with the messages that are outside chunks."""
@@ -148,7 +148,7 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         rescue.damaged,
         rescue.complete,
         counts,
-        notes=notes_about(rescue.world),
+        notes=list_notes(rescue.world),
     )
 
 

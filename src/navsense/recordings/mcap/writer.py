@@ -35,7 +35,7 @@ from navsense.recordings.channels import (
     Channel,
     MessageReader,
     RawMessage,
-    complete_metadata,
+    make_copy_metadata,
 )
 from navsense.recordings.header import (
     ROS_KEY,
@@ -649,7 +649,7 @@ class McapTarget:
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
         self._pending: list[bytes] = []
-        metadata = complete_metadata(reader)
+        metadata = make_copy_metadata(reader)
         world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
         run_values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
         for name, values in (("navsense", run_values), (WORLD_METADATA, world_metadata)):

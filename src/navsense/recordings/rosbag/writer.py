@@ -27,7 +27,7 @@ from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
-from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
+from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import storage_path
 from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, run_metadata
@@ -452,7 +452,7 @@ class BagTarget:
         self._is_ros1, self._target = is_ros1, target
         self._connections: dict[Channel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
-        metadata = complete_metadata(reader)
+        metadata = make_copy_metadata(reader)
         if is_ros1 and ROS_KEY in metadata:
             metadata = {**metadata, ROS_KEY: HUMBLE}
         caller_id = CALLER_ID if reader.is_navsense else None
