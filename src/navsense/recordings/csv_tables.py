@@ -43,7 +43,14 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, PendingRecording, open_for_reading, os_error, recovery_command
+from navsense.recordings.base import (
+    AtomicWriter,
+    PendingRecording,
+    folder_error,
+    open_for_reading,
+    os_error,
+    recovery_command,
+)
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     LOSSLESS,
@@ -279,8 +286,7 @@ class CsvWriter(AtomicWriter):
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
-        remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
-        raise RecordingError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
+        raise folder_error(folder)
     try:
         return metadata.parse_metadata(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except RecordingError:

@@ -17,14 +17,12 @@ from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader, check_header
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
     MessageRecord,
     chunk_messages,
-    encode_run_metadata,
-    encode_world_metadata,
+    make_metadata,
 )
 from navsense.recordings.topic_names import TopicNames
 
@@ -43,8 +41,7 @@ class GazeboWriter(McapWriterBase):
         self._counts = dict.fromkeys(self._sensors, 0)
         self._file = McapFileWriter(path, profile="")
         try:
-            self._file.add_metadata(encode_run_metadata(header), "navsense")
-            self._file.add_metadata(encode_world_metadata(header), WORLD_METADATA)
+            self._file.add_run_metadata(make_metadata(header))
             self._file.write_chunks([(self._encode_definitions(header.allocate_topics()), [])])
         except BaseException:
             self._file.release()

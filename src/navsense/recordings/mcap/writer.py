@@ -211,6 +211,15 @@ class McapFileWriter:
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
 
+    def add_run_metadata(self, values: Mapping[str, str]) -> None:
+        """Write the metadata of a run and of its world as two Metadata records; one without values is omitted."""
+        run = {key: value for key, value in values.items() if key != WORLD_KEY}
+        world = {key: value for key, value in values.items() if key == WORLD_KEY}
+        for name, group in (("navsense", run), (WORLD_METADATA, world)):
+            if group:
+                body = records.encode_string(name) + records.encode_map(group)
+                self.add_metadata(records.encode_record(records.METADATA, body), name)
+
     def add_attachment(self, body: bytes) -> None:
         """Write one Attachment record with the body that it has in another file."""
         reader = records.FieldReader(body)
@@ -470,8 +479,8 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def run_metadata(header: RecordingHeader) -> dict[str, str]:
-    """Return the metadata of a recording."""
+def make_metadata(header: RecordingHeader) -> dict[str, str]:
+    """Return the metadata of a recording, with the world as JSON."""
     values = {
         "world": header.world.name,
         "seed": str(header.seed),
@@ -486,26 +495,7 @@ def run_metadata(header: RecordingHeader) -> dict[str, str]:
     faults = list_faults(header.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return values
-
-
-def encode_run_metadata(header: RecordingHeader) -> bytes:
-    """Return the Metadata record of a recording."""
-    return records.encode_record(
-        records.METADATA, records.encode_string("navsense"), records.encode_map(run_metadata(header))
-    )
-
-
-def format_world(header: RecordingHeader) -> str:
-    """Return the JSON of the world with its topics."""
-    return json.dumps(world_to_json(header.world, header.allocate_topics()))
-
-
-def encode_world_metadata(header: RecordingHeader) -> bytes:
-    """Return the Metadata record of the world: topics, mountings and specifications of the sensors."""
-    return records.encode_record(
-        records.METADATA, records.encode_string(WORLD_METADATA), records.encode_map({WORLD_KEY: format_world(header)})
-    )
+    return {**values, WORLD_KEY: json.dumps(world_to_json(header.world, header.allocate_topics()))}
 
 
 def _make_topics_error(channel_id: int) -> RecordingError:
@@ -526,8 +516,7 @@ class McapWriter(McapWriterBase):
         self._schemas: dict[tuple[str, str], int] = {}
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_metadata(encode_run_metadata(header), "navsense")
-            self._file.add_metadata(encode_world_metadata(header), WORLD_METADATA)
+            self._file.add_run_metadata(make_metadata(header))
             self._write_channels_and_static_transforms()
         except BaseException:
             self._file.release()
@@ -649,15 +638,7 @@ class McapTarget:
         self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
         self._pending: list[bytes] = []
-        metadata = make_copy_metadata(reader)
-        world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
-        run_values = {key: value for key, value in metadata.items() if key != WORLD_KEY}
-        for name, values in (("navsense", run_values), (WORLD_METADATA, world_metadata)):
-            if values:
-                record = records.encode_record(
-                    records.METADATA, records.encode_string(name), records.encode_map(values)
-                )
-                self.file.add_metadata(record, name)
+        self.file.add_run_metadata(make_copy_metadata(reader))
 
     def find_obstacle(self, _channel: Channel) -> str:
         """Return "": MCAP holds messages of any encoding."""
