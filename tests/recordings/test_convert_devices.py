@@ -19,7 +19,7 @@ from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
 from navsense.recordings.convert import convert
 from navsense.recordings.header import RecordingHeader
-from navsense.recordings.world_json import has_place, world_to_json
+from navsense.recordings.world_json import has_origin_and_water, world_to_json
 from navsense.sensors.doppler import MessageDialect
 from navsense.world import World
 
@@ -149,7 +149,7 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
     told_of = world_to_json(replace(world, environment=replace(world.environment, water=other)))
     assert "origin" in told_of
     assert "water" not in told_of
-    assert not has_place(told_of)
+    assert not has_origin_and_water(told_of)
     told["layout"]["origin"] = 3
     told["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})

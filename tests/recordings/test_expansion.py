@@ -36,6 +36,7 @@ from navsense.recordings.convert import convert
 from navsense.recordings.currents import read_current
 from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
+from navsense.recordings.mcap.reader import scan_records
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.summary import read_summary
@@ -139,8 +140,7 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
     for look in (ns.open, read_summary):
         with pytest.raises(NavsenseError, match=r"opcode 0|ends inside a record"):
             look(path)
-    with pytest.raises(records.DamagedError, match="opcode 0"):
-        next(records.parse_records(bytes(small)))
+    assert not scan_records(bytes(small)).is_complete
     assert recover(path).damaged_chunks == 1
 
 

@@ -178,15 +178,20 @@ def is_recovered(path: Path) -> bool:
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
+def folder_error(path: Path) -> RecordingError:
+    """Return the error of a folder that is not a recording."""
+    files = " or ".join(file for one in list_formats() for file in one.folder_files)
+    remedy = f"name a file in it, or a folder that holds {files}"
+    return RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
+
+
 def find_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
     found = format_of_recording(path)
     if found:
         return found
     if path.is_dir():
-        files = " or ".join(file for one in list_formats() for file in one.folder_files)
-        remedy = f"name a file in it, or a folder that holds {files}"
-        raise RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
+        raise folder_error(path)
     if not path.exists() and recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(

@@ -115,14 +115,14 @@ class MessageBatch:
 
 def group_by_size(messages: Iterable[bytes]) -> list[SizeGroup]:
     """Return messages grouped by size."""
-    every_one = list(messages)
-    sizes = np.array([len(one) for one in every_one], dtype=np.int64)
-    found = []
+    messages = list(messages)
+    sizes = np.array(list(map(len, messages)), dtype=np.int64)
+    groups = []
     for size in np.unique(sizes).tolist():
-        places = np.flatnonzero(sizes == size)
-        data = b"".join([every_one[i] for i in places.tolist()])
-        found.append((places, np.frombuffer(data, dtype=np.uint8).reshape(places.size, size)))
-    return found
+        indices = np.flatnonzero(sizes == size)
+        data = b"".join([messages[i] for i in indices.tolist()])
+        groups.append((indices, np.frombuffer(data, dtype=np.uint8).reshape(indices.size, size)))
+    return groups
 
 
 def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup]:
@@ -131,10 +131,10 @@ def join_size_groups(parts: list[tuple[int, list[SizeGroup]]]) -> list[SizeGroup
         return parts[0][1]
     groups: dict[int, list[SizeGroup]] = {}
     for first, part in parts:
-        for places, rows in part:
-            groups.setdefault(rows.shape[1], []).append((places + first, rows))
+        for indices, rows in part:
+            groups.setdefault(rows.shape[1], []).append((indices + first, rows))
     return [
-        (np.concatenate([places for places, _ in group]), np.concatenate([rows for _, rows in group]))
+        (np.concatenate([indices for indices, _ in group]), np.concatenate([rows for _, rows in group]))
         for _, group in sorted(groups.items())
     ]
 
@@ -143,13 +143,11 @@ def join_batches(batches: list[MessageBatch]) -> MessageBatch:
     """Return consecutive batches of one topic as one."""
     if len(batches) == 1:
         return batches[0]
-    log, time = (
-        np.concatenate([batch.log_time for batch in batches]),
-        np.concatenate([batch.publish_time for batch in batches]),
-    )
+    log_time = np.concatenate([batch.log_time for batch in batches])
+    publish_time = np.concatenate([batch.publish_time for batch in batches])
     firsts = np.cumsum([0, *(batch.log_time.size for batch in batches)]).tolist()
-    sized = join_size_groups([(first, batch.size_groups) for first, batch in zip(firsts, batches, strict=False)])
-    return MessageBatch(batches[0].channel, log, time, sized)
+    groups = join_size_groups([(first, batch.size_groups) for first, batch in zip(firsts, batches, strict=False)])
+    return MessageBatch(batches[0].channel, log_time, publish_time, groups)
 
 
 def sort_batch(batch: MessageBatch) -> MessageBatch:
@@ -157,51 +155,51 @@ def sort_batch(batch: MessageBatch) -> MessageBatch:
     if (batch.log_time[1:] >= batch.log_time[:-1]).all():
         return batch
     order = np.argsort(batch.log_time, kind="stable")
-    to = np.empty_like(order)
-    to[order] = np.arange(order.size)
-    sized = []
-    for places, rows in batch.size_groups:
-        inner = np.argsort(to[places])
-        sized.append((to[places][inner], rows[inner]))
-    return MessageBatch(batch.channel, batch.log_time[order], batch.publish_time[order], sized)
+    new_index = np.empty_like(order)
+    new_index[order] = np.arange(order.size)
+    groups = []
+    for indices, rows in batch.size_groups:
+        group_order = np.argsort(new_index[indices])
+        groups.append((new_index[indices][group_order], rows[group_order]))
+    return MessageBatch(batch.channel, batch.log_time[order], batch.publish_time[order], groups)
 
 
 def sort_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
     """Return the batches of one topic in log time order; batches in that order are not joined."""
-    each = [sort_batch(batch) for batch in batches]
-    follow = all(int(after.log_time[0]) >= int(before.log_time[-1]) for before, after in pairwise(each))
-    return each if follow else [sort_batch(join_batches(batches))]
+    sorted_batches = [sort_batch(batch) for batch in batches]
+    if all(int(after.log_time[0]) >= int(before.log_time[-1]) for before, after in pairwise(sorted_batches)):
+        return sorted_batches
+    return [sort_batch(join_batches(batches))]
 
 
 def join_small_batches(batches: list[MessageBatch]) -> list[MessageBatch]:
     """Return consecutive batches of one topic, small ones joined."""
-    found: list[MessageBatch] = []
-    for are_few, group in groupby(batches, lambda batch: batch.size < SMALL_BATCH_BYTES):
-        own = list(group)
-        found += [join_batches(own)] if are_few else own
-    return found
+    joined: list[MessageBatch] = []
+    for is_small, group in groupby(batches, lambda batch: batch.size < SMALL_BATCH_BYTES):
+        run = list(group)
+        joined += [join_batches(run)] if is_small else run
+    return joined
 
 
 def batch_messages(messages: Iterable[RawMessage], topics: Collection[str]) -> Iterator[list[MessageBatch]]:
     """Yield single messages of some topics as batches of bounded size."""
     groups: dict[ChannelKey, list[RawMessage]] = {}
     size = 0
-
-    def build_batches() -> list[MessageBatch]:
-        found = []
-        for own in groups.values():
-            log, time = (np.array([one[k] for one in own], dtype=np.int64) for k in (1, 2))
-            found.append(MessageBatch(own[0].channel, log, time, group_by_size(one.data for one in own)))
-        return found
-
-    for item in messages:
-        size += len(item.data) + 64
-        if item.channel.topic in topics:
-            groups.setdefault(item.channel.key, []).append(item)
+    for message in messages:
+        size += len(message.data) + 64
+        if message.channel.topic in topics:
+            groups.setdefault(message.channel.key, []).append(message)
         if size >= BATCH_BYTES:
-            yield build_batches()
+            yield [_make_batch(group) for group in groups.values()]
             groups, size = {}, 0
-    yield build_batches()
+    yield [_make_batch(group) for group in groups.values()]
+
+
+def _make_batch(messages: Sequence[RawMessage]) -> MessageBatch:
+    """Return messages of one channel as a batch."""
+    log_time = np.array([message.log_time for message in messages], dtype=np.int64)
+    publish_time = np.array([message.publish_time for message in messages], dtype=np.int64)
+    return MessageBatch(messages[0].channel, log_time, publish_time, group_by_size(one.data for one in messages))
 
 
 @dataclass(frozen=True)
@@ -251,7 +249,7 @@ class MessageReader(Protocol):
         ...
 
 
-def complete_metadata(reader: MessageReader) -> dict[str, str]:
+def make_copy_metadata(reader: MessageReader) -> dict[str, str]:
     """Return the metadata of a copy. A recording of navsense without metadata gets a default name of the world."""
     return reader.metadata or ({"world": DEFAULT_WORLD_NAME} if reader.is_navsense else {})
 
@@ -289,8 +287,8 @@ class MessageTarget(Protocol):
         ...
 
 
-class CompleteReader(MessageReader, Protocol):
-    """A reader of a complete recording, which has an index of its messages."""
+class IndexedReader(MessageReader, Protocol):
+    """A reader of a complete recording, which can have an index of its messages."""
 
     def count_messages(self) -> MessageCounts:
         """Return the counts in the index; without an index all messages are read."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from navsense import recordings
 from navsense.core import inputs
@@ -30,7 +31,7 @@ from navsense.recordings.message_copy import copy_messages, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import ros2_bag_folder
-from navsense.recordings.world_json import has_place, notes_about
+from navsense.recordings.world_json import has_origin_and_water, list_notes
 
 INFO_HINT = "see what it holds with: navsense info"
 """Remedy for a recording without readings and truth."""
@@ -107,7 +108,7 @@ def _find_target_format(target: Path) -> Format:
 
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
     with message_reader.open_messages(source) as found:
-        notes = notes_about(found.metadata.get(WORLD_KEY))
+        notes = list_notes(found.metadata.get(WORLD_KEY))
         if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
             count = found.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
             with open_hidden_folder(target) as work:
@@ -119,58 +120,57 @@ def _copy_messages(source: Path, target: Path) -> ConversionResult:
         return ConversionResult(recordings.output_path(target), count, "message", lost, notes)
 
 
-def _replace_epoch(
-    header: RecordingHeader, slices: Iterator[TimeSlice], epoch: int | None
-) -> tuple[RecordingHeader, Iterator[TimeSlice]]:
-    """Return a header and time slices with another epoch (s), unchanged for None."""
-    if epoch is None:
-        return header, slices
-    return replace(header, epoch=epoch), (_replace_slice_epoch(time_slice, epoch) for time_slice in slices)
-
-
-def _replace_slice_epoch(time_slice: TimeSlice, epoch: int) -> TimeSlice:
-    return replace(
-        time_slice,
-        readings={name: replace(reading, epoch=epoch) for name, reading in time_slice.readings.items()},
-        truth={name: replace(truth, epoch=epoch) for name, truth in time_slice.truth.items()},
-        current=None if time_slice.current is None else replace(time_slice.current, epoch=epoch),
-    )
+def _replace_epoch(slices: Iterator[TimeSlice], epoch: int | None) -> Iterator[TimeSlice]:
+    """Yield time slices with another epoch (s), unchanged for None."""
+    for time_slice in slices:
+        yield (
+            time_slice
+            if epoch is None
+            else replace(
+                time_slice,
+                readings={name: replace(reading, epoch=epoch) for name, reading in time_slice.readings.items()},
+                truth={name: replace(truth, epoch=epoch) for name, truth in time_slice.truth.items()},
+                current=time_slice.current and replace(time_slice.current, epoch=epoch),
+            )
+        )
 
 
 def _convert_readings(
     source: Path, target: Path, target_format: Format, run: int | None, epoch: int | None, ros: str
 ) -> ConversionResult:
     """Write the readings and the truth of a recording."""
+
+    def write(header: RecordingHeader, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
+        has_origin = has_origin_and_water(world_data)
+        losses = ConversionLosses(target_format, header, target, has_origin=has_origin)
+        header = replace(header, ros=ros, epoch=header.epoch if epoch is None else epoch)
+        return _write_slices(header, _replace_epoch(slices, epoch), target, source, losses)
+
     if message_reader.is_message_recording(source):
-        with message_reader.open_messages(source) as found:
-            reader = ReadingAssembler(found)
+        with message_reader.open_messages(source) as messages:
+            reader = ReadingAssembler(messages)
             if run is not None and [run] != list(reader.header.runs):
                 raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
             world = reader.header.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            has_origin = has_place(message_reader.parse_stored_world(found) or {})
-            lost = ConversionLosses(target_format, reader.header, target, has_origin=has_origin)
-            head = replace(reader.header, ros=ros)
-            made = _write_slices(*_replace_epoch(head, reader.iter_slices(), epoch), target, source, lost)
-            made.losses += reader.losses
-            made.notes = reader.stored_world.notes
-            return made
-    loaded = recordings.open(source)
+            result = write(reader.header, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
+            result.losses += reader.losses
+            result.notes = reader.stored_world.notes
+            return result
+    recording = recordings.open(source)
     if run is not None:
-        loaded = loaded.select_run(run)
-    if len(loaded.runs) > 1 and Capability.RUNS not in target_format.capabilities:
+        recording = recording.select_run(run)
+    if len(recording.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
-        raise RecordingError(what, len(loaded.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
+        raise RecordingError(what, len(recording.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
     try:
-        recording = replace(loaded.make_header(), ros=ros)
+        header = recording.make_header()
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    has_origin = has_place(loaded.metadata.get(WORLD_KEY, {}))
-    lost = ConversionLosses(target_format, recording, target, has_origin=has_origin)
-    made = _write_slices(*_replace_epoch(recording, loaded.iter_slices(), epoch), target, source, lost)
-    made.notes = loaded.stored_world.notes
-    return made
+    result = write(header, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
+    result.notes = recording.stored_world.notes
+    return result
 
 
 def _no_readings_error(source: Path) -> RecordingError:

@@ -43,7 +43,14 @@ from navsense.recordings.array_columns import (
     select_component,
     sensor_components,
 )
-from navsense.recordings.base import AtomicWriter, PendingRecording, open_for_reading, os_error, recovery_command
+from navsense.recordings.base import (
+    AtomicWriter,
+    PendingRecording,
+    folder_error,
+    open_for_reading,
+    os_error,
+    recovery_command,
+)
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     LOSSLESS,
@@ -56,7 +63,7 @@ from navsense.recordings.format import (
 )
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 METADATA_FILE = "navsense.json"
 """File with the metadata of the recording."""
@@ -279,8 +286,7 @@ class CsvWriter(AtomicWriter):
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
-        remedy = f"name a file in it, or a folder that holds metadata.yaml, {METADATA_FILE} or mav0/imu0/data.csv"
-        raise RecordingError("is a directory, and no recording", where=Where(str(folder)), remedy=remedy)
+        raise folder_error(folder)
     try:
         return metadata.parse_metadata(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except RecordingError:
@@ -375,7 +381,7 @@ def recover(file: Path, out: Path) -> RecoveryResult:
         work.commit(folder)
     finally:
         work.release()
-    return RecoveryResult(str(out), count, unit="row", notes=notes_about(meta.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_KEY)))
 
 
 def _truncate_tables(folder: Path) -> int:

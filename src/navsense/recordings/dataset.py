@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.series import TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
 from navsense.core.typing import AnyArray
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
@@ -81,29 +82,35 @@ class Dataset(Mapping[str, Reading]):
 
     def make_header(self) -> RecordingHeader:
         """Return the header of the recording. Raises `DamagedError` if its metadata is damaged."""
-        asked = self.metadata.get("duration_asked")
-        duration = float("inf") if asked is None else float(asked)
-        head = int(self.metadata["epoch"]), int(self.metadata["seed"]), duration, tuple(self.runs)
-        return RecordingHeader(self.stored_world.world, *head, topics=self.stored_world.topics)
+        duration = self.metadata.get("duration_asked")
+        return RecordingHeader(
+            self.stored_world.world,
+            int(self.metadata["epoch"]),
+            int(self.metadata["seed"]),
+            math.inf if duration is None else float(duration),
+            tuple(self.runs),
+            topics=self.stored_world.topics,
+        )
 
     @cached_property
     def stored_world(self) -> StoredWorld:
         """The world of the recording with its topics and notes. Raises `DamagedError`."""
-        layout = self.metadata.get(WORLD_KEY)
-        found = None if layout is None else world_from_json(layout)
-        return found or StoredWorld(infer_world(self), notes=() if layout is None else (format_note(layout),))
+        data = self.metadata.get(WORLD_KEY)
+        stored = None if data is None else world_from_json(data)
+        notes = () if data is None else (format_note(data),)
+        return stored or StoredWorld(infer_world_from_metadata(self), notes=notes)
 
     def select_run(self, number: int) -> Dataset:
         """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
         if number not in self.runs:
             shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
             raise RecordingError("run", number, allowed=f"must be one of {shown}")
-        place = self.runs.index(number)
-        readings = {name: select_run(reading, place) for name, reading in self.readings.items()}
-        flow = self.current
-        if flow is not None and flow.velocity.ndim == 3:
-            flow = flow.of_run(place)
-        return Dataset(readings, self.truth, {**self.metadata, "runs": [number]}, flow)
+        index = self.runs.index(number)
+        readings = {name: select_run(reading, index) for name, reading in self.readings.items()}
+        current = self.current
+        if current is not None and current.velocity.ndim == 3:
+            current = current.of_run(index)
+        return Dataset(readings, self.truth, {**self.metadata, "runs": [number]}, current)
 
     def iter_slices(self) -> Iterator[TimeSlice]:
         """Yield the recording in time slices."""
@@ -119,8 +126,8 @@ class Dataset(Mapping[str, Reading]):
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             readings = {name: part.between(*_find_rows(part, start, end)) for name, part in self.readings.items()}
             truth = {name: part.between(*_find_rows(part, start, end)) for name, part in self.truth.items()}
-            flow = self.current and self.current.between(*_find_rows(self.current, start, end))
-            yield TimeSlice(start, end, readings, truth, flow)
+            current = self.current and self.current.between(*_find_rows(self.current, start, end))
+            yield TimeSlice(start, end, readings, truth, current)
 
 
 def _find_rows(part: Reading | Truth | Current, start: float, end: float) -> tuple[int, int]:
@@ -151,11 +158,11 @@ def select_run(reading: Reading, index: int) -> Reading:
     )
 
 
-def infer_world(loaded: Dataset) -> World:
+def infer_world_from_metadata(loaded: Dataset) -> World:
     """Return the world as far as the metadata of the sensors describes it."""
-    heads = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
-    owners = {name: str(head.get("link") or name.rpartition("::")[0] or "base") for name, head in heads.items()}
-    links = list(dict.fromkeys([*loaded.truth, *owners.values()]))
+    headers = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
+    link_of = {name: str(header.get("link") or name.rpartition("::")[0] or "base") for name, header in headers.items()}
+    links = list(dict.fromkeys([*loaded.truth, *link_of.values()]))
     # The metadata does not have the poses of links: each link becomes a model.
     models = tuple(
         Model(link, (Link(link),), link, motion=Stationary() if link in loaded.truth else None) for link in links
@@ -163,11 +170,11 @@ def infer_world(loaded: Dataset) -> World:
     sensors = tuple(
         MountedSensor(
             name,
-            _make_spec(reading, heads[name]),
-            owners[name],
-            owners[name],
+            _make_spec(reading, headers[name]),
+            link_of[name],
+            link_of[name],
             _estimate_rate(reading),
-            Pose(rotation=tuple(heads[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
+            Pose(rotation=tuple(headers[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
             faults=Faults(recorded=bool(reading.fault)),
@@ -186,16 +193,15 @@ def _estimate_rate(reading: Reading) -> float:
 def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
     """Return a specification with the white noise in the header, or an opaque sensor with the arrays of the reading."""
     noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in header.get("noise", {}).items()}
-    if reading.type in ("imu", "magnetometer"):
-        words = {"field": ""} if reading.type == "magnetometer" else {key: f"{key}_" for key in noise}
-        named = [
-            (words[key] + axis, one) for key in words for axis, one in zip("xyz", noise.get(key, []), strict=False)
-        ]
-        found: Sensor = SPEC_CLASSES[reading.type](**dict(named))
-        return replace(found, orientation="orientation" in reading) if isinstance(found, Imu) else found
     if reading.type in SPEC_CLASSES:
-        made: Sensor = SPEC_CLASSES[reading.type]()
-        return made
+        prefixes = {"magnetometer": {"field": ""}, "imu": {key: f"{key}_" for key in noise}}.get(reading.type, {})
+        channels = {
+            prefix + axis: axis_noise
+            for key, prefix in prefixes.items()
+            for axis, axis_noise in zip("xyz", noise.get(key, []), strict=False)
+        }
+        spec: Sensor = SPEC_CLASSES[reading.type](**channels)
+        return replace(spec, orientation="orientation" in reading) if isinstance(spec, Imu) else spec
     lead = reading.clock_error.ndim
     outputs = [Output(name, array.shape[lead:], reading.unit[name]) for name, array in reading.arrays.items()]
     return opaque_sensor(reading.type, outputs)
@@ -205,18 +211,18 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
     """Join consecutive time slices. Return readings by sensor, truth by link, and the current."""
     readings: dict[str, list[Reading]] = {}
     truths: dict[str, list[Truth]] = {}
-    flows: list[Current] = []
+    currents: list[Current] = []
     for time_slice in time_slices:
         for name, reading in time_slice.readings.items():
             readings.setdefault(name, []).append(reading)
         for name, truth in time_slice.truth.items():
             truths.setdefault(name, []).append(truth)
-        flows += [time_slice.current] if time_slice.current is not None else []
+        currents += [time_slice.current] if time_slice.current is not None else []
     # Remove the parts of each series when they are joined, so that memory holds only one series twice.
     return (
         {name: join_readings(readings.pop(name)) for name in list(readings)},
         {name: _join_truths(truths.pop(name)) for name in list(truths)},
-        _join_currents(flows),
+        _join_currents(currents),
     )
 
 
@@ -225,21 +231,17 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
     if len(parts) == 1:
         return parts[0]
 
-    def concatenate(name: str) -> dict[str, AnyArray]:
-        every = [getattr(part, name) for part in parts]
-        return {key: np.concatenate([part[key] for part in every]) for key in every[0] if all(key in p for p in every)}
-
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("time", "clock_error", "valid", "emitted")
+    }
+    for group in ARRAY_GROUPS:
+        named = [getattr(part, group) for part in parts]
+        names = [name for name in named[0] if all(name in arrays for arrays in named)]
+        columns[group] = {name: np.concatenate([arrays[name] for arrays in named]) for name in names}
     return replace(
         parts[0],
-        time=np.concatenate([part.time for part in parts]),
-        clock_error=np.concatenate([part.clock_error for part in parts]),
-        valid=np.concatenate([part.valid for part in parts]),
-        emitted=np.concatenate([part.emitted for part in parts]),
-        arrays=concatenate("arrays"),
-        ideal=concatenate("ideal"),
-        bias=concatenate("bias"),
-        turn_on_bias=concatenate("turn_on_bias"),
-        fault=concatenate("fault"),
+        **columns,
         arrivals=None if all(p.arrivals is None for p in parts) else np.concatenate([p.arrival for p in parts]),
     )
 

@@ -19,7 +19,7 @@ from navsense.core.inputs import path_exists
 from navsense.core.plugins import load_plugin
 from navsense.core.series import Reading
 from navsense.core.text import format_count
-from navsense.recordings.channels import CompleteReader, MessageReader, MessageTarget
+from navsense.recordings.channels import IndexedReader, MessageReader, MessageTarget
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
@@ -139,7 +139,7 @@ class Format:
     folder_files: tuple[str, ...] = ()
     check_target: Callable[[Path, World | None], None] = lambda *_: None
     data_path: Callable[[Path], Path] | None = None
-    open_messages: Callable[[Path], AbstractContextManager[CompleteReader]] | None = None
+    open_messages: Callable[[Path], AbstractContextManager[IndexedReader]] | None = None
     open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
     recovery: Recovery = Recovery()
     list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None

@@ -17,7 +17,13 @@ from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader, check_header
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.writer import McapFileWriter, McapWriterBase, MessageRecord, chunk_messages
+from navsense.recordings.mcap.writer import (
+    McapFileWriter,
+    McapWriterBase,
+    MessageRecord,
+    chunk_messages,
+    make_metadata,
+)
 from navsense.recordings.topic_names import TopicNames
 
 ENCODING = "protobuf"
@@ -35,7 +41,7 @@ class GazeboWriter(McapWriterBase):
         self._counts = dict.fromkeys(self._sensors, 0)
         self._file = McapFileWriter(path, profile="")
         try:
-            self._write_metadata(header)
+            self._file.add_run_metadata(make_metadata(header))
             self._file.write_chunks([(self._encode_definitions(header.allocate_topics()), [])])
         except BaseException:
             self._file.release()

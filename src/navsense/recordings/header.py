@@ -179,27 +179,15 @@ def format_metadata_item(key: str, value: str) -> str:
     """Return an item of the metadata for `headline`; a value of an unknown form is not changed."""
     if key == "duration_asked":
         return f"asked for {value.removesuffix('.0')} s"
-    if key == "runs":
-        try:
-            runs = [int(run) for run in inputs.parse_json(value)]
-        except (ValueError, TypeError, OverflowError):
-            return f"runs {value}"
-        if len(runs) == 1:
-            return f"run {runs[0]}"
-        if len(runs) > 1 and runs == list(range(runs[0], runs[0] + len(runs))):
-            return f"runs {runs[0]} to {runs[-1]}"
-        return f"{len(runs)} runs"
-    if key == "faults":
-        return format_faults(value)
-    return f"{key} {value}"
-
-
-def format_faults(value: str) -> str:
-    """Return the number of scheduled faults that a recording lists; an invalid list stays as it is."""
     try:
-        faults = inputs.parse_json(value)
-    except ValueError:
-        faults = None
-    if not isinstance(faults, list):
-        return f"faults {value}"
-    return format_count(len(faults), "scheduled fault")
+        if key == "runs":
+            runs = [int(run) for run in inputs.parse_json(value)]
+            if len(runs) == 1:
+                return f"run {runs[0]}"
+            is_range = len(runs) > 1 and runs == list(range(runs[0], runs[0] + len(runs)))
+            return f"runs {runs[0]} to {runs[-1]}" if is_range else f"{len(runs)} runs"
+        if key == "faults" and isinstance(faults := inputs.parse_json(value), list):
+            return format_count(len(faults), "scheduled fault")
+    except (ValueError, TypeError, OverflowError):
+        pass
+    return f"{key} {value}"

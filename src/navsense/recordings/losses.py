@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense.core.series import Reading, TimeSlice
+from navsense.core.text import format_count
 from navsense.core.typing import BoolArray
 from navsense.fault_file import list_faults
 from navsense.recordings.format import Capability, Format, missing_groups
@@ -44,7 +45,11 @@ class ConversionLosses:
         self._lost_arrays: dict[str, list[str]] = {}
         self._lost_rows: dict[tuple[str, str], int] = {}
         self._missing_arrays: dict[str, list[str]] = {}
-        self._lost_series = {Capability.FAULTS: bool(list_faults(header.world))}
+        self._lost_series = {
+            Capability.TRUTH: False,
+            Capability.CURRENT: False,
+            Capability.FAULTS: bool(list_faults(header.world)),
+        }
         self.count = 0
 
     @property
@@ -56,11 +61,8 @@ class ConversionLosses:
         """Count the rows of a time slice."""
         for name, reading in time_slice.readings.items():
             self._add_reading(name, reading)
-        for series, has_rows in (
-            (Capability.TRUTH, bool(time_slice.truth)),
-            (Capability.CURRENT, time_slice.current is not None),
-        ):
-            self._lost_series[series] = self._lost_series.get(series, False) or has_rows
+        self._lost_series[Capability.TRUTH] |= bool(time_slice.truth)
+        self._lost_series[Capability.CURRENT] |= time_slice.current is not None
 
     def _add_reading(self, name: str, reading: Reading) -> None:
         if name not in self._sensor_names:
@@ -68,12 +70,10 @@ class ConversionLosses:
             return
         sensor = self._sensors[name]
         if name not in self._lost_arrays and reading.time.size:
-            list_lost = self._format.list_lost
-            self._lost_arrays[name] = (
-                missing_groups(self._format.capabilities, reading)
-                if list_lost is None
-                else list_lost(self._header, sensor, reading)
-            )
+            if self._format.list_lost is None:
+                self._lost_arrays[name] = missing_groups(self._format.capabilities, reading)
+            else:
+                self._lost_arrays[name] = self._format.list_lost(self._header, sensor, reading)
             self._missing_arrays[name] = [one for one in self._format.list_needed(sensor) if one not in reading]
         if Capability.UNPUBLISHED in self._format.capabilities:
             self.count += reading.clock_error.size
@@ -87,28 +87,21 @@ class ConversionLosses:
 
     def format_lines(self) -> list[str]:
         """Return what was lost, a line each."""
-        lines = [f"{name}: {', '.join(what)}" for name, what in self._lost_arrays.items() if what]
+        lines = [f"{name}: {', '.join(arrays)}" for name, arrays in self._lost_arrays.items() if arrays]
         for reason in (DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER):
-            lines += [
-                f"{name}: {_format_rows(count, reason)}"
-                for (own, name), count in self._lost_rows.items()
-                if own == reason and count
-            ]
-        lines += [
-            f"{name}: {', '.join(arrays)}: not in the recording, and so not known"
-            for name, arrays in self._missing_arrays.items()
-            if arrays
-        ]
-        for series in (Capability.TRUTH, Capability.CURRENT, Capability.FAULTS):
-            if self._lost_series.get(series) and series not in self._format.capabilities:
+            for (row_reason, name), count in self._lost_rows.items():
+                if row_reason == reason and count:
+                    text = reason if count == 1 else reason.replace("was ", "were ")
+                    lines.append(f"{name}: {format_count(count, 'row')} that {text}")
+        for name, arrays in self._missing_arrays.items():
+            if arrays:
+                lines.append(f"{name}: {', '.join(arrays)}: not in the recording, and so not known")
+        for series, has_rows in self._lost_series.items():
+            if has_rows and series not in self._format.capabilities:
                 lines.append(" ".join(filter(None, (series, self._format.remarks.get(series)))))
         if self._format.needs_origin and not self._has_origin:
             lines.append("the heading of the world's axes and its water, which the recording does not say: 0 and none")
         return lines
-
-
-def _format_rows(count: int, reason: str) -> str:
-    return f"1 row that {reason}" if count == 1 else f"{count} rows that {reason.replace('was ', 'were ')}"
 
 
 def _find_unpublished(sensor: MountedSensor, reading: Reading) -> Mapping[str, BoolArray]:

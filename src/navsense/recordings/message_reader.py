@@ -11,7 +11,7 @@ from typing import Any
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import find_format, os_error, recovery_remedy
-from navsense.recordings.channels import CompleteReader, MessageReader
+from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import format_of_recording
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
@@ -24,7 +24,7 @@ def is_message_recording(path: Path) -> bool:
 
 
 @contextmanager
-def open_messages(path: Path) -> Iterator[CompleteReader]:
+def open_messages(path: Path) -> Iterator[IndexedReader]:
     """Yield a reader of a recording of messages.
 
     Raises `RecordingError` for another file, a truncated or damaged recording, and a file that cannot be read.

@@ -18,7 +18,6 @@ from typing import Any
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.series import ARRAY_GROUPS, Current, Reading
-from navsense.core.typing import AnyArray
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_requested_duration, get_version
@@ -32,32 +31,33 @@ def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -
     """Return the header of one sensor. Groups of arrays that are not recorded are empty."""
     lead = reading.clock_error.shape[:-1]
     groups = ARRAY_GROUPS if header.truth else ARRAY_GROUPS[:1]
-    mounted = [sensor for sensor in header.world.sensors if sensor.name == name]
-    outputs = [output for sensor in mounted for output in sensor.spec.outputs]
+    shapes = {
+        group: {
+            key: list(array.shape[len(reading.ideal_run_shape if group == "ideal" else lead) + 1 :])
+            for key, array in getattr(reading, group).items()
+        }
+        for group in groups
+    }
+    sensor = next((sensor for sensor in header.world.sensors if sensor.name == name), None)
+    mounting: dict[str, Any] = {}
+    if sensor is not None:
+        # The mounting on the link (w x y z), and the white noise of one sample of each noisy array.
+        mounting = {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise_to_json(sensor)}
     return {
-        **{key: value for sensor in mounted for key, value in _mounting_header(sensor).items()},
+        **mounting,
         "type": reading.type,
         "frame": reading.frame,
         "unit": dict(reading.unit),
-        "bias_unit": {key: value for sensor in mounted for key, value in _bias_units(sensor, reading).items()},
+        "bias_unit": {} if sensor is None else _bias_units(sensor, reading),
         "epoch": reading.epoch,
         "latency": reading.arrivals is not None,
         "runs": list(lead),
-        **{
-            group: {key: _row_shape(reading, group, array) for key, array in getattr(reading, group).items()}
-            if group in groups
-            else {}
-            for group in ARRAY_GROUPS
-        },
+        **{group: shapes.get(group, {}) for group in ARRAY_GROUPS},
         "ideal_in_runs": reading.ideal_in_runs,
-        "quaternions": [output.name for output in outputs if output.equivariance == "orientation"],
+        "quaternions": [
+            output.name for output in (sensor.spec.outputs if sensor else ()) if output.equivariance == "orientation"
+        ],
     }
-
-
-def _row_shape(reading: Reading, group: str, array: AnyArray) -> list[int]:
-    """Return the shape of one row of an array of a reading."""
-    lead = reading.ideal_run_shape if group == "ideal" else reading.clock_error.shape[:-1]
-    return list(array.shape[len(lead) + 1 :])
 
 
 def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
@@ -65,18 +65,10 @@ def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
     spec = sensor.spec
     if isinstance(spec, OpaqueSensor):
         return {}
-    indirect = (
-        {name: output.unit for name, output in spec.noise_quantities.items()}
-        if isinstance(spec, HasIndirectNoise)
-        else {}
-    )
-    units = {**reading.unit, **indirect}
+    units = dict(reading.unit)
+    if isinstance(spec, HasIndirectNoise):
+        units |= {name: output.unit for name, output in spec.noise_quantities.items()}
     return {name: units[name] for name in reading.bias if name in units}
-
-
-def _mounting_header(sensor: MountedSensor) -> dict[str, Any]:
-    """Return the mounting of a sensor on its link (w x y z), and the white noise of one sample of each noisy array."""
-    return {"link": sensor.link, "mounting": list(sensor.pose.rotation), "noise": noise_to_json(sensor)}
 
 
 def make_metadata(

@@ -35,7 +35,7 @@ from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, R
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 _STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
 
@@ -444,7 +444,7 @@ def recover(file: Path, out: Path) -> RecoveryResult:
         write_archive(archive, columns, text)
     meta = inputs.parse_json(text)
     count = sum(columns[f"{name}/time"].count for name in meta["sensors"])
-    return RecoveryResult(str(out), count, unit="row", notes=notes_about(meta.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_KEY)))
 
 
 FORMAT = Format(

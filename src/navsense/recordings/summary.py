@@ -19,7 +19,7 @@ from navsense.recordings.format import storage_path
 from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import ros2_bag_folder
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 
 def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
@@ -69,7 +69,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
         metadata = dict(reader.metadata)
         world = metadata.pop(WORLD_KEY, None)
         metadata = {key: metadata[key] for key in (*METADATA_KEYS, *metadata) if key in metadata}
-        return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, notes_about(world))
+        return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, list_notes(world))
 
 
 METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
@@ -83,7 +83,7 @@ def make_summary(
     texts = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(
-        str(path), format_name, path.stat().st_size, first, last, entries, texts, notes_about(meta.get(WORLD_KEY))
+        str(path), format_name, path.stat().st_size, first, last, entries, texts, list_notes(meta.get(WORLD_KEY))
     )
 
 

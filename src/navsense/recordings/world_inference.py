@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from navsense import messages
@@ -52,6 +53,11 @@ class FirstMessage:
     time: int
     period: float = math.nan
     companions: frozenset[str] = frozenset()
+
+    @property
+    def frame(self) -> str:
+        """The frame in the header, "" for a message without one."""
+        return self.shape.strings.get("header.frame_id", "").lstrip("/")
 
     def make_noise(self, path: str, count: int) -> list[Noise]:
         """Return the white noise of the diagonal of a covariance at a path."""
@@ -103,12 +109,9 @@ def _make_beam(axis: Any) -> Beam:
     return Beam(rotation=from_rpy(0.0, math.atan2(-z, math.hypot(x, y)), math.atan2(y, x)))
 
 
-def _dvl_factory(dialect: MessageDialect) -> Callable[[FirstMessage], Sensor]:
-    def make_dvl(first: FirstMessage) -> Sensor:
-        axes = [first.row[f"beam_unit_vec.{i}"][0] for i in range(4)]
-        return Dvl(beams=Beams(tuple(_make_beam(axis) for axis in axes if axis.any())), dialect=dialect)
-
-    return make_dvl
+def _make_dvl(first: FirstMessage, dialect: MessageDialect) -> Sensor:
+    axes = [first.row[f"beam_unit_vec.{i}"][0] for i in range(4)]
+    return Dvl(beams=Beams(tuple(_make_beam(axis) for axis in axes if axis.any())), dialect=dialect)
 
 
 def _make_uuv_dvl(first: FirstMessage) -> Sensor:
@@ -125,31 +128,18 @@ def _make_uuv_dvl(first: FirstMessage) -> Sensor:
     )
 
 
-SPEC_FACTORIES: Mapping[str, Callable[[FirstMessage], Sensor]] = {
-    imu.TYPE: _make_imu,
-    magnetometer.TYPE: _make_magnetometer,
-    altimeter.TYPE: lambda _first: Altimeter(),
-    air_pressure.TYPE: _make_pressure,
-    navsat.TYPE: _make_navsat,
-    ranges.TYPE: _make_range,
-    dvl.MARINE_TYPE: _dvl_factory(MessageDialect.OWN),
-    dvl.DS_TYPE: _dvl_factory(MessageDialect.DSROS),
-    dvl.UUV_TYPE: _make_uuv_dvl,
+SENSOR_TYPES: Mapping[str, tuple[Callable[[FirstMessage], Sensor], Callable[[], Sensor]]] = {
+    imu.TYPE: (_make_imu, Imu),
+    magnetometer.TYPE: (_make_magnetometer, Magnetometer),
+    altimeter.TYPE: (lambda _first: Altimeter(), Altimeter),
+    air_pressure.TYPE: (_make_pressure, AirPressure),
+    navsat.TYPE: (_make_navsat, NavSat),
+    ranges.TYPE: (_make_range, Range),
+    dvl.MARINE_TYPE: (partial(_make_dvl, dialect=MessageDialect.OWN), Dvl),
+    dvl.DS_TYPE: (partial(_make_dvl, dialect=MessageDialect.DSROS), partial(Dvl, dialect=MessageDialect.DSROS)),
+    dvl.UUV_TYPE: (_make_uuv_dvl, partial(Dvl, dialect=MessageDialect.UUV)),
 }
-"""Message type -> factory of a specification from the first message of a sensor."""
-
-DEFAULT_SPECS: Mapping[str, Callable[[], Sensor]] = {
-    imu.TYPE: Imu,
-    magnetometer.TYPE: Magnetometer,
-    altimeter.TYPE: Altimeter,
-    air_pressure.TYPE: AirPressure,
-    navsat.TYPE: NavSat,
-    ranges.TYPE: Range,
-    dvl.MARINE_TYPE: Dvl,
-    dvl.DS_TYPE: lambda: Dvl(dialect=MessageDialect.DSROS),
-    dvl.UUV_TYPE: lambda: Dvl(dialect=MessageDialect.UUV),
-}
-"""Message type -> factory of a specification if the first message has no valid one."""
+"""Message type -> factories of a specification: from the first message of a sensor, and if that is invalid."""
 
 COMPANION_TYPES: Mapping[str, tuple[tuple[str, str], ...]] = {
     air_pressure.TYPE: (("_depth", depth.DEPTH_TYPE),),
@@ -180,6 +170,7 @@ class WorldInference:
             if self._topic_type(channel.topic + suffix) == kind
         }
         self.sensor_channels = [channel for channel in self.channels.values() if self._is_sensor(channel)]
+        self.sensor_topics = {channel.topic for channel in self.sensor_channels}
 
     def _topic_type(self, topic: str) -> str:
         """Return the type of a topic, "" for a missing one."""
@@ -187,51 +178,44 @@ class WorldInference:
 
     def _is_sensor(self, channel: Channel) -> bool:
         """Return True for the main topic of a sensor."""
-        base, _, part = channel.topic.rpartition("/")
-        is_truth = part in ("ideal", "bias") and base in self.channels
-        return (
-            _is_instrument(channel)
-            and not is_truth
-            and channel.topic not in self.companion_topics
-            and is_readable(channel)
-        )
+        return _is_instrument(channel) and self._is_standalone(channel.topic) and is_readable(channel)
 
     def read(self) -> None:
         """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""
-        wanted = {channel.topic for channel in self.sensor_channels} | {
-            channel.topic
+        channels = [
+            channel
             for channel in self.channels.values()
-            if channel.type == world_topics.ODOMETRY_TYPE and channel.topic.startswith(TRUTH_PREFIX)
-        }
-        read = (self.channels[topic] for topic in (*wanted, TF_STATIC) if topic in self.channels)
+            if channel.topic in self.sensor_topics
+            or channel.topic == TF_STATIC
+            or (channel.type == world_topics.ODOMETRY_TYPE and channel.topic.startswith(TRUTH_PREFIX))
+        ]
         decoders = {
-            channel.topic: MessageDecoder(channel) for channel in read if channel.is_ros and is_readable(channel)
+            channel.topic: MessageDecoder(channel) for channel in channels if channel.is_ros and is_readable(channel)
         }
         waiting = set(decoders)
-        for item in self.reader.read_messages():
-            topic = item.channel.topic
-            if topic not in waiting or not item.data or not has_same_type(item.channel, self.channels[topic]):
+        for message in self.reader.read_messages():
+            topic = message.channel.topic
+            if topic not in waiting or not message.data or not has_same_type(message.channel, self.channels[topic]):
                 continue
-            ((shape, _, rows),) = decoders[topic].decode_groups(group_by_size([item.data]))
+            ((shape, _, rows),) = decoders[topic].decode_groups(group_by_size([message.data]))
             if topic == TF_STATIC:
                 self._add_transforms(shape, rows)
                 waiting.discard(topic)
-            else:
-                self._add_sensor_message(topic, shape, rows, item.log_time, waiting)
+            elif self._add_sensor_message(topic, shape, rows, message.log_time):
+                waiting.discard(topic)
             if not waiting:
                 return
 
-    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log: int, waiting: set[str]) -> None:
-        """Store the first message of a topic, or the time to its second one."""
-        time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log
+    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log_time: int) -> bool:
+        """Store the first message of a topic, or the time to its second one. Return True for the second one."""
+        time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log_time
         if topic in self.first_messages:
             self.first_messages[topic].period = (time - self.first_messages[topic].time) * 1e-9
-            waiting.discard(topic)
-        else:
-            companions = frozenset(
-                b for b, _ in COMPANION_TYPES.get(self._topic_type(topic), ()) if topic + b in self.companion_topics
-            )
-            self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
+            return True
+        suffixes = (suffix for suffix, _ in COMPANION_TYPES.get(self._topic_type(topic), ()))
+        companions = frozenset(suffix for suffix in suffixes if topic + suffix in self.companion_topics)
+        self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
+        return False
 
     def _add_transforms(self, shape: MessageShape, rows: AnyArray) -> None:
         """Store the transforms of one message."""
@@ -241,54 +225,45 @@ class WorldInference:
             parent = shape.strings[f"{path}.header.frame_id"].lstrip("/")
             x, y, z = rows[f"{path}.transform.translation"][0].tolist()
             a, b, c, w = rows[f"{path}.transform.rotation"][0].tolist()
-            turn = (w, a, b, c)
-            if not all(map(math.isfinite, (x, y, z, *turn))):
+            if not all(map(math.isfinite, (x, y, z, w, a, b, c))):
                 continue  # as tf2 does
-            rotation = ensure_unit(turn) if any(turn) else IDENTITY.rotation
+            rotation = ensure_unit((w, a, b, c)) if any((w, a, b, c)) else IDENTITY.rotation
             self.transforms[child] = (parent, Pose((x, y, z), rotation))
 
     def build_world(self) -> World:
         """Return the world."""
-        links = {
-            one.shape.strings.get("child_frame_id", ""): topic
-            for topic, one in self.first_messages.items()
+        model_of_link = {
+            first.shape.strings.get("child_frame_id", ""): topic.removeprefix(TRUTH_PREFIX).replace("/", "::")
+            for topic, first in self.first_messages.items()
             if topic.startswith(TRUTH_PREFIX)
         }
-        models = {link: topic.removeprefix(TRUTH_PREFIX).replace("/", "::") for link, topic in links.items() if link}
-        sensors = _make_names_unique(
-            [
-                self._make_sensor(channel, models)
-                for channel in self.sensor_channels
-                if channel.topic in self.first_messages
-            ]
-        )
-        canonical = {name: link for link, name in models.items()}
+        model_of_link.pop("", None)
+        channels = (channel for channel in self.sensor_channels if channel.topic in self.first_messages)
+        sensors = _make_names_unique(self._make_sensor(channel, model_of_link) for channel in channels)
+        canonical_links = {name: link for link, name in model_of_link.items()}
         for sensor in sensors:
-            canonical.setdefault(sensor.model, sensor.link)
-        made: list[Model] = []
-        for name, own in canonical.items():
-            carried = {sensor.link for sensor in sensors if sensor.model == name} - {own}
-            carried |= {
+            canonical_links.setdefault(sensor.model, sensor.link)
+        models: list[Model] = []
+        for name, canonical in canonical_links.items():
+            names = {sensor.link for sensor in sensors if sensor.model == name} - {canonical}
+            names |= {
                 child
                 for child, (parent, _) in self.transforms.items()
-                if parent == own and self._is_link(child, sensors)
+                if parent == canonical and self._is_link(child, sensors)
             }
-            others = tuple(Link(link, self._link_pose(link, own)) for link in sorted(carried))
-            made.append(Model(name, (Link(own), *others), own, motion=Stationary() if own in models else None))
-        name, flow = self.reader.metadata.get("world", DEFAULT_WORLD_NAME), self._find_current_topic()
-        if flow is None:
-            return World(name, tuple(made), sensors)
-        still = Environment(current=UniformField((0.0, 0.0, 0.0)))
-        return World(name, tuple(made), sensors, environment=still, current_topic=CurrentTopic(flow))
-
-    def _find_current_topic(self) -> str | None:
-        """Return the topic of the water's velocity in a recording of navsense: its only twist without a sensor."""
+            links = (Link(canonical), *(Link(link, self._link_pose(link, canonical)) for link in sorted(names)))
+            models.append(Model(name, links, canonical, motion=Stationary() if canonical in model_of_link else None))
+        world = World(self.reader.metadata.get("world", DEFAULT_WORLD_NAME), tuple(models), sensors)
+        # In a recording of navsense, the only twist without a sensor is the velocity of the water.
         twists = [
             channel.topic
             for channel in self.reader.channels
             if channel.type == world_topics.CURRENT_TYPE and self._is_standalone(channel.topic)
         ]
-        return twists[0] if len(twists) == 1 and self.reader.is_navsense else None
+        if len(twists) != 1 or not self.reader.is_navsense:
+            return world
+        environment = Environment(current=UniformField((0.0, 0.0, 0.0)))
+        return replace(world, environment=environment, current_topic=CurrentTopic(twists[0]))
 
     def _is_standalone(self, topic: str) -> bool:
         """Return True if a topic is neither a companion nor the ideal values or biases of a sensor."""
@@ -309,19 +284,14 @@ class WorldInference:
     def _make_sensor(self, channel: Channel, models: Mapping[str, str]) -> MountedSensor:
         """Return one sensor."""
         first = self.first_messages[channel.topic]
-        frame = first.shape.strings.get("header.frame_id", "").lstrip("/")
-        frames = [
-            one.shape.strings.get("header.frame_id", "").lstrip("/")
-            for t, one in self.first_messages.items()
-            if t in {s.topic for s in self.sensor_channels}
-        ]
-        own = "::" in frame and frames.count(frame) == 1
+        frame = first.frame
+        frames = [one.frame for topic, one in self.first_messages.items() if topic in self.sensor_topics]
         topic = self.topics[channel.topic]
-        name = frame if own else topic.strip("/").replace("/", "::")
+        is_full_name = "::" in frame and frames.count(frame) == 1
+        name = frame if is_full_name else topic.strip("/").replace("/", "::")
         link, pose = self.transforms.get(frame, (frame or "base", IDENTITY))
-        model = models.get(link) or next(
-            (models[p] for p in (self.transforms.get(link, ("", 0))[0],) if p in models), DEFAULT_MODEL
-        )
+        parent, _ = self.transforms.get(link, ("", IDENTITY))
+        model = models.get(link) or models.get(parent) or DEFAULT_MODEL
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
         topic_type = self._topic_type(f"{channel.topic}/{world_topics.FAULT}")
@@ -335,14 +305,14 @@ class WorldInference:
         if channel.type.startswith(GENERIC_TYPE_PREFIX):
             return _make_generic_spec(channel, first.shape.lengths)
         try:
-            return SPEC_FACTORIES[channel.type](first)
+            return SENSOR_TYPES[channel.type][0](first)
         except (NavsenseError, ValueError):
-            return DEFAULT_SPECS[channel.type]()
+            return SENSOR_TYPES[channel.type][1]()
 
 
 def _is_instrument(channel: Channel) -> bool:
     """Return True for a message type of sensors."""
-    return channel.is_ros and (channel.type in SPEC_FACTORIES or channel.type.startswith(GENERIC_TYPE_PREFIX))
+    return channel.is_ros and (channel.type in SENSOR_TYPES or channel.type.startswith(GENERIC_TYPE_PREFIX))
 
 
 def select_channels(channels: Sequence[Channel]) -> dict[str, Channel]:
@@ -350,39 +320,40 @@ def select_channels(channels: Sequence[Channel]) -> dict[str, Channel]:
 
     Of several types on a topic this is the first sensor type, else the first readable one. The others are ignored.
     """
-    found: dict[str, list[Channel]] = {}
+    by_topic: dict[str, list[Channel]] = {}
     for channel in channels:
-        found.setdefault(channel.topic, []).append(channel)
-    out = {topic: several[0] for topic, several in found.items()}
-    for topic, several in found.items():
+        by_topic.setdefault(channel.topic, []).append(channel)
+    selected: dict[str, Channel] = {}
+    for topic, several in by_topic.items():
+        selected[topic] = several[0]
         if len(several) > 1:
             usable = [channel for channel in several if channel.is_ros and is_readable(channel)] or several
-            out[topic] = next((channel for channel in usable if _is_instrument(channel)), usable[0])
-    return out
+            selected[topic] = next((channel for channel in usable if _is_instrument(channel)), usable[0])
+    return selected
 
 
 def normalize_topics(topics: Iterable[str]) -> dict[str, str]:
     """Return each topic with one leading and no trailing slash, and the suffix `_` if another topic has that name."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     used: set[str] = set()
-    for topic in sorted(topics, key=lambda one: one != "/" + one.strip("/")):
+    for topic in sorted(topics, key=lambda topic: topic != "/" + topic.strip("/")):
         name = "/" + (topic.strip("/") or "topic")
         while name in used:
             name += "_"
         used.add(name)
-        found[topic] = name
-    return found
+        names[topic] = name
+    return names
 
 
 def _make_names_unique(sensors: Iterable[MountedSensor]) -> tuple[MountedSensor, ...]:
     """Return the sensors with unique names."""
-    found: dict[str, MountedSensor] = {}
+    unique: dict[str, MountedSensor] = {}
     for sensor in sensors:
         name = sensor.name
-        while name in found:
+        while name in unique:
             name += "_"
-        found[name] = sensor if name == sensor.name else replace(sensor, name=name)
-    return tuple(found.values())
+        unique[name] = sensor if name == sensor.name else replace(sensor, name=name)
+    return tuple(unique.values())
 
 
 def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from navsense.clock import Clock, Latency
@@ -139,7 +139,7 @@ def noise_to_json(sensor: MountedSensor) -> dict[str, list[float]]:
     return {key: [axis.white_stddev(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
 
 
-def has_place(data: Mapping[str, Any]) -> bool:
+def has_origin_and_water(data: Mapping[str, Any]) -> bool:
     """Return True if the JSON of a world contains its place on earth and its water."""
     return "origin" in data and "water" in data
 
@@ -150,7 +150,7 @@ class _Reader:
 
     unknown: dict[str, list[str]] = field(default_factory=dict)
 
-    def value(self, what: str, data: Any, kind: type[Kind]) -> Kind | None:
+    def parse_value(self, what: str, data: Any, kind: type[Kind]) -> Kind | None:
         """Return a value of a class, None if it is null or of an unknown type. Raises `DamagedError` for another."""
         try:
             found = from_json(data)
@@ -170,13 +170,13 @@ class _Reader:
         remedy = "update navsense, or install the package that defines the type"
         return (f"some values of its world cannot be read: {listed}; {remedy}",)
 
-    def sensor(self, data: Mapping[str, Any]) -> MountedSensor:
+    def parse_sensor(self, data: Mapping[str, Any]) -> MountedSensor:
         """Return a sensor, opaque if its specification is of an unknown type."""
         name = str(data["name"])
         latency: Latency = UnspecifiedLatency()
         if data["latency"] != UNSPECIFIED:
-            latency = self.value(f"latency of {name}", data["latency"], Latency) or latency
-        spec = self.value(f"sensor {name}", data["spec"], object) or _opaque(data)
+            latency = self.parse_value(f"latency of {name}", data["latency"], Latency) or latency
+        spec = self.parse_value(f"sensor {name}", data["spec"], object) or _parse_opaque_sensor(data)
         if not isinstance(spec, HasType) or spec.type != data["type"]:
             raise DamagedError(f"damaged: sensor {name} has a specification of a wrong type")
         return MountedSensor(
@@ -185,53 +185,47 @@ class _Reader:
             str(data["model"]),
             str(data["link"]),
             float(data["rate"]),
-            _pose(data["pose"]),
+            _parse_pose(data["pose"]),
             str(data["topic"]),
             str(data["frame"]),
             None if data["clock"] is None else str(data["clock"]),
             None if data["latency"] is None else latency,
-            self.value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
+            self.parse_value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
             is_on=bool(data["is_on"]),
         )
 
-    def environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
+    def parse_environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
-        origin = self.value("origin", data.get("origin"), Origin)
-        water = self.value("water", data.get("water"), Water)
+        origin = self.parse_value("origin", data.get("origin"), Origin)
+        water = self.parse_value("water", data.get("water"), Water)
         listed = data.get("anomalies", [])
         if not isinstance(listed, list):
             raise DamagedError("damaged: anomalies has a wrong type")
-        anomalies = [one for each in listed if (one := self.value("anomaly", each, Anomaly)) is not None]
-        flow = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
+        anomalies = [one for each in listed if (one := self.parse_value("anomaly", each, Anomaly)) is not None]
+        current = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
-        found = Environment(current=flow, signals=signals, origin=origin, water=water)
+        environment = Environment(current=current, signals=signals, origin=origin, water=water)
         if not anomalies:
-            return found
-        return Environment(
-            current=flow,
-            signals=signals,
-            origin=origin,
-            water=water,
-            magnetic_field=FieldSum((found.magnetic_field, *anomalies)),
-        )
+            return environment
+        return replace(environment, magnetic_field=FieldSum((environment.magnetic_field, *anomalies)))
 
 
-def _opaque(data: Mapping[str, Any]) -> Sensor:
+def _parse_opaque_sensor(data: Mapping[str, Any]) -> Sensor:
     """Return a sensor with known type and outputs; its specification is kept unchanged."""
     noise = tuple((str(key), tuple(map(float, axes))) for key, axes in data["noise"].items())
-    outputs = tuple(_output(one) for one in data["outputs"])
+    outputs = tuple(map(_parse_output, data["outputs"]))
     stored = "" if data["spec"] is None else json.dumps(data["spec"])
     return cast("Sensor", OpaqueSensor(str(data["type"]), outputs, noise, stored))
 
 
-def _pose(data: Mapping[str, Any]) -> Pose:
+def _parse_pose(data: Mapping[str, Any]) -> Pose:
     """Return a pose; keys of later versions are ignored."""
     x, y, z = map(float, data["position"])
     w, a, b, c = map(float, data["rotation"])
     return Pose((x, y, z), (w, a, b, c))
 
 
-def _output(data: Mapping[str, Any]) -> Output:
+def _parse_output(data: Mapping[str, Any]) -> Output:
     """Return an array of a reading; keys of later versions are ignored."""
     axes = data["axes"]
     shape = tuple(axes) if isinstance(axes, list) else int(axes)
@@ -243,37 +237,37 @@ def world_from_json(data: Any) -> StoredWorld | None:
     try:
         if data.get("format") != FORMAT_VERSION:
             return None
-        return _world(data)
+        return _parse_world(data)
     except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
         raise DamagedError(f"damaged: its world cannot be read: {error}") from error
 
 
-def _world(data: Mapping[str, Any]) -> StoredWorld:
+def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
     """Return the world of JSON with the supported format."""
     reader = _Reader()
-    sensors = tuple(reader.sensor(one) for one in data["sensors"])
-    models = tuple(_model(one) for one in data["models"])
-    found = {str(name): reader.value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
-    clocks = {name: clock for name, clock in found.items() if clock is not None}
-    shown = reader.value("current", data["current"], CurrentTopic) or CurrentTopic()
-    if not isinstance(shown.layers, LayersTopic | None):
+    sensors = tuple(map(reader.parse_sensor, data["sensors"]))
+    models = tuple(map(_parse_model, data["models"]))
+    stored = {str(name): reader.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
+    clocks = {name: clock for name, clock in stored.items() if clock is not None}
+    topic = reader.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
+    if not isinstance(topic.layers, LayersTopic | None):
         raise DamagedError("damaged: current has a wrong type")
-    environment = reader.environment(data, sensors)
-    every = tuple(clocks.get(name) or Clock(name) for name in found)
-    world = World(str(data["name"]), models, sensors, every, environment, current_topic=shown)
+    environment = reader.parse_environment(data, sensors)
+    all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
+    world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
     return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, reader.notes)
 
 
-def _model(data: Mapping[str, Any]) -> Model:
+def _parse_model(data: Mapping[str, Any]) -> Model:
     """Return a model; the motion of a moving model is a placeholder."""
-    links = tuple(Link(str(name), _pose(pose)) for name, pose in data["links"].items())
+    links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
     motion = Stationary() if data["moves"] else None
     actuators = tuple(str(one) for one in data["actuators"])
-    pose = _pose(data["pose"])
+    pose = _parse_pose(data["pose"])
     return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
 
 
-def notes_about(data: Any) -> tuple[str, ...]:
+def list_notes(data: Any) -> tuple[str, ...]:
     """Return the notes for the user about a world's JSON or its text, which may be None or empty."""
     try:
         layout = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data

@@ -39,6 +39,9 @@ from navsense.recordings.channels import (
 from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 
+HEAD_FIELDS = ("channel", "log_time", "publish_time")
+"""Fields of the header of a message record that differ between messages."""
+
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
 
@@ -75,7 +78,7 @@ class RecordIndex:
         return bool(self.offsets[-1] == self.data.size)
 
     @cached_property
-    def kinds(self) -> ByteArray:
+    def opcodes(self) -> ByteArray:
         """Opcodes of the records (n,)."""
         return self.data[self.offsets[:-1]]
 
@@ -84,27 +87,28 @@ class RecordIndex:
         return self.data[self.offsets[place] + records.RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
-        """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
-        places = np.flatnonzero(self.kinds == records.MESSAGE)
-        selection = as_slice(places)
+        """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
+        indices = np.flatnonzero(self.opcodes == records.MESSAGE)
+        selection = as_slice(indices)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
         if (stops - starts < records.MESSAGE_HEADER.size).any():
             raise records.DamagedError("a message ends too early")
-        return ScannedMessages(
-            self.data, places, starts + records.MESSAGE_HEADER.size, stops, *read_heads(self.data, starts, stops)
-        )
+        heads = read_heads(self.data, starts, stops)
+        return ScannedMessages(self.data, indices, starts + records.MESSAGE_HEADER.size, stops, *heads)
 
 
 @dataclass(frozen=True, eq=False)
 class ScannedMessages:
     """The messages of a segment.
 
-    record_places (n,) are their numbers among the records; starts, stops (n,) the offsets of their data; channel (n,)
-    the channel ids; log_time, publish_time (n,) ns.
+    record_indices: (n,), indices among the records.
+    starts, stops: (n,), offsets of their data.
+    channel: (n,), channel ids.
+    log_time, publish_time: (n,), ns.
     """
 
     data: ByteArray
-    record_places: IntArray
+    record_indices: IntArray
     starts: IntArray
     stops: IntArray
     channel: AnyArray
@@ -116,69 +120,65 @@ class ScannedMessages:
         starts, sizes = self.starts[selection], self.stops[selection] - self.starts[selection]
         if (sizes == sizes[:1]).all():
             return [(np.arange(sizes.size), gather_rows(self.data, starts, int(sizes[0])))] if sizes.size else []
-        groups = []
-        for size in np.unique(sizes).tolist():
-            places = np.flatnonzero(sizes == size)
-            groups.append((places, gather_rows(self.data, starts[places], size)))
-        return groups
+        groups = [(np.flatnonzero(sizes == size), size) for size in np.unique(sizes).tolist()]
+        return [(indices, gather_rows(self.data, starts[indices], size)) for indices, size in groups]
 
 
 def scan_records(data: bytes) -> RecordIndex:
     """Return the records of a segment up to the first incomplete one."""
     view = np.frombuffer(data, dtype=np.uint8)
     # Without compilation, bytes are faster than arrays.
-    walk = data if INTERPRETED else view
-    edges = np.empty(INITIAL_CAPACITY + 1, dtype=np.int64)
-    count, end = scan_offsets(walk, edges[:-1])
+    buffer = data if INTERPRETED else view
+    offsets = np.empty(INITIAL_CAPACITY + 1, dtype=np.int64)
+    count, end = scan_offsets(buffer, offsets[:-1])
     if count > INITIAL_CAPACITY:
-        edges = np.empty(count + 1, dtype=np.int64)
-        scan_offsets(walk, edges[:-1])
-    edges[count] = end
-    return RecordIndex(view, edges[: count + 1])
+        offsets = np.empty(count + 1, dtype=np.int64)
+        scan_offsets(buffer, offsets[:-1])
+    offsets[count] = end
+    return RecordIndex(view, offsets[: count + 1])
 
 
-def as_slice(places: IntArray) -> IntArray | slice:
+def as_slice(indices: IntArray) -> IntArray | slice:
     """Return ascending indices (n,) as a slice if they are consecutive: a slice makes views, not copies."""
-    if places.size and int(places[-1]) - int(places[0]) == places.size - 1:
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+    if indices.size and int(indices[-1]) - int(indices[0]) == indices.size - 1:
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
 
 
-def group_places(kinds: IntArray, count: int) -> list[tuple[int, IntArray | slice]]:
-    """Return (kind, indices) for each kind in `kinds` (n,), all below `count`; a slice if consecutive."""
-    cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
-    edges = [0, *cuts.tolist(), kinds.size]
-    firsts = kinds[edges[:-1]].tolist() if kinds.size else []
+def group_indices(keys: IntArray, count: int) -> list[tuple[int, IntArray | slice]]:
+    """Return (key, indices) for each key in `keys` (n,), all below `count`; a slice if the indices are consecutive."""
+    cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    edges = [0, *cuts.tolist(), keys.size]
+    firsts = keys[edges[:-1]].tolist() if keys.size else []
     if len(set(firsts)) == len(firsts):
-        return [(kind, slice(a, b)) for kind, a, b in zip(firsts, edges[:-1], edges[1:], strict=False)]
+        return [(key, slice(start, stop)) for key, (start, stop) in zip(firsts, pairwise(edges), strict=False)]
     # NumPy sorts integers of 16 bits in linear time.
-    order = np.argsort(kinds.astype(np.uint16) if count <= 1 << 16 else kinds, kind="stable")
-    ends = np.searchsorted(kinds, np.arange(count + 1), sorter=order).tolist()
-    return [(kind, order[a:b]) for kind, (a, b) in enumerate(pairwise(ends)) if b > a]
+    order = np.argsort(keys.astype(np.uint16) if count <= 1 << 16 else keys, kind="stable")
+    ends = np.searchsorted(keys, np.arange(count + 1), sorter=order).tolist()
+    return [(key, order[start:stop]) for key, (start, stop) in enumerate(pairwise(ends)) if stop > start]
 
 
 def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
     """Return channel, log time and publish time (n,) of the message records between these offsets."""
-    names, count = ("channel", "log_time", "publish_time"), starts.size
-    columns = [np.empty(count, dtype=records.MESSAGE_FIELDS[name]) for name in names]
-    if not count:
-        return columns[0], columns[1], columns[2]
-    sizes = stops - starts
-    cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
-    if cuts.size * MIN_RUN_LENGTH > count:
-        headers = view_every_byte(data, records.MESSAGE_FIELDS)
-        return tuple(np.asarray(headers[name][starts]) for name in names)  # type: ignore[return-value]
-    edges = [0, *cuts.tolist(), count]
-    for first, stop in pairwise(edges):
-        rows = np.ndarray((stop - first,), records.MESSAGE_FIELDS, data, int(starts[first]), (int(sizes[first]),))
-        for name, out in zip(names, columns, strict=True):
-            out[first:stop] = rows[name]
+    columns = [np.empty(starts.size, dtype=records.MESSAGE_FIELDS[name]) for name in HEAD_FIELDS]
+    if starts.size:
+        sizes = stops - starts
+        cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
+        if cuts.size * MIN_RUN_LENGTH > starts.size:
+            heads = view_every_byte(data, records.MESSAGE_FIELDS)
+            columns = [np.asarray(heads[name][starts]) for name in HEAD_FIELDS]
+        else:
+            for first, stop in pairwise([0, *cuts.tolist(), starts.size]):
+                start, stride = int(starts[first]), int(sizes[first])
+                rows = np.ndarray((stop - first,), records.MESSAGE_FIELDS, data, start, (stride,))
+                for name, column in zip(HEAD_FIELDS, columns, strict=True):
+                    column[first:stop] = rows[name]
     return columns[0], columns[1], columns[2]
 
 
-def view_every_byte(data: ByteArray, kind: np.dtype[np.void]) -> AnyArray:
+def view_every_byte(data: ByteArray, dtype: np.dtype[np.void]) -> AnyArray:
     """Return a view with one value per byte: the value that starts there. Nothing is copied."""
-    return np.ndarray((data.size - kind.itemsize + 1,), kind, data, strides=(1,))
+    return np.ndarray((data.size - dtype.itemsize + 1,), dtype, data, strides=(1,))
 
 
 def gather_rows(data: ByteArray, starts: IntArray, size: int) -> ByteArray:
@@ -217,22 +217,25 @@ class Segment:
 
 
 class SegmentMessages(NamedTuple):
-    """Messages of a segment, the number of the channel of each, and the selected ones, in the order of the file."""
+    """Messages of a segment, the index of the channel definition of each, and the selected ones, in file order."""
 
     messages: ScannedMessages
-    channels: IntArray
+    definitions: IntArray
     selection: IntArray | slice = slice(None)
 
     def split(self, time: int | None) -> tuple[SegmentMessages | None, SegmentMessages | None]:
-        """Return the messages before `time` (ns), all for None, and the others; None instead of an empty part."""
-        log = self.messages.log_time[self.selection]
-        early = None if time is None else log < np.uint64(time)
-        if early is None or early.all():
-            return (self if log.size else None), None
-        if not early.any():
+        """Return the messages before `time`, the start (ns) of the next segment, and the others; None without any.
+
+        `time` is None after the last segment: all messages are before it.
+        """
+        log_time = self.messages.log_time[self.selection]
+        is_before = np.ones(log_time.size, dtype=np.bool_) if time is None else log_time < np.uint64(time)
+        if is_before.all():
+            return (self if log_time.size else None), None
+        if not is_before.any():
             return None, self
-        places = np.arange(self.messages.log_time.size)[self.selection]
-        return self._replace(selection=places[early]), self._replace(selection=places[~early])
+        indices = np.arange(self.messages.log_time.size)[self.selection]
+        return self._replace(selection=indices[is_before]), self._replace(selection=indices[~is_before])
 
 
 def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
@@ -244,26 +247,26 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     while offset + records.RECORD_HEADER.size <= end:
         file.seek(offset)
         head = file.read(min(HEAD_SIZE, end - offset))
-        kind, length = records.RECORD_HEADER.unpack_from(head)
+        opcode, length = records.RECORD_HEADER.unpack_from(head)
         next_offset = offset + records.RECORD_HEADER.size + length
-        if kind == 0 or next_offset > end:
+        if opcode == 0 or next_offset > end:
             break
-        is_unchunked = kind in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
+        is_unchunked = opcode in (records.MESSAGE, records.SCHEMA, records.CHANNEL)
         if is_unchunked:
             start = start if size else offset
             size += next_offset - offset
-            if kind == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
+            if opcode == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
                 run.append(records.MESSAGE_HEADER.unpack_from(head)[4])
-        if size and (size >= SEGMENT_BYTES or kind in (records.CHUNK, records.DATA_END)):
+        if size and (size >= SEGMENT_BYTES or opcode in (records.CHUNK, records.DATA_END)):
             stop = next_offset if is_unchunked else offset
             segments.append(Segment(start, stop, min(run, default=0), max(run, default=0), is_chunk=False))
             run, size = [], 0
-        if kind == records.CHUNK:
+        if opcode == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
                 raise records.DamagedError("a record ends too early")
             first, last = records.CHUNK_HEADER.unpack_from(head, records.RECORD_HEADER.size)[:2]
             segments.append(Segment(offset, next_offset, first, last, is_chunk=True))
-        if kind == records.DATA_END:
+        if opcode == records.DATA_END:
             break
         offset = next_offset
     if size:
@@ -276,8 +279,8 @@ def read_segment(file: BinaryIO, segment: Segment) -> bytes:
     raw_records = records.read_records(file, segment.start, segment.stop)
     if segment.is_chunk:
         return records.decompress(records.parse_chunk(next(raw_records).body))
-    kinds = (records.MESSAGE, records.SCHEMA, records.CHANNEL)
-    return b"".join(records.encode_record(raw.opcode, raw.body) for raw in raw_records if raw.opcode in kinds)
+    opcodes = (records.MESSAGE, records.SCHEMA, records.CHANNEL)
+    return b"".join(records.encode_record(raw.opcode, raw.body) for raw in raw_records if raw.opcode in opcodes)
 
 
 def read_windows(
@@ -340,7 +343,11 @@ def truncated_error(path: Path) -> RecordingError:
 
 @dataclass(eq=False)
 class McapReader:
-    """Reader of one MCAP file."""
+    """Reader of one MCAP file.
+
+    A channel id can be defined again in another chunk. `_definitions` has all channels in order, `_definition_of_id`
+    the index (65536,) of the latest one of each id, -1 without one.
+    """
 
     path: Path
     file: BinaryIO
@@ -349,8 +356,8 @@ class McapReader:
     profile: str = ""
     _schemas: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
     _channels: dict[int, Channel] = field(default_factory=dict)
-    _all_channels: list[Channel] = field(default_factory=list)
-    _channel_places: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
+    _definitions: list[Channel] = field(default_factory=list)
+    _definition_of_id: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
     _statistics: bytes = b""
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
@@ -368,10 +375,9 @@ class McapReader:
         self._span = (start, size - tail)
         summary = records.FOOTER_FIELDS.unpack_from(ending, records.RECORD_HEADER.size)[0]
         if not (summary and self._read_summary(summary)):
-            self._schemas, self._channels, self._all_channels, self.metadata = {}, {}, [], {}
+            self._schemas, self._channels, self._definitions, self.metadata = {}, {}, [], {}
             self._statistics = b""
-            for raw in self._read_data_records():
-                self._add_definition(raw.opcode, raw.body)
+            self._read_definitions()
         self.channels = list(dict.fromkeys(self._channels.values()))
         self.is_navsense = bool(self.metadata)
 
@@ -390,12 +396,11 @@ class McapReader:
             return MessageCounts(counts, first, last) if total else MessageCounts(counts)
         times = []
         for segment in list_segments(self.file, self._span):
-            messages, places = self._load_segment(segment)
-            numbers, number_counts = np.unique(places, return_counts=True)
-            for place, count in zip(numbers.tolist(), number_counts.tolist(), strict=True):
-                key = self._all_channels[place].topic, self._all_channels[place].type
-                counts[key] = counts.get(key, 0) + count
-            if places.size:
+            messages, definitions = self._load_segment(segment)
+            for index, count in zip(*np.unique(definitions, return_counts=True), strict=True):
+                key = self._definitions[index].topic, self._definitions[index].type
+                counts[key] = counts.get(key, 0) + int(count)
+            if definitions.size:
                 times += [int(messages.log_time.min()), int(messages.log_time.max())]
         return MessageCounts(counts, min(times, default=None), max(times, default=None))
 
@@ -422,39 +427,45 @@ class McapReader:
             else:
                 yield raw
 
-    def _read_data_records(self) -> Iterator[records.RawRecord]:
-        """Yield all records before the summary, also those in chunks."""
+    def _read_definitions(self) -> None:
+        """Read the schemas, channels and metadata before the summary, also those in chunks."""
         end = self._span[0]
         for raw in records.read_records(self.file, *self._span):
             end = raw.offset + records.RECORD_HEADER.size + len(raw.body)
             if raw.opcode == records.CHUNK:
-                inner = records.parse_records(records.decompress(records.parse_chunk(raw.body)))
-                yield from (records.RawRecord(kind, offset, bytes(body)) for kind, offset, body in inner)
+                scanned = scan_records(records.decompress(records.parse_chunk(raw.body)))
+                if not scanned.is_complete:
+                    raise records.DamagedError("a chunk ends inside a record")
+                for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
+                    self._add_definition(int(scanned.opcodes[index]), scanned.body(index))
             else:
-                yield raw
+                self._add_definition(raw.opcode, raw.body)
             if raw.opcode == records.DATA_END:
                 return
         if end != self._span[1]:
             raise records.DamagedError("a record ends outside the file")
 
-    def _add_definition(self, kind: int, body: bytes) -> None:
+    def _add_definition(self, opcode: int, body: bytes) -> None:
         """Add a schema, a channel, or metadata of navsense."""
         reader = records.FieldReader(body)
-        if kind == records.SCHEMA:
-            number, name, form = reader.read_int(2), reader.read_string(), reader.read_string()
-            self._schemas[number] = (name, form, bytes(reader.read(reader.read_int(4))))
-        elif kind == records.CHANNEL:
-            number, schema = reader.read_int(2), reader.read_int(2)
-            topic, encoding, values = reader.read_string(), reader.read_string(), reader.read_map()
-            name, form, text = self._schemas.get(schema, ("", "", b""))
-            quality = values.get(QOS_KEY, "")
-            latched = any(value in quality for value in LATCHED_DURABILITIES) or values.get("latching") == "1"
-            channel = Channel(topic, _full_type_name(name, encoding), encoding, text, form, latched, quality)
-            if self._channels.get(number) != channel:
-                self._channels[number] = channel
-                self._channel_places[number] = len(self._all_channels)
-                self._all_channels.append(channel)
-        elif kind == records.METADATA:
+        if opcode == records.SCHEMA:
+            schema_id, name, encoding = reader.read_int(2), reader.read_string(), reader.read_string()
+            self._schemas[schema_id] = (name, encoding, bytes(reader.read(reader.read_int(4))))
+        elif opcode == records.CHANNEL:
+            channel_id, schema_id = reader.read_int(2), reader.read_int(2)
+            topic, encoding, metadata = reader.read_string(), reader.read_string(), reader.read_map()
+            name, schema_encoding, definition = self._schemas.get(schema_id, ("", "", b""))
+            profiles = metadata.get(QOS_KEY, "")
+            latched = any(value in profiles for value in LATCHED_DURABILITIES) or metadata.get("latching") == "1"
+            package, _, short = name.rpartition("/")
+            if encoding == ROS1 and package and "/" not in package:
+                name = f"{package}/msg/{short}"  # the spelling of ROS 2
+            channel = Channel(topic, name, encoding, definition, schema_encoding, latched, profiles)
+            if self._channels.get(channel_id) != channel:
+                self._channels[channel_id] = channel
+                self._definition_of_id[channel_id] = len(self._definitions)
+                self._definitions.append(channel)
+        elif opcode == records.METADATA:
             name = reader.read_string()
             if name == records.RUN_METADATA:
                 self.metadata |= reader.read_map()
@@ -463,21 +474,20 @@ class McapReader:
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
-        channels = self._all_channels
+        channels = self._definitions
         for parts in self._read_windows():
             data = [part.messages.data.tobytes() for part in parts]
-            part_columns = [
-                (
-                    np.full(channel_numbers.size, i)[selection],
-                    channel_numbers[selection],
-                    *(column[selection] for column in (m.log_time, m.publish_time, m.starts, m.stops)),
-                )
-                for i, (m, channel_numbers, selection) in enumerate(parts)
-            ]
-            columns = [np.concatenate(column) for column in zip(*part_columns, strict=True)]
-            order = np.argsort(columns[2], kind="stable")
-            for i, number, log, time, start, stop in zip(*(column[order].tolist() for column in columns), strict=True):
-                yield RawMessage(channels[number], log, time, data[i][start:stop])
+            rows = []
+            for number, (messages, definitions, selection) in enumerate(parts):
+                columns = (messages.log_time, messages.publish_time, messages.starts, messages.stops)
+                part_numbers = np.full(definitions.size, number)
+                rows.append([column[selection] for column in (part_numbers, definitions, *columns)])
+            joined = [np.concatenate(column) for column in zip(*rows, strict=True)]
+            order = np.argsort(joined[2], kind="stable")
+            for number, channel, log_time, publish_time, start, stop in zip(
+                *(column[order].tolist() for column in joined), strict=True
+            ):
+                yield RawMessage(channels[channel], log_time, publish_time, data[number][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
@@ -489,8 +499,8 @@ class McapReader:
                 size += int((part.messages.stops[part.selection] - part.messages.starts[part.selection]).sum())
                 for batch in self._split_by_channel(part, topics):
                     window.setdefault(batch.channel.key, []).append(batch)
-            for kind, batches in window.items():
-                waiting.setdefault(kind, []).extend(sort_batches(batches))
+            for key, batches in window.items():
+                waiting.setdefault(key, []).extend(sort_batches(batches))
             if size >= MIN_BATCH_BYTES:
                 yield [batch for batches in waiting.values() for batch in join_small_batches(batches)]
                 waiting, size = {}, 0
@@ -498,29 +508,25 @@ class McapReader:
 
     def _split_by_channel(self, part: SegmentMessages, topics: Collection[str]) -> Iterator[MessageBatch]:
         """Yield the messages of a part by channel key."""
-        messages, channel_numbers, selection = part
+        messages, definitions, selection = part
         log_time, publish_time = messages.log_time.view(np.int64), messages.publish_time.view(np.int64)
         if (log_time < 0).any() or (publish_time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        indices = np.arange(channel_numbers.size)[selection]
-        keys, key_numbers = self._channel_keys()
-        for number, members in group_places(key_numbers[channel_numbers[selection]], len(keys)):
-            if keys[number].topic in topics:
+        indices = np.arange(definitions.size)[selection]
+        keys, key_indices = self._channel_keys()
+        for index, members in group_indices(key_indices[definitions[selection]], len(keys)):
+            if keys[index].topic in topics:
                 rows = as_slice(indices[members])
-                channel = self._all_channels[channel_numbers[indices[members][0]]]
+                channel = self._definitions[definitions[indices[members][0]]]
                 yield MessageBatch(channel, log_time[rows], publish_time[rows], messages.group_by_size(rows))
 
     def _channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
-        """Return the channel keys, and the index of the key of each channel number.
-
-        A channel id can be defined again in another chunk. Each definition has a channel number: its index in
-        `_all_channels`.
-        """
-        if len(self._key_cache[1]) != len(self._all_channels):
-            keys = list(dict.fromkeys(channel.key for channel in self._all_channels))
+        """Return the channel keys, and the index of the key of each definition."""
+        if len(self._key_cache[1]) != len(self._definitions):
+            keys = list(dict.fromkeys(channel.key for channel in self._definitions))
             index_of_key = {key: index for index, key in enumerate(keys)}
-            numbers = np.array([index_of_key[channel.key] for channel in self._all_channels], dtype=np.int64)
-            self._key_cache = keys, numbers
+            indices = np.array([index_of_key[channel.key] for channel in self._definitions], dtype=np.int64)
+            self._key_cache = keys, indices
         return self._key_cache
 
     def _read_windows(self) -> Iterator[list[SegmentMessages]]:
@@ -528,32 +534,21 @@ class McapReader:
         return read_windows(list_segments(self.file, self._span), self._load_segment, self.where)
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
-        """Return the messages of a segment in the order of the file, with the number of the channel of each."""
+        """Return the messages of a segment in the order of the file, with the index of the channel of each."""
         scanned = scan_records(read_segment(self.file, segment))
         messages = scanned.messages()
-        channel_numbers, first, kinds = np.empty(messages.log_time.size, dtype=np.int64), 0, scanned.kinds
-        for place in np.flatnonzero(kinds != records.MESSAGE).tolist():
-            stop = int(np.searchsorted(messages.record_places, place))
-            channel_numbers[first:stop] = self._find_channels(messages.channel[first:stop])
+        definitions, first = np.empty(messages.log_time.size, dtype=np.int64), 0
+        for index in (*np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist(), None):
+            stop = messages.log_time.size if index is None else int(np.searchsorted(messages.record_indices, index))
+            definitions[first:stop] = self._definition_of_id[messages.channel[first:stop]]
+            if (definitions[first:stop] < 0).any():
+                raise records.DamagedError("a message of an unknown channel")
+            if index is not None:
+                self._add_definition(int(scanned.opcodes[index]), scanned.body(index))
             first = stop
-            self._add_definition(int(kinds[place]), scanned.body(place))
-        channel_numbers[first:] = self._find_channels(messages.channel[first:])
         if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        return messages, channel_numbers
-
-    def _find_channels(self, channels: AnyArray) -> IntArray:
-        """Return the numbers of the channels with these ids."""
-        numbers: IntArray = self._channel_places[channels]
-        if (numbers < 0).any():
-            raise records.DamagedError("a message of an unknown channel")
-        return numbers
-
-
-def _full_type_name(name: str, encoding: str) -> str:
-    """Return a ROS message type in the spelling of ROS 2."""
-    package, _, short = name.rpartition("/")
-    return f"{package}/msg/{short}" if encoding == ROS1 and package and "/" not in package else name
+        return messages, definitions
 
 
 @contextmanager

@@ -248,20 +248,3 @@ def _decompress(chunk: Chunk) -> bytes:
         with lz4.frame.LZ4FrameFile(io.BytesIO(chunk.data)) as stream:
             return bytes(stream.read(chunk.size + 1))
     raise DamagedError(f"a chunk is compressed as {chunk.compression!r}, which is not supported")
-
-
-def parse_records(data: bytes | memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """Yield opcode, offset and body of each record in a chunk. Raises `DamagedError` for an incomplete one."""
-    view = memoryview(data)
-    offset = 0
-    while offset < len(view):
-        if offset + RECORD_HEADER.size > len(view):
-            raise DamagedError("a chunk ends inside a record")
-        opcode, length = RECORD_HEADER.unpack_from(view, offset)
-        if opcode == 0:
-            raise DamagedError("a chunk contains a record of the invalid opcode 0")
-        start = offset + RECORD_HEADER.size
-        if length > len(view) - start:
-            raise DamagedError("a chunk ends inside a record")
-        yield opcode, offset, view[start : start + length]
-        offset = start + length

@@ -17,7 +17,7 @@ from navsense.recordings.header import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 UNCHUNKED_BYTES = 2_000_000
 """Size of the new chunks with the messages that are outside chunks."""
@@ -94,8 +94,8 @@ class _McapRecovery:
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
         defined_at = dict.fromkeys(self.topics, -1)
-        for place in np.flatnonzero(scanned.kinds != records.MESSAGE).tolist():
-            kind, body = int(scanned.kinds[place]), scanned.body(place)
+        for place in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
+            kind, body = int(scanned.opcodes[place]), scanned.body(place)
             reader = records.FieldReader(body)
             if kind == records.SCHEMA:
                 schemas[reader.read_int(2)] = records.encode_record(kind, body)
@@ -106,7 +106,7 @@ class _McapRecovery:
                 channels[number] = (reader.read_string(), records.encode_record(kind, body))
                 defined_at.setdefault(number, place)
         numbers, first = np.unique(messages.channel, return_index=True)
-        for number, place in zip(numbers.tolist(), messages.record_places[first].tolist(), strict=True):
+        for number, place in zip(numbers.tolist(), messages.record_indices[first].tolist(), strict=True):
             if defined_at.get(number, place) >= place:
                 raise records.DamagedError("a message of an unknown channel")
         self.out.schemas.update(schemas)
@@ -148,7 +148,7 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         rescue.damaged,
         rescue.complete,
         counts,
-        notes=notes_about(rescue.world),
+        notes=list_notes(rescue.world),
     )
 
 

@@ -35,7 +35,7 @@ from navsense.recordings.channels import (
     Channel,
     MessageReader,
     RawMessage,
-    complete_metadata,
+    make_copy_metadata,
 )
 from navsense.recordings.header import (
     ROS_KEY,
@@ -47,7 +47,6 @@ from navsense.recordings.header import (
     get_version,
 )
 from navsense.recordings.mcap import lz4_rows, records
-from navsense.recordings.mcap.records import WORLD_METADATA
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.world_json import world_to_json
 
@@ -244,6 +243,14 @@ class McapFileWriter:
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
 
+    def add_run_metadata(self, values: Mapping[str, str]) -> None:
+        """Write the metadata of a run and of its world as two Metadata records; one without values is omitted."""
+        run = {key: value for key, value in values.items() if key != WORLD_KEY}
+        world = {key: value for key, value in values.items() if key == WORLD_KEY}
+        for name, group in ((records.RUN_METADATA, run), (records.WORLD_METADATA, world)):
+            if group:
+                self.add_metadata(records.encode_metadata(name, group))
+
     def add_attachment(self, body: bytes) -> None:
         """Write one Attachment record."""
         reader = records.FieldReader(body)
@@ -389,11 +396,6 @@ class McapWriterBase(WriterBase):
 
     _file: McapFileWriter
 
-    def _write_metadata(self, header: RecordingHeader) -> None:
-        """Write the metadata of the run, and those of the world: topics, mountings and specifications of sensors."""
-        self._file.add_metadata(records.encode_metadata(records.RUN_METADATA, make_run_metadata(header)))
-        self._file.add_metadata(records.encode_metadata(WORLD_METADATA, {WORLD_KEY: format_world(header)}))
-
     def close(self) -> None:
         """Write the summary; the file is then complete."""
         self._file.finish()
@@ -501,8 +503,8 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def make_run_metadata(header: RecordingHeader) -> dict[str, str]:
-    """Return the metadata of the run of a recording."""
+def make_metadata(header: RecordingHeader) -> dict[str, str]:
+    """Return the metadata of a recording, with the world as JSON."""
     values = {
         "world": header.world.name,
         "seed": str(header.seed),
@@ -517,12 +519,7 @@ def make_run_metadata(header: RecordingHeader) -> dict[str, str]:
     faults = list_faults(header.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return values
-
-
-def format_world(header: RecordingHeader) -> str:
-    """Return the JSON of the world with its topics."""
-    return json.dumps(world_to_json(header.world, header.allocate_topics()))
+    return {**values, WORLD_KEY: json.dumps(world_to_json(header.world, header.allocate_topics()))}
 
 
 class McapWriter(McapWriterBase):
@@ -536,7 +533,7 @@ class McapWriter(McapWriterBase):
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._write_metadata(header)
+            self._file.add_run_metadata(make_metadata(header))
             self._write_channels_and_static_transforms()
         except BaseException:
             self._file.release()
@@ -639,12 +636,7 @@ class McapTarget:
         self.file = McapFileWriter(self.output, final_path=target)
         self._channel_ids: dict[Channel, int] = {}
         self._counts: list[int] = []
-        metadata = complete_metadata(reader)
-        world_metadata = {key: value for key, value in metadata.items() if key == WORLD_KEY}
-        run_metadata = {key: value for key, value in metadata.items() if key != WORLD_KEY}
-        for name, values in ((records.RUN_METADATA, run_metadata), (WORLD_METADATA, world_metadata)):
-            if values:
-                self.file.add_metadata(records.encode_metadata(name, values))
+        self.file.add_run_metadata(make_copy_metadata(reader))
 
     def find_obstacle(self, _channel: Channel) -> str:
         """Return "": MCAP holds messages of any encoding."""

@@ -15,7 +15,7 @@ from navsense.recordings.base import open_for_reading, recovery_remedy
 from navsense.recordings.channels import (
     ROS1,
     Channel,
-    CompleteReader,
+    IndexedReader,
     MessageBatch,
     MessageCounts,
     RawMessage,
@@ -53,7 +53,7 @@ def check_bag(path: Path, kind: inputs.FileKind) -> None:
 
 
 @contextmanager
-def open_bag(path: Path) -> Iterator[CompleteReader]:
+def open_bag(path: Path) -> Iterator[IndexedReader]:
     """Yield a bag. Errors of rosbags become a `RecordingError`."""
     from rosbags.rosbag1 import Reader as Ros1Reader
     from rosbags.rosbag2 import Reader

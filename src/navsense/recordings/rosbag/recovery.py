@@ -31,7 +31,7 @@ from navsense.recordings.message_copy import copy_messages
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
 from navsense.recordings.rosbag.reader import BAG, map_bag_errors
 from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
-from navsense.recordings.world_json import notes_about
+from navsense.recordings.world_json import list_notes
 
 BAG_MAGIC = b"#ROSBAG V2.0\n"
 """First bytes of a ROS 1 bag."""
@@ -247,7 +247,7 @@ def recover_bag(path: Path, out: Path) -> RecoveryResult:
     with open_for_reading(path) as file, map_bag_errors(path):
         source = TruncatedBagReader(path, file)
         count, _ = copy_messages(source, out)
-    notes = notes_about(source.metadata.get(WORLD_KEY))
+    notes = list_notes(source.metadata.get(WORLD_KEY))
     return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, notes=notes)
 
 
@@ -258,4 +258,4 @@ def recover_database(path: Path, out: Path) -> RecoveryResult:
         count, _ = copy_messages(source, out)
     finally:
         source.close()
-    return RecoveryResult(str(out), count, notes=notes_about(source.metadata.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, notes=list_notes(source.metadata.get(WORLD_KEY)))

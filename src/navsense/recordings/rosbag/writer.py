@@ -27,18 +27,17 @@ from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
-from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, complete_metadata
+from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import storage_path
-from navsense.recordings.header import ROS_KEY, WORLD_KEY, RecordingHeader, check_header
-from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, format_world, make_run_metadata
+from navsense.recordings.header import ROS_KEY, RecordingHeader, check_header
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from rosbags.interfaces import Connection, Qos
-    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.interfaces import Connection
     from rosbags.rosbag2 import Writer as Writer2
 
 BAG_METADATA_FILE = "metadata.yaml"
@@ -68,11 +67,6 @@ def type_hash(kind: str, definition: str, ros_version: int) -> str:
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(definition, kind))
     return store.generate_msgdef(kind, ros_version=1)[1] if ros_version == 1 else store.hash_rihs01(kind)
-
-
-def bag_metadata(header: RecordingHeader) -> dict[str, str]:
-    """Return the metadata of a bag: the metadata of an MCAP recording and the world in one mapping."""
-    return {**make_run_metadata(header), WORLD_KEY: format_world(header)}
 
 
 def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
@@ -105,12 +99,6 @@ def map_sqlite_errors() -> Iterator[None]:
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
 
 
-def _make_ros1_writer(path: Path) -> Writer1:
-    from rosbags.rosbag1 import Writer
-
-    return Writer(path)
-
-
 def _make_ros2_writer(path: Path) -> Writer2:
     import sqlite3
 
@@ -133,12 +121,6 @@ def _make_ros2_writer(path: Path) -> Writer2:
     return writer
 
 
-def _parse_qos(profiles: str) -> Sequence[Qos]:
-    from rosbags.rosbag2.metadata import parse_qos
-
-    return parse_qos(profiles)
-
-
 class Ros1Bag:
     """A ROS 1 bag, format 2.0. `start` (ns) is the time of the metadata in a bag without messages."""
 
@@ -148,7 +130,9 @@ class Ros1Bag:
         """Plan the bag."""
         self.path = path
         self._metadata, self._start, self._caller_id = metadata, start, caller_id
-        self._writer = _make_ros1_writer(path)
+        from rosbags.rosbag1 import Writer
+
+        self._writer = Writer(path)
         self._first_open_chunk = 0
 
     def open(self) -> None:
@@ -221,6 +205,8 @@ class Ros2Bag:
         self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
     ) -> Connection:
         """Return a new connection; without `qos_profiles` those of a latched topic if `latched`."""
+        from rosbags.rosbag2.metadata import parse_qos
+
         profiles = qos_profiles or (LATCHED_QOS_PROFILE if latched else "")
         with map_sqlite_errors():
             return self._writer.add_connection(
@@ -228,7 +214,7 @@ class Ros2Bag:
                 message_type,
                 msgdef=definition,
                 rihs01=type_hash,
-                offered_qos_profiles=_parse_qos(profiles) if profiles else (),
+                offered_qos_profiles=parse_qos(profiles) if profiles else (),
             )
 
     def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
@@ -281,48 +267,6 @@ def check_bag_folder(path: Path) -> None:
     )
 
 
-class Ros1Encoder:
-    """Messages as ROS 1 encodes them."""
-
-    ros_version = 1
-
-    def __init__(self, path: Path) -> None:
-        """Take the path of the recording for errors."""
-        self._path = path
-        self._packings: dict[OutputChannel, Ros1Packing] = {}
-
-    def _get_packing(self, channel: OutputChannel) -> Ros1Packing:
-        if channel not in self._packings:
-            self._packings[channel] = make_ros1_packing(channel.encoder)
-        return self._packings[channel]
-
-    def get_definition(self, channel: OutputChannel) -> str:
-        """Return the ROS 1 definition."""
-        return self._get_packing(channel).definition
-
-    def encode(self, block: MessageBlock, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block. Raises `RecordingError` for a stamp below 0."""
-        earliest = int(block.stamp.min())
-        if earliest < 0:
-            raise negative_stamp_error(self._path, block.channel.clock, earliest)
-        messages = encode(block.channel.encoder, block.stamp, block.arrays)
-        return self._get_packing(block.channel).pack(messages, first)
-
-
-class Ros2Encoder:
-    """Messages in CDR."""
-
-    ros_version = 2
-
-    def get_definition(self, channel: OutputChannel) -> str:
-        """Return the `ros2msg` schema."""
-        return channel.encoder.schema
-
-    def encode(self, block: MessageBlock, first: int) -> ByteArray:
-        """Return the messages (n, size) of a block; ROS 2 does not number them."""
-        return encode(block.channel.encoder, block.stamp, block.arrays)
-
-
 class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
@@ -331,12 +275,12 @@ class PendingBag(PendingRecording):
         self.path, self._is_ros1 = path, is_ros1
         self._builder = MessageBuilder(header)
         self._connections: dict[str, Connection] = {}
+        self._packings: dict[OutputChannel, Ros1Packing] = {}
         self._counts: dict[str, int] = {}
         self._work = HiddenFolder(storage_path(path), is_recording=True)
         try:
-            metadata, file = bag_metadata(header), self._work.folder / storage_path(path).name
+            metadata, file = make_metadata(header), self._work.folder / storage_path(path).name
             start = header.epoch * NANOSECONDS_PER_SECOND
-            self._encoder: Ros1Encoder | Ros2Encoder = Ros1Encoder(path) if is_ros1 else Ros2Encoder()
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
@@ -351,12 +295,28 @@ class PendingBag(PendingRecording):
     def _get_connection(self, channel: OutputChannel) -> Connection:
         """Return the connection of a topic, made at its first use."""
         if channel.topic not in self._connections:
-            kind, definition = channel.encoder.type, self._encoder.get_definition(channel)
-            known_by = type_hash(kind, definition, self._encoder.ros_version)
+            message_type = channel.encoder.type
+            definition = self._get_packing(channel).definition if self._is_ros1 else channel.encoder.schema
+            hash_text = type_hash(message_type, definition, 1 if self._is_ros1 else 2)
             self._connections[channel.topic] = self._bag.add_connection(
-                channel.topic, kind, definition, known_by, latched=channel.latched
+                channel.topic, message_type, definition, hash_text, latched=channel.latched
             )
         return self._connections[channel.topic]
+
+    def _get_packing(self, channel: OutputChannel) -> Ros1Packing:
+        if channel not in self._packings:
+            self._packings[channel] = make_ros1_packing(channel.encoder)
+        return self._packings[channel]
+
+    def _encode(self, block: MessageBlock, first: int) -> ByteArray:
+        """Return the messages (n, size) of a block, in ROS 1 numbered from `first`.
+
+        Raises `RecordingError` for a stamp below 0 in ROS 1.
+        """
+        if self._is_ros1 and (earliest := int(block.stamp.min())) < 0:
+            raise negative_stamp_error(self.path, block.channel.clock, earliest)
+        messages = encode(block.channel.encoder, block.stamp, block.arrays)
+        return self._get_packing(block.channel).pack(messages, first) if self._is_ros1 else messages
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice, or nothing of it if a stamp does not fit into a message."""
@@ -375,7 +335,7 @@ class PendingBag(PendingRecording):
             if not block.publish_time.size:
                 continue
             first = counts.setdefault(block.channel.topic, 0)
-            rows = self._encoder.encode(block, first)
+            rows = self._encode(block, first)
             counts[block.channel.topic] += rows.shape[0]
             data, width = rows.tobytes(), rows.shape[1]
             parts = (data[at : at + width] for at in range(0, len(data), width))
@@ -452,7 +412,7 @@ class BagTarget:
         self._is_ros1, self._target = is_ros1, target
         self._connections: dict[Channel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
-        metadata = complete_metadata(reader)
+        metadata = make_copy_metadata(reader)
         if is_ros1 and ROS_KEY in metadata:
             metadata = {**metadata, ROS_KEY: HUMBLE}
         caller_id = CALLER_ID if reader.is_navsense else None
