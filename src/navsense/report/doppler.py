@@ -98,11 +98,11 @@ def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[S
     time = reading.time[rows]
     valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
     x_axis, plots = make_time_axis(*span), list[Plot]()
-    for beam in range(valid.shape[1]):
-        label = f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}"
-        plots.append(Plot(x_axis, None, STRIP_HEIGHT, label))
-        plots[-1].draw_spans(*find_time_spans(time, valid[:, beam]), "good")
-        plots[-1].draw_spans(*find_time_spans(time, ~valid[:, beam]), "bad")
+    for number, is_valid in enumerate(valid.T, 1):
+        share = f"{100.0 * float(np.mean(is_valid)):.4g} % valid" if time.size else "no data"
+        plots.append(Plot(x_axis, None, STRIP_HEIGHT, f"beam {number}: {share}"))
+        plots[-1].draw_spans(*find_time_spans(time, is_valid), "good")
+        plots[-1].draw_spans(*find_time_spans(time, ~is_valid), "bad")
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
     figure = SvgFigure(f"Beams of {reading.name.rpartition('::')[2]}", plots, caption)
     figure.legend = [("good", "valid"), ("bad", "not valid")]
@@ -113,10 +113,6 @@ def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[S
             plots[-1].draw_spans(*find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
     yield figure
-
-
-def _format_valid_share(valid: AnyArray) -> str:
-    return f"{100.0 * float(np.mean(valid)):.4g} % valid" if valid.size else "no data"
 
 
 def _format_mode_shares(mode: AnyArray) -> str:
@@ -147,8 +143,7 @@ def make_profile_figures(
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
     distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
-    labels = list_axis_labels(reading.type, name, velocity.shape[2], sensor)
-    axes = (distance, title, span, labels)
+    axes = (distance, title, span, list_axis_labels(reading.type, name, velocity.shape[2], sensor))
     yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
     ideal = reading.ideal.get(name)
     if ideal is not None and ideal.shape == velocity.shape:
