@@ -19,8 +19,8 @@ D3_i = x_(i+3m) - 3 x_(i+2m) + 3 x_(i+m) - x_i the variances are::
                                       reflection in the end point, x_(-j) = 2 x_0 - x_j
 
 The deviations are their square roots. The modified deviation separates white from flicker phase. A ramp cancels in the
-Hadamard deviation. The total deviation has averaging times up to the full record, where its variance is low in flicker
-and random walk (by 0.481 and 0.750 of the averaging time over the record).
+Hadamard deviation. The total deviation has averaging times up to the full record. There its variance is low: in flicker
+by 0.481 of the averaging time over the record, in random walk by 0.750.
 
 Degrees of freedom are those of Greenhall and Riley for the power law at each averaging time (`allan_dof`). The exponent
 is an argument, or is identified by the lag-1 autocorrelation of the m-averages (Riley and Greenhall 2004). All values

@@ -27,8 +27,8 @@ With e = 1 / (rate T), phi = e^-e and the drift b_k = phi b_(k-1) + noise:
                             v_n = (n^2/2 + n (n - 1) - 1/2 - 2 (n^2 - 1/4) O_(n-1)) / pi
                             O_n = sum_(j=1..n) 1 / (2 j - 1)
 
-The equation of GaussMarkov is the usual m (1 + phi) / (1 - phi) - phi (3 - 4 phi^m + phi^2m) / (1 - phi)^2 in a form
-that loses no digits if a step is a billionth of T. The sampled flicker is white noise of deviation B, filtered to the
+The usual equation of GaussMarkov is m (1 + phi) / (1 - phi) - phi (3 - 4 phi^m + phi^2m) / (1 - phi)^2. The form above
+loses no digits if a step is a billionth of T. The sampled flicker is white noise of deviation B, filtered to the
 spectrum B^2 / (2 sin(pi f / rate)) per sample (Kasdin 1995).
 
 Spectra are two-sided: White has N^2, Flicker B^2 / (2 pi f), RandomWalk K^2 / (2 pi f)^2. B is the "bias instability"

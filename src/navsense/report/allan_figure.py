@@ -97,7 +97,7 @@ def make_allan_figure(
     figure = stack_plots(title, x_axis, [y_axis], caption)
     for (css_class, _), (curve, deviation) in curves.items():
         if deviation is not None:
-            figure.draw_line(figure.plots[0], curve.tau, deviation, "declared")
-        figure.draw_line(figure.plots[0], curve.tau, curve.deviation, css_class)
+            figure.plots[0].draw_line(curve.tau, deviation, "declared")
+        figure.plots[0].draw_line(curve.tau, curve.deviation, css_class)
     figure.legend = [*curves, *([("declared", "declared")] if declared else [])]
     return figure

@@ -62,10 +62,10 @@ def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iter
     names = ", ".join(reading.name for reading in section.readings)
     caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
     figure = stack_plots(f"Clock {section.name}", make_time_axis(*span), [y_axis], caption)
-    figure.draw_horizontal_line(figure.plots[0], 0.0, "zero")
+    figure.plots[0].draw_horizontal_line(0.0, "zero")
     lines = list(enumerate(section.readings[:LINE_COLOURS]))
     for number, reading in reversed(lines):
-        figure.draw_band(figure.plots[0], reading.time, reading.clock_error, f"c{number}")
+        figure.plots[0].draw_band(reading.time, reading.clock_error, f"c{number}")
     figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
     yield figure
     yield from _make_stability_figures(section)

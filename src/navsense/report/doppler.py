@@ -97,27 +97,22 @@ def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[S
     rows = np.asarray(reading.emitted)
     time = reading.time[rows]
     valid = np.isfinite(np.asarray(velocity)[rows]) if flags is None else np.asarray(flags)[rows] > 0.5
-    count = valid.shape[1]
-    plots = [
-        Plot(None, STRIP_HEIGHT, f"beam {beam + 1}: {_format_valid_share(valid[:, beam])}") for beam in range(count)
-    ]
+    x_axis, plots = make_time_axis(*span), list[Plot]()
+    for number, is_valid in enumerate(valid.T, 1):
+        share = f"{100.0 * float(np.mean(is_valid)):.4g} % valid" if time.size else "no data"
+        plots.append(Plot(x_axis, None, STRIP_HEIGHT, f"beam {number}: {share}"))
+        plots[-1].draw_spans(*find_time_spans(time, is_valid), "good")
+        plots[-1].draw_spans(*find_time_spans(time, ~is_valid), "bad")
     caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
-    figure = SvgFigure(f"Beams of {reading.name.rpartition('::')[2]}", make_time_axis(*span), plots, caption)
-    for beam in range(count):
-        figure.draw_spans(plots[beam], *find_time_spans(time, valid[:, beam]), "good")
-        figure.draw_spans(plots[beam], *find_time_spans(time, ~valid[:, beam]), "bad")
+    figure = SvgFigure(f"Beams of {reading.name.rpartition('::')[2]}", plots, caption)
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
-        plots.append(Plot(None, STRIP_HEIGHT, f"velocity: {_format_mode_shares(mode)}"))
+        plots.append(Plot(x_axis, None, STRIP_HEIGHT, f"velocity: {_format_mode_shares(mode)}"))
         for value, css_class, _ in VELOCITY_MODES:
-            figure.draw_spans(plots[-1], *find_time_spans(time, mode == value), css_class)
+            plots[-1].draw_spans(*find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
     yield figure
-
-
-def _format_valid_share(valid: AnyArray) -> str:
-    return f"{100.0 * float(np.mean(valid)):.4g} % valid" if valid.size else "no data"
 
 
 def _format_mode_shares(mode: AnyArray) -> str:
@@ -148,8 +143,7 @@ def make_profile_figures(
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
     distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
-    labels = list_axis_labels(reading.type, name, velocity.shape[2], sensor)
-    axes = (distance, title, span, labels)
+    axes = (distance, title, span, list_axis_labels(reading.type, name, velocity.shape[2], sensor))
     yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
     ideal = reading.ideal.get(name)
     if ideal is not None and ideal.shape == velocity.shape:
@@ -192,12 +186,12 @@ def make_waterfall(
     anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
     caption = f"{share:.3g} % of the cells have a value, the others are grey. The nearest are on top."
-    plots = [Plot(y_axis, colours.height, label) for label in labels]
-    figure = SvgFigure(title, make_time_axis(*span), plots, caption)
-    for axis, plot in enumerate(plots):
+    x_axis = make_time_axis(*span)
+    figure = SvgFigure(title, [Plot(x_axis, y_axis, colours.height, label) for label in labels], caption)
+    for axis, plot in enumerate(figure.plots):
         columns = _compute_column_means(time, values[:, order, axis], span)
         pixels = compute_pixels((columns.T - low) / (high - low), anchors)
-        figure.draw_image(plot, encode_png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+        plot.draw_image(encode_png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
     scale = choose_scale("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
     axis_of_colours = Axis(low * scale.factor, high * scale.factor, format_axis_title(colours.title, scale.unit), scale)
     figure.colour_bar = ColourBar(

@@ -50,11 +50,10 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
     ]
     if not spans:
         return
-    plots = [
-        Plot(None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}") for name, kind, _ in spans
-    ]
+    x_axis, plots = make_time_axis(*data.span), []
+    for name, kind, (starts, ends) in spans:
+        plot = Plot(x_axis, None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}")
+        plot.draw_spans(starts, ends, "bad")
+        plots.append(plot)
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
-    figure = SvgFigure("Faults", make_time_axis(*data.span), plots, caption)
-    for plot, (_, _, (starts, ends)) in zip(plots, spans, strict=True):
-        figure.draw_spans(plot, starts, ends, "bad")
-    yield figure
+    yield SvgFigure("Faults", plots, caption)

@@ -9,8 +9,8 @@ The white residual e is the residual r without the errors that vary slowly or wi
 
 Residuals of angles are wrapped to +-180 degrees; those of latitude and longitude are in metres. Biases cancel in the
 differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freedom for Gaussian noise. With outliers,
-s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N, where `excess` is the excess kurtosis of the
-mixture. A recording without defects fails the test once in a million channels.
+s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N. `excess` is the excess kurtosis of the mixture. A
+recording without defects fails the test once in a million channels.
 
 The test skips noise whose rounding step is more than twice its standard deviation, and noise without a constant
 standard deviation: that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left

@@ -140,8 +140,8 @@ def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
     figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
-        figure.draw_band(plot, channel.time, channel.reading, _get_line_class(number))
-        figure.draw_series(plot, channel.time, channel.ideal, "ideal")
+        plot.draw_band(channel.time, channel.reading, _get_line_class(number))
+        plot.draw_series(channel.time, channel.ideal, "ideal")
     figure.legend = [("c0", "reading"), ("ideal", "ideal"), *figure.legend]
     return figure
 
@@ -153,7 +153,7 @@ def _stack_channel_plots(
     figure = stack_plots(title, x_axis, y_axes, caption + section.note)
     figure.legend = [("water", "through the water")] if section.water_spans[0].size else []
     for plot in figure.plots:
-        figure.draw_spans(plot, *section.water_spans, "span")
+        plot.draw_spans(*section.water_spans, "span")
     return figure
 
 
@@ -178,13 +178,13 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
         caption += " Dashed: the bias plus and minus three declared standard deviations of the white noise."
     figure = _stack_channel_plots("Residual", section, x_axis, y_axes, caption)
     for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
-        figure.draw_band(plot, channel.time, channel.residual, _get_line_class(number))
-        figure.draw_horizontal_line(plot, 0.0, "zero")
+        plot.draw_band(channel.time, channel.residual, _get_line_class(number))
+        plot.draw_horizontal_line(0.0, "zero")
         if has_bias:
-            figure.draw_series(plot, channel.time, channel.bias, "ideal")
+            plot.draw_series(channel.time, channel.bias, "ideal")
         if channel.declared_stddev:
             for curve in bound:
-                figure.draw_series(plot, channel.time, curve, "declared")
+                plot.draw_series(channel.time, curve, "declared")
     legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
     legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
     figure.legend = legend + figure.legend
@@ -230,9 +230,9 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)
     outline, x = np.repeat(edges, 2)[1:-1], np.linspace(edges[0], edges[-1], 241)
     for number, channel in enumerate(channels):
-        figure.draw_line(figure.plots[0], outline, np.repeat(bars[number], 2), _get_line_class(number))
+        figure.plots[0].draw_line(outline, np.repeat(bars[number], 2), _get_line_class(number))
         if channel.declared_stddev:
-            figure.draw_line(figure.plots[0], x, _compute_normal_density(x, channel.declared_stddev), "declared")
+            figure.plots[0].draw_line(x, _compute_normal_density(x, channel.declared_stddev), "declared")
     figure.legend = [(_get_line_class(number), channel.label or "measured") for number, channel in enumerate(channels)]
     figure.legend += [("declared", "declared")] if densities else []
     return figure
@@ -257,8 +257,8 @@ def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
     figure = stack_plots("Residual divided by its reported standard deviation", x_axis, [y_axis], caption)
     for number, density in enumerate(bars):
-        figure.draw_line(figure.plots[0], np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _get_line_class(number))
-    figure.draw_line(figure.plots[0], x, _compute_normal_density(x, 1.0), "declared")
+        figure.plots[0].draw_line(np.repeat(edges, 2)[1:-1], np.repeat(density, 2), _get_line_class(number))
+    figure.plots[0].draw_line(x, _compute_normal_density(x, 1.0), "declared")
     figure.legend = [(_get_line_class(number), label) for number, label in enumerate(normalised)]
     figure.legend.append(("declared", "standard deviation 1"))
     return figure

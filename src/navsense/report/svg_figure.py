@@ -57,20 +57,104 @@ class ColourBar:
 
 @dataclass(eq=False)
 class Plot:
-    """One plot of a figure: its y axis (None for a strip), its height (units), a label inside, and its SVG elements.
+    """One plot of a figure.
 
-    `background` is the class of a rectangle behind it.
+    x_axis: the common axis of all plots of the figure
+    y_axis: None for a strip, which shows only spans of the x axis
+    height: units
+    label: text inside
+    elements: SVG elements
+    background: class of a rectangle behind it
     """
 
+    x_axis: Axis
     y_axis: Axis | None
     height: float = 150.0
     label: str = ""
     elements: list[str] = field(default_factory=list)
     background: str = ""
 
-    def fraction(self, values: FloatArray) -> FloatArray:
+    def y_fraction(self, values: FloatArray) -> FloatArray:
         """Return the positions of SI values (n,) on the y axis; on a strip the values are positions."""
         return values if self.y_axis is None else self.y_axis.fraction(values)
+
+    def draw_line(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series y (n,) over increasing x (n,), downsampled; NaN breaks the line."""
+        self.draw_path(*downsample(x, y), css_class)
+
+    def draw_path(self, x: FloatArray, y: FloatArray, css_class: str, colour: str = "") -> None:
+        """Draw a line through points (n,) in any order; NaN breaks it."""
+        style = f' style="stroke:{colour}"' if colour else ""
+        self.elements.append(f'<path class="{css_class}"{style} d="{self._format_path(x, y)}"/>')
+
+    def draw_marker(self, x: float, y: float, css_class: str) -> None:
+        """Draw a ring for the class `start`, else a square."""
+        right = float(self.x_axis.fraction(np.array([x]))[0]) * PLOT_WIDTH
+        down = (1.0 - float(self.y_fraction(np.array([y]))[0])) * self.height
+        self.elements.append(
+            f'<circle class="{css_class}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
+            if css_class == "start"
+            else f'<rect class="{css_class}" x="{right - 4.5:.1f}" y="{down - 4.5:.1f}" width="9" height="9"/>'
+        )
+
+    def draw_series(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series over time as a line that gaps break."""
+        self.draw_line(*insert_gaps(x, y), css_class)
+
+    def draw_band(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
+        """Draw a series over time as the area between its extremes if it is dense, else as a line."""
+        if x.size <= 2 * COLUMNS or not x[-1] > x[0]:
+            self.draw_series(x, y, css_class)
+        else:
+            self.draw_area(*find_column_extremes(*insert_gaps(x, y)), f"{css_class} band")
+
+    def draw_area(self, x: FloatArray, low: FloatArray, high: FloatArray, css_class: str) -> None:
+        """Draw the area between two series (n,) over x (n,) where both are finite."""
+        path = ""
+        for rows in find_intervals(np.isfinite(low) & np.isfinite(high)):
+            lower = self._format_points(x[rows], low[rows])
+            upper = self._format_points(x[rows][::-1], high[rows][::-1])
+            path += "M" + "L".join(lower + upper) + "Z"
+        self.elements.append(f'<path class="{css_class}" d="{path}"/>')
+
+    def _format_points(self, x: FloatArray, y: FloatArray) -> list[str]:
+        """Return points as SVG text, clipped to the surroundings of the self."""
+        right = np.clip(self.x_axis.fraction(x), -0.5, 1.5) * PLOT_WIDTH
+        down = (1.0 - np.clip(self.y_fraction(y), -1.0, 2.0)) * self.height
+        return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
+
+    def _format_path(self, x: FloatArray, y: FloatArray) -> str:
+        """Return a line through points as SVG text; a point between two NaN is a dot."""
+        path = ""
+        for rows in find_intervals(np.isfinite(x) & np.isfinite(y)):
+            points = self._format_points(x[rows], y[rows])
+            path += "M" + "L".join(points) + ("h0" if len(points) == 1 else "")
+        return path
+
+    def draw_horizontal_line(self, value: float, css_class: str) -> None:
+        """Draw a horizontal line at an SI value."""
+        down = (1.0 - float(self.y_fraction(np.array([value]))[0])) * self.height
+        if 0.0 <= down <= self.height:
+            self.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
+
+    def draw_spans(self, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
+        """Draw spans (k,) of the x axis over the full height; nothing without spans."""
+        if not starts.size:
+            return
+        left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
+        path = "".join(
+            f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{self.height:.1f}h{-max(b - a, 0.6):.1f}z"
+            for a, b in zip(left.tolist(), right.tolist(), strict=True)
+        )
+        self.elements.append(f'<path class="{css_class}" d="{path}"/>')
+
+    def draw_image(self, data: str, css_class: str = "") -> None:
+        """Draw an image (data URI) over a plot; the background shows through its transparent pixels."""
+        self.background = "empty"
+        self.elements.append(
+            f'<image class="{css_class}" width="{PLOT_WIDTH:.1f}" height="{self.height:.1f}" '
+            f'preserveAspectRatio="none" href="{data}"/>'
+        )
 
 
 @dataclass(eq=False)
@@ -81,96 +165,17 @@ class SvgFigure:
     """
 
     title: str
-    x_axis: Axis
     plots: list[Plot]
     caption: str = ""
     legend: list[tuple[str, str]] = field(default_factory=list)
     colour_bar: ColourBar | None = None
-
-    def draw_line(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
-        """Draw a series y (n,) over increasing x (n,), downsampled; NaN breaks the line."""
-        self.draw_path(plot, *downsample(x, y), css_class)
-
-    def draw_path(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str, colour: str = "") -> None:
-        """Draw a line through points (n,) in any order; NaN breaks it."""
-        style = f' style="stroke:{colour}"' if colour else ""
-        plot.elements.append(f'<path class="{css_class}"{style} d="{self._format_path(plot, x, y)}"/>')
-
-    def draw_marker(self, plot: Plot, x: float, y: float, css_class: str) -> None:
-        """Draw a ring for the class `start`, else a square."""
-        right = float(self.x_axis.fraction(np.array([x]))[0]) * PLOT_WIDTH
-        down = (1.0 - float(plot.fraction(np.array([y]))[0])) * plot.height
-        plot.elements.append(
-            f'<circle class="{css_class}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
-            if css_class == "start"
-            else f'<rect class="{css_class}" x="{right - 4.5:.1f}" y="{down - 4.5:.1f}" width="9" height="9"/>'
-        )
-
-    def draw_series(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
-        """Draw a series over time as a line that gaps break."""
-        self.draw_line(plot, *insert_gaps(x, y), css_class)
-
-    def draw_band(self, plot: Plot, x: FloatArray, y: FloatArray, css_class: str) -> None:
-        """Draw a series over time as the area between its extremes if it is dense, else as a line."""
-        if x.size <= 2 * COLUMNS or not x[-1] > x[0]:
-            self.draw_series(plot, x, y, css_class)
-        else:
-            self.draw_area(plot, *find_column_extremes(*insert_gaps(x, y)), f"{css_class} band")
-
-    def draw_area(self, plot: Plot, x: FloatArray, low: FloatArray, high: FloatArray, css_class: str) -> None:
-        """Draw the area between two series (n,) over x (n,) where both are finite."""
-        path = ""
-        for rows in find_intervals(np.isfinite(low) & np.isfinite(high)):
-            lower = self._format_points(plot, x[rows], low[rows])
-            upper = self._format_points(plot, x[rows][::-1], high[rows][::-1])
-            path += "M" + "L".join(lower + upper) + "Z"
-        plot.elements.append(f'<path class="{css_class}" d="{path}"/>')
-
-    def _format_points(self, plot: Plot, x: FloatArray, y: FloatArray) -> list[str]:
-        """Return points as SVG text, clipped to the surroundings of the plot."""
-        right = np.clip(self.x_axis.fraction(x), -0.5, 1.5) * PLOT_WIDTH
-        down = (1.0 - np.clip(plot.fraction(y), -1.0, 2.0)) * plot.height
-        return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
-
-    def _format_path(self, plot: Plot, x: FloatArray, y: FloatArray) -> str:
-        """Return a line through points as SVG text; a point between two NaN is a dot."""
-        path = ""
-        for rows in find_intervals(np.isfinite(x) & np.isfinite(y)):
-            points = self._format_points(plot, x[rows], y[rows])
-            path += "M" + "L".join(points) + ("h0" if len(points) == 1 else "")
-        return path
-
-    def draw_horizontal_line(self, plot: Plot, value: float, css_class: str) -> None:
-        """Draw a horizontal line at an SI value."""
-        down = (1.0 - float(plot.fraction(np.array([value]))[0])) * plot.height
-        if 0.0 <= down <= plot.height:
-            plot.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
-
-    def draw_spans(self, plot: Plot, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
-        """Draw spans (k,) of the x axis over the full height; nothing without spans."""
-        if not starts.size:
-            return
-        left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
-        path = "".join(
-            f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{plot.height:.1f}h{-max(b - a, 0.6):.1f}z"
-            for a, b in zip(left.tolist(), right.tolist(), strict=True)
-        )
-        plot.elements.append(f'<path class="{css_class}" d="{path}"/>')
-
-    def draw_image(self, plot: Plot, data: str, css_class: str = "") -> None:
-        """Draw an image (data URI) over a full plot; the background shows through its transparent pixels."""
-        plot.background = "empty"
-        plot.elements.append(
-            f'<image class="{css_class}" width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}" '
-            f'preserveAspectRatio="none" href="{data}"/>'
-        )
 
     def format_html(self, css_class: str = "") -> str:
         """Return the figure as HTML with the classes of its place in the grid."""
         height = TOP + BOTTOM + sum(plot.height for plot in self.plots) + PLOT_GAP * (len(self.plots) - 1)
         parts, y = [], TOP
         for number, plot in enumerate(self.plots):
-            parts.append(self._format_plot(plot, y, is_last=number == len(self.plots) - 1))
+            parts.append(_format_plot(plot, y, is_last=number == len(self.plots) - 1))
             y += plot.height + PLOT_GAP
         if self.colour_bar is not None:
             parts.append(_format_colour_bar(self.colour_bar, height))
@@ -182,33 +187,34 @@ class SvgFigure:
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
         return f'<figure class="{css_class}"><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>'
 
-    def _format_plot(self, plot: Plot, y: float, *, is_last: bool) -> str:
-        """Return one plot with its axes at a height of the figure."""
-        lines, texts = [], []
-        for position, text in plot.y_axis.ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
-            down = (1.0 - position) * plot.height
-            lines.append(f"M0,{down:.1f}H{PLOT_WIDTH:.1f}")
-            texts.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
-        for position, text in self.x_axis.ticks(X_TICKS):
-            right = position * PLOT_WIDTH
-            lines.append(f"M{right:.1f},0V{plot.height:.1f}")
-            if is_last:
-                texts.append(f'<text x="{right:.1f}" y="{plot.height + 15.0:.1f}" text-anchor="middle">{text}</text>')
+
+def _format_plot(plot: Plot, y: float, *, is_last: bool) -> str:
+    """Return one plot with its axes at a height of the figure."""
+    lines, texts = [], []
+    for position, text in plot.y_axis.ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
+        down = (1.0 - position) * plot.height
+        lines.append(f"M0,{down:.1f}H{PLOT_WIDTH:.1f}")
+        texts.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
+    for position, text in plot.x_axis.ticks(X_TICKS):
+        right = position * PLOT_WIDTH
+        lines.append(f"M{right:.1f},0V{plot.height:.1f}")
         if is_last:
-            texts.append(_format_title(self.x_axis.title, plot.height + 31.0))
-        if plot.y_axis:
-            texts.append(
-                f'<text transform="translate(-49,{0.5 * plot.height:.1f})rotate(-90)" text-anchor="middle" '
-                f'class="title">{escape(plot.y_axis.title)}</text>'
-            )
-        if plot.label:
-            texts.append(f'<text x="6" y="14" class="tag">{escape(plot.label)}</text>')
-        size = f'width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}"'
-        background = f'<rect class="{plot.background}" {size}/>' if plot.background else ""
-        frame = f'<rect class="frame" {size}/>'
-        content = f'<svg {size} overflow="hidden">{"".join(plot.elements)}</svg>'
-        grid = f'<path class="grid" d="{"".join(lines)}"/>'
-        return f'<g transform="translate({LEFT:g},{y:.1f})">{background}{grid}{content}{frame}{"".join(texts)}</g>'
+            texts.append(f'<text x="{right:.1f}" y="{plot.height + 15.0:.1f}" text-anchor="middle">{text}</text>')
+    if is_last:
+        texts.append(_format_title(plot.x_axis.title, plot.height + 31.0))
+    if plot.y_axis:
+        texts.append(
+            f'<text transform="translate(-49,{0.5 * plot.height:.1f})rotate(-90)" text-anchor="middle" '
+            f'class="title">{escape(plot.y_axis.title)}</text>'
+        )
+    if plot.label:
+        texts.append(f'<text x="6" y="14" class="tag">{escape(plot.label)}</text>')
+    size = f'width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}"'
+    background = f'<rect class="{plot.background}" {size}/>' if plot.background else ""
+    frame = f'<rect class="frame" {size}/>'
+    content = f'<svg {size} overflow="hidden">{"".join(plot.elements)}</svg>'
+    grid = f'<path class="grid" d="{"".join(lines)}"/>'
+    return f'<g transform="translate({LEFT:g},{y:.1f})">{background}{grid}{content}{frame}{"".join(texts)}</g>'
 
 
 def _format_title(title: str, y: float) -> str:
@@ -231,7 +237,7 @@ def _format_colour_bar(bar: ColourBar, y: float) -> str:
 def stack_plots(title: str, x_axis: Axis, y_axes: Sequence[Axis], caption: str, total: float = 210.0) -> SvgFigure:
     """Return a figure with one plot per y axis, at least `total` units high together."""
     height = max(64.0, math.floor(total / len(y_axes)))
-    return SvgFigure(title, x_axis, [Plot(axis, height) for axis in y_axes], caption)
+    return SvgFigure(title, [Plot(x_axis, axis, height) for axis in y_axes], caption)
 
 
 def downsample(x: FloatArray, y: FloatArray, columns: int = COLUMNS) -> tuple[FloatArray, FloatArray]:

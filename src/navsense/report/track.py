@@ -126,16 +126,16 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         west_end, east_end, height = middle - half, middle + half, MAX_HEIGHT
     x_axis = Axis(west_end * scale.factor, east_end * scale.factor, f"x{east} ({scale.unit})", scale)
     y_axis = Axis(view.south * scale.factor, view.north * scale.factor, f"y{north} ({scale.unit})", scale)
-    figure = SvgFigure("Track from above", x_axis, [Plot(y_axis, height)])
+    figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, height)])
     caption = []
     if track_map.relief is not None:
-        _draw_relief(figure, track_map.relief, view, track_map.surface)
+        _draw_relief(figure.plots[0], track_map.relief, view, track_map.surface)
         low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
         caption.append(f"Ground from {format_quantity(low, 'm')} (dark) to {format_quantity(high, 'm')} (light).")
     caption.append("The colour of the track is the time: dark at the start (ring), yellow at the end (square).")
     gaps = [find_velocity_gaps(data, track) for track in track_map.tracks]
     for track, gap in zip(track_map.tracks, gaps, strict=True):
-        _draw_track(figure, track, gap)
+        _draw_track(figure.plots[0], track, gap)
     if any(gap.any() for gap in gaps):
         caption.append("Red: the DVL has no valid velocity.")
         figure.legend.append(("gap", "no DVL velocity"))
@@ -145,11 +145,10 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     return figure
 
 
-def _draw_relief(figure: SvgFigure, relief: Relief, view: View, surface: float | None) -> None:
+def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) -> None:
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
-    plot = figure.plots[0]
-    left, right = figure.x_axis.fraction(np.array([view.west, view.east])).tolist()
-    low, high = plot.fraction(np.array([view.south, view.north])).tolist()
+    left, right = plot.x_axis.fraction(np.array([view.west, view.east])).tolist()
+    low, high = plot.y_fraction(np.array([view.south, view.north])).tolist()
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
@@ -157,19 +156,18 @@ def _draw_relief(figure: SvgFigure, relief: Relief, view: View, surface: float |
     )
 
 
-def _draw_track(figure: SvgFigure, track: Track, gap: BoolArray) -> None:
+def _draw_track(plot: Plot, track: Track, gap: BoolArray) -> None:
     """Draw one track in the colours of time over a pale line, with its gaps, start and end."""
-    plot = figure.plots[0]
     x, y = track.position[:, 0], track.position[:, 1]
-    figure.draw_path(plot, x, y, "casing")
+    plot.draw_path(x, y, "casing")
     last = max(track.time.size - 1, 1)
     edges = np.unique(np.linspace(0, last, SEGMENTS + 1).astype(np.int64)).tolist()
     for first, stop in pairwise(edges):
         colour = format_hex_colour(0.5 * (first + stop) / last, TIME_COLOURS)
-        figure.draw_path(plot, x[first : stop + 1], y[first : stop + 1], "track", colour)
-    figure.draw_path(plot, np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
+        plot.draw_path(x[first : stop + 1], y[first : stop + 1], "track", colour)
+    plot.draw_path(np.where(gap, x, math.nan), np.where(gap, y, math.nan), "gap")
     for row, css_class in ((0, "start"), (-1, "end")):
-        figure.draw_marker(plot, float(x[row]), float(y[row]), css_class)
+        plot.draw_marker(float(x[row]), float(y[row]), css_class)
 
 
 def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
@@ -184,13 +182,13 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
     y_axis = make_linear_axis("height in the world", "m", series)
     title = "Depth of the track" if is_underwater else "Height of the track"
-    figure = SvgFigure(title, make_time_axis(*data.span), [Plot(y_axis, 230.0)])
+    figure = SvgFigure(title, [Plot(make_time_axis(*data.span), y_axis, 230.0)])
     plot = figure.plots[0]
     caption = []
     for track in track_map.tracks:
         floor = np.full(track.time.size, y_axis.low / y_axis.scale.factor)
-        figure.draw_area(plot, track.time, floor, track.ground, "earth")
-        figure.draw_line(plot, track.time, track.position[:, 2], "c0")
+        plot.draw_area(track.time, floor, track.ground, "earth")
+        plot.draw_line(track.time, track.position[:, 2], "c0")
         if track.min_clearance is not None:
             clearance, time = track.min_clearance
             side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
@@ -200,7 +198,7 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     if any(np.isfinite(track.ground).any() for track in track_map.tracks):
         figure.legend.append(("earth", "ground"))
     if surface is not None:
-        figure.draw_horizontal_line(plot, surface, "surface")
+        plot.draw_horizontal_line(surface, "surface")
         figure.legend.append(("surface", "water surface"))
     figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
     return figure

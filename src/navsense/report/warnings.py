@@ -1,8 +1,14 @@
 """The warnings at the top of a report.
 
-The report warns about sensors without valid readings or values for long, white noise that is not as declared
-(`residuals`), stamps that are far off or not monotonic, and faults. It also warns about recordings that end early and
-vehicles under the ground.
+They are about:
+
+- sensors without valid readings or values for long
+- beams that never have a velocity
+- white noise that is not as declared (`residuals`)
+- stamps that are far off or not increasing
+- faults
+- recordings that end early
+- vehicles under the ground
 """
 
 from __future__ import annotations
