@@ -55,11 +55,7 @@ def format_vector(values: Iterable[float]) -> str:
 
 def format_noise(noise: Noise) -> str:
     """Return the terms of a noise that act, in the channel's unit."""
-    parts = [
-        f"{field.name} {getattr(noise, field.name):g}"
-        for field in fields(noise)
-        if field.name != "classic" and getattr(noise, field.name) != getattr(NEUTRAL, field.name)
-    ]
+    parts = list_changes(replace(noise, classic=False), NEUTRAL)
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
@@ -128,13 +124,17 @@ def format_span(start: float, end: float) -> str:
 
 def format_spec(spec: Any, neutral: Any) -> str:
     """Return the fields of a specification that differ from neutral."""
-    given = ((field.name, getattr(spec, field.name)) for field in fields(spec))
-    parts = [
+    return ", ".join(list_changes(spec, neutral)) or "none"
+
+
+def list_changes(spec: Any, neutral: Any) -> list[str]:
+    """Return the fields of a specification that differ from neutral, each with its value."""
+    values = ((field.name, getattr(spec, field.name)) for field in fields(spec))
+    return [
         f"{name} {value:g}" if isinstance(value, float | int) else f"{name} from a signal"
-        for name, value in given
+        for name, value in values
         if value != getattr(neutral, name)
     ]
-    return ", ".join(parts) or "none"
 
 
 def format_clock(clock: Clock) -> Iterator[str]:

@@ -279,7 +279,7 @@ class Draws:
         self._states = np.empty((len(processes), 4), dtype=np.uint64)
         self._uniform = np.array([process.kind == "uniform" for process in processes], dtype=np.int64)
         self._per_tick = np.array([process.per_tick for process in processes], dtype=np.int64)
-        self._first = np.concatenate(([0], np.cumsum(self._per_tick)))[:-1].astype(np.int64)
+        self._first = np.cumsum(self._per_tick) - self._per_tick
         self.rows = int(self._per_tick.sum())
         for p, process in enumerate(processes):
             self._states[p] = seed_state(seed, (*key, process.channel, process.name))
@@ -296,11 +296,7 @@ class Draws:
         """Return the initial draws of all processes."""
         counts = np.array([process.initial for process in processes], dtype=np.int64)
         out = np.empty((int(counts.sum()), 1))
-        first = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
-        has_initial = counts > 0
-        states = np.ascontiguousarray(self._states[has_initial])
-        fill_rows(states, self._uniform[has_initial], first[has_initial], counts[has_initial], out)
-        self._states[has_initial] = states
+        fill_rows(self._states, self._uniform, np.cumsum(counts) - counts, counts, out)
         return out[:, 0]
 
     def take(self, count: int) -> FloatArray:

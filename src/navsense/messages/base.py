@@ -12,7 +12,10 @@ from navsense.core.typing import IntArray, Times
 from navsense.world import MountedSensor
 
 SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]
-"""Series of a sensor's messages: the measured values (`reading`), the ideal values or the biases."""
+"""Series of a sensor's messages: the measured values (`reading`), the ideal values or the biases.
+
+Recordings contain these names as keys, so the measured series keeps the name `reading`.
+"""
 
 SpecT = TypeVar("SpecT")
 
