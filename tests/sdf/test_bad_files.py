@@ -197,7 +197,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
         CHANNEL,
         TIDE + "2021-03-09 13:00, ebb,-24\n",
         "<tidal> flow.csv:4",
-        "gap in the tide table (h)",
+        "gap in the tide table of row 2 (h)",
     ),
     "tide in miles an hour": (
         CHANNEL,
@@ -209,7 +209,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
     "tide of another year": (
         CHANNEL,
         TIDE.replace("2021", "2019"),
-        "<tidal> instant in the tide table: 2021-03-04 15:00:00",
+        "<tidal> flow.csv instant in the tide table: 2021-03-04 15:00:00",
         "must be from 2019-03-04 12:00 to 2019-03-04 15:30 UTC",
     ),
     "grid with a gap": (FIELD, BOX.replace("0,1,1,0,0.1,0.2\n", ""), "<grid> flow.csv", "must hold each combination"),
