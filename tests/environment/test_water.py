@@ -140,7 +140,7 @@ def test_depth_of_pressure_is_the_inverse(rule: DepthConversion) -> None:
 @pytest.mark.parametrize(
     ("made", "problem"),
     [
-        (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
+        (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be a number from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
         (lambda: ConstantDensity(0.0), "density of the formula (kg/m^3): 0.0; must be a number from 0.001"),
         (lambda: ConstantDensity(math.inf), "density of the formula (kg/m^3): inf"),

@@ -38,7 +38,7 @@ from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.typing import FloatArray
 from navsense.core.units import STANDARD_GRAVITY
-from navsense.core.validation import check_number, is_number
+from navsense.core.validation import check_number
 
 ZERO_CELSIUS = 273.15
 """K."""
@@ -255,8 +255,7 @@ def check_depths(depth: FloatArray) -> None:
 
 def check_latitude(what: str, latitude: float) -> None:
     """Raise `FieldError` for an invalid latitude (rad)."""
-    if not (is_number(latitude) and abs(latitude) <= math.pi / 2.0):
-        raise FieldError(what, latitude, allowed=f"must be from {-math.pi / 2.0!r} to {math.pi / 2.0!r}")
+    check_number(what, latitude, -math.pi / 2.0, math.pi / 2.0, error=FieldError)
 
 
 def check_density(what: str, value: float) -> None:

@@ -32,14 +32,15 @@ _REMEDY = (
     "write it anew as a grey PNG of 8 or 16 bits without interlacing (convert IN -interlace none -depth 16 OUT.png)"
 )
 GREY, COLOUR, PALETTE, GREY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6
-_BIT_DEPTHS = {
-    GREY: (1, 2, 4, 8, 16),
-    COLOUR: (8, 16),
-    PALETTE: (1, 2, 4, 8),
-    GREY_ALPHA: (8, 16),
-    COLOUR_ALPHA: (8, 16),
+_COLOUR_TYPES = {
+    GREY: (1, (1, 2, 4, 8, 16)),
+    COLOUR: (3, (8, 16)),
+    PALETTE: (1, (1, 2, 4, 8)),
+    GREY_ALPHA: (2, (8, 16)),
+    COLOUR_ALPHA: (4, (8, 16)),
 }
-_CHANNELS = {GREY: 1, COLOUR: 3, PALETTE: 1, GREY_ALPHA: 2, COLOUR_ALPHA: 4}
+"""Samples per pixel and allowed bits per sample."""
+
 _HEADER = struct.Struct(">IIBBBBB")
 
 
@@ -107,12 +108,13 @@ def _parse_header(body: memoryview, where: Where) -> _PngHeader:
     if not (0 < width <= MAX_WIDTH and 0 < height <= MAX_WIDTH):
         allowed = f"must be from 1 to {MAX_WIDTH} each"
         raise FieldError("image (columns, rows)", (width, height), where=where, allowed=allowed)
-    if depth not in _BIT_DEPTHS.get(colour, ()) or compression or method:
+    channels, bit_depths = _COLOUR_TYPES.get(colour, (0, ()))
+    if depth not in bit_depths or compression or method:
         given = f"colour type {colour}, {depth} bits"
         raise FieldError("image", given, where=where, allowed="must be a kind of the PNG specification", remedy=_REMEDY)
     if interlaced:
         raise FieldError("image", "is interlaced", where=where, allowed="must not be", remedy=_REMEDY)
-    return _PngHeader(width, height, depth, colour, _CHANNELS[colour])
+    return _PngHeader(width, height, depth, colour, channels)
 
 
 def _decode_rows(chunks: list[memoryview], header: _PngHeader, where: Where) -> ByteArray:
