@@ -175,7 +175,7 @@ class _PoseFactor(_KnownFieldFactor):
         super().__init__(pose_key, n, measured, scale, direction, bias, noiseModel, mounting)
 
     def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
-        """Return e (n,) at a pose in any form of `body_P_sensor`. If H (3, 6), in the plane (2, 3), is given, fill it."""
+        """Return e (n,) at a pose in any form of `body_P_sensor`. If H is given, fill it: (3, 6) or (2, 3)."""
         return self._evaluate((nPb,), (H,))
 
     @abstractmethod
