@@ -167,8 +167,8 @@ def record(scene: Scene, away: np.ndarray | float = 0.0) -> Path:
             if scene.gap[0] < time < scene.gap[1] or k % scene.every:
                 continue
             rotation = body(np.array([time]))[0]
-            said = recorder.attitude(time, None if k < scene.asleep else rotation)
-            recorder.put(writer, scene.attitude_topic, scene.attitude, time, said)
+            text = recorder.attitude(time, None if k < scene.asleep else rotation)
+            recorder.put(writer, scene.attitude_topic, scene.attitude, time, text)
             if scene.moving:
                 moved = recorder.transform(time, "map", "base_link", rotation * DOCKED.inv())
                 recorder.put(writer, "/tf", transforms, time, message([moved]))

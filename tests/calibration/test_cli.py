@@ -51,8 +51,8 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-        said = capsys.readouterr()
-        return Ended(code, said.out, said.err)
+        output = capsys.readouterr()
+        return Ended(code, output.out, output.err)
 
     return run
 
@@ -304,8 +304,8 @@ def test_counts_are_made_field(inside: Callable[..., Ended], attitude: str, tmp_
     path = spun(tmp_path / "spun.csv", counts)
     path.write_text(path.read_text().replace(" [uT]", ""))
     truth = float(np.linalg.norm([1.2, 21.5, -43.0]))
-    asked = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")
-    ended = inside(*asked, *(("--picture", tmp_path / "p.png") if attitude == "none" else ()))
+    options = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")
+    ended = inside(*options, *(("--picture", tmp_path / "p.png") if attitude == "none" else ()))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "note: the readings have no unit; the calibrated field is in uT" in ended.stdout
     found = Calibration.load(tmp_path / "c.json")
@@ -345,8 +345,8 @@ def test_outliers_are_counted(inside: Callable[..., Ended], bags: ModuleType, tm
     away[40::50, 0] = 8e-6
     path = bags.record(scene, away)
     ended = inside(path)
-    (said,) = re.findall(
+    (output,) = re.findall(
         r"; (\d+) of 1500 readings have residuals above 5 times the noise of the others, row (\d+)", ended.stdout
     )
-    assert 25 <= int(said[0]) <= 30, "but those where the field is across x"
-    assert (int(said[1]) - 40) % 50 == 0
+    assert 25 <= int(output[0]) <= 30, "but those where the field is across x"
+    assert (int(output[1]) - 40) % 50 == 0

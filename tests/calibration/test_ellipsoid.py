@@ -126,11 +126,11 @@ def test_the_same_surface_as_scipys_least_squares_finds() -> None:
 
     began = stream.fit().theta
     ours, total, settled = _ellipsoid_fit._search(bare, began, ELLIPSOIDS, 391)
-    theirs = least_squares(plain_distances, began, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    reference = least_squares(plain_distances, began, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     assert settled
     spread = np.sqrt(np.diag(np.linalg.inv(total[:9, :9])) * total[9, 9] / 391)
-    assert np.abs((ours - theirs.x) / spread).max() < 1e-4
-    assert total[9, 9] == pytest.approx(2.0 * theirs.cost, rel=1e-9, abs=0.0)
+    assert np.abs((ours - reference.x) / spread).max() < 1e-4
+    assert total[9, 9] == pytest.approx(2.0 * reference.cost, rel=1e-9, abs=0.0)
 
 
 def test_as_likely_as_all_directions_sought_one_by_one() -> None:
@@ -150,10 +150,10 @@ def test_as_likely_as_all_directions_sought_one_by_one() -> None:
         unit = np.column_stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
         return np.asarray((unknown[:3] + unit @ theta_to_matrix(unknown[:9]) - field).ravel())
 
-    whole = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    complete = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     alone = least_squares(plain_distances, theta, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
-    assert whole.x[:9] == pytest.approx(alone.x, abs=1e-7)
-    assert whole.cost == pytest.approx(alone.cost, rel=1e-9, abs=0.0)
+    assert complete.x[:9] == pytest.approx(alone.x, abs=1e-7)
+    assert complete.cost == pytest.approx(alone.cost, rel=1e-9, abs=0.0)
 
 
 # Statistics.
@@ -322,11 +322,11 @@ def test_it_does_not_matter_how_readings_are_cut() -> None:
     stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
         stream.update(part)
-    whole, parts = ellipsoid(field, unit="uT"), stream.solve()
+    complete, parts = ellipsoid(field, unit="uT"), stream.solve()
     assert stream.count == 150_001
-    assert np.array_equal(numbers(whole), numbers(parts))
-    assert np.array_equal(whole.covariance, parts.covariance)
-    assert whole.verdict == parts.verdict
+    assert np.array_equal(numbers(complete), numbers(parts))
+    assert np.array_equal(complete.covariance, parts.covariance)
+    assert complete.verdict == parts.verdict
 
 
 @pytest.mark.compiled

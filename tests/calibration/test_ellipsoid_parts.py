@@ -131,14 +131,14 @@ def test_noise_along_the_surface_moves_the_derivatives() -> None:
     point = AXES * np.array([0.48, 0.6, 0.64])
     _, foot = row_of(AXES, point)
     across = np.linalg.svd(foot[None, :3])[2][1:]
-    wanted = np.zeros((PARAMETERS, PARAMETERS))
+    expected = np.zeros((PARAMETERS, PARAMETERS))
     for tangent in across:
         ends = [row_of(AXES, point + step * tangent)[0][:PARAMETERS] for step in (-1e-6, 1e-6)]
         change = (ends[1] - ends[0]) / 2e-6
-        wanted += np.outer(change, change)
+        expected += np.outer(change, change)
     first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
     _ellipsoid_fit._write_tangents(nine(AXES), foot, first, second, 0)
-    assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
+    assert first.T @ first + second.T @ second == pytest.approx(expected, abs=1e-7)
 
 
 def test_the_feet_of_many() -> None:
@@ -174,15 +174,15 @@ def test_all_sums_of_rows() -> None:
     assert not blocks[3].any()
     assert total == pytest.approx(blocks[0], rel=1e-13, abs=1e-13)
     left = rows[:, 9] - variance * rows[:, 10]
-    wanted = (rows[:, :PARAMETERS] * left[:, None]).T @ (rows[:, :PARAMETERS] * left[:, None])
-    assert score_gram == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
+    expected = (rows[:, :PARAMETERS] * left[:, None]).T @ (rows[:, :PARAMETERS] * left[:, None])
+    assert score_gram == pytest.approx(np.triu(expected), rel=1e-9, abs=1e-9)
     changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
         _ellipsoid_fit._write_tangents(
             nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k
         )
-    wanted = changes[0].T @ changes[0] + changes[1].T @ changes[1]
-    assert noise_gram == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
+    expected = changes[0].T @ changes[0] + changes[1].T @ changes[1]
+    assert noise_gram == pytest.approx(np.triu(expected), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.compiled
@@ -248,8 +248,10 @@ def test_the_sums_are_those_of_powers() -> None:
     sums = np.zeros(35)
     _power_sums.add_powers((field - [3.0, 4.0, 5.0]) / 2.0, sums)
     assert sums == pytest.approx(powers_of((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
-    wanted = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
-    assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
+    expected = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
+    assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(
+        expected, rel=1e-10, abs=1e-10
+    )
 
 
 def test_noise_is_taken_out_of_the_products_exactly() -> None:

@@ -145,7 +145,7 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "asked", "message"),
+    ("change", "options", "message"),
     [
         ({}, {"sensor": "/mag"}, "--topic: /mag; must be one of /imu/mag"),
         ({}, {"sensor": "/attitude"}, "--topic: /attitude; is sensor_msgs/msg/Imu; must be one of /imu/mag"),
@@ -183,11 +183,11 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
     ],
 )
 def test_missing_topics_of_a_bag_are_named(
-    bags: ModuleType, change: dict[str, Any], asked: dict[str, Any], message: str, tmp_path: Path
+    bags: ModuleType, change: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=3, **change))
     with pytest.raises(CalibrationError, match=message) as raised:
-        read(path, **asked)
+        read(path, **options)
     assert str(path) in str(raised.value)
 
 
@@ -255,8 +255,8 @@ def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
 def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
     path = bags.record(scene)
-    (whole,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
-    data = whole.read_bytes()
+    (complete,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
+    data = complete.read_bytes()
     for share in (0.01, 0.3, 0.6, 0.97):
         cut = tmp_path / f"cut.{kind}"
         cut.write_bytes(data[: int(share * len(data))])
@@ -348,7 +348,7 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         ({"sensor": "rov::base::imu"}, "magnetometer: rov::base::imu; must be one of rov::base::mag"),
         ({"attitude": "/odom"}, "must be truth, none, or an IMU with orientation: rov::base::imu"),
@@ -356,9 +356,9 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
         ({"mounting": (0.0, 0.0, math.nan)}, "mounting: .*must be roll, pitch and yaw"),
     ],
 )
-def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], asked: dict[str, Any], message: str) -> None:
+def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], options: dict[str, Any], message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
-        read(run[1] / "run.npz", **asked)
+        read(run[1] / "run.npz", **options)
 
 
 def test_one_run_of_several(run: tuple[Any, Path]) -> None:
@@ -385,18 +385,18 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "message"),
+    ("name", "options", "message"),
     [
         ("drive", {"run": 3}, r"drive run: 3; must be 0: only recordings of navsense \(.npz, .parquet\) hold several"),
         ("log.csv", {"run": 3}, r"log.csv run: 3; must be 0: only recordings of navsense"),
         ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; requires an attitude: name one with --attitude"),
     ],
 )
-def test_ignored_options_are_errors(name: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_ignored_options_are_errors(name: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
     (tmp_path / "drive").mkdir()
     (tmp_path / "log.csv").write_text("mx,my,mz\n1,2,3\n")
     with pytest.raises(CalibrationError, match=message):
-        read(tmp_path / name, **asked)
+        read(tmp_path / name, **options)
 
 
 def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
@@ -480,7 +480,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "message"),
+    ("text", "options", "message"),
     [
         ("", {}, "log.csv table: is empty; must be CSV"),
         ("\n \n", {}, "log.csv table: is empty; must be CSV"),
@@ -538,11 +538,11 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text; .*; save it as text, CSV in UTF-8"),
     ],
 )
-def test_table_errors_name_the_problem(text: str, asked: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_table_errors_name_the_problem(text: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(text)
     with pytest.raises(CalibrationError, match=message):
-        read(path, **asked)
+        read(path, **options)
 
 
 ROWS = "1,2,3\n4,5,6\n"
@@ -698,8 +698,8 @@ def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> No
     for run_kernel, out in zip((_attitude._slerp, interpreted(_attitude._slerp)), both, strict=True):
         run_kernel(known, turns, time, 0.5, 0.5, *out)
     assert set(both[0][1].tolist()) == {_attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR, _attitude.FAST_ROTATION}
-    for ours, theirs in zip(*both, strict=True):
-        assert ours.tobytes() == theirs.tobytes()
+    for ours, other in zip(*both, strict=True):
+        assert ours.tobytes() == other.tobytes()
 
 
 def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:

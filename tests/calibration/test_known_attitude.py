@@ -127,14 +127,14 @@ def test_against_all_residuals_by_scipy() -> None:
     vectors = 600 - 14 / 3
     covariance = covariance * (vectors / (vectors - 4.0))  # of noise that is known from the residuals
     slopes = np.array([(numbers(p + d) - numbers(p - d)) / 2e-6 for d in 1e-6 * np.eye(14)]).T
-    theirs = slopes @ covariance @ slopes.T
+    reference = slopes @ covariance @ slopes.T
     unit = np.array([5e-5, 1.0, 1.0, 1.0, 5e-5, 5e-5, 5e-5, *np.ones(9)])
     assert found.direction is not None
     ours = np.array([found.scale, *found.direction, *found.bias, *found.soft_iron.ravel()]) / unit
-    stddev = np.sqrt(np.diag(theirs))
+    stddev = np.sqrt(np.diag(reference))
     assert (np.abs(ours - numbers(p)) < 1e-4 * stddev).all()
     assert np.allclose(found.covariance / np.outer(unit, unit) / np.outer(stddev, stddev),
-                       theirs / np.outer(stddev, stddev), rtol=0.0, atol=2e-5)  # fmt: skip
+                       reference / np.outer(stddev, stddev), rtol=0.0, atol=2e-5)  # fmt: skip
     assert found.degrees_of_freedom == 14
     assert np.linalg.matrix_rank(found.covariance / np.outer(unit, unit), tol=1e-6 * stddev.min() ** 2) == 14
     rms = 5e-5 * math.sqrt(np.trace(plain.noise(p)) / 3.0)
@@ -255,9 +255,9 @@ def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any],
     for level, (length, count) in enumerate([(1, 1500), (8, 184), (64, 16), (512, 0)]):
         assert statistics.blocks(level) == count
         blocks = u[: count * length].reshape(count, length, 13).sum(axis=1)
-        theirs = blocks.T @ blocks
-        bound = 1e-13 * np.sqrt(np.outer(np.diag(theirs), np.diag(theirs))) + 1e-300
-        assert (np.abs(statistics.products(level) - theirs) <= bound).all()
+        reference = blocks.T @ blocks
+        bound = 1e-13 * np.sqrt(np.outer(np.diag(reference), np.diag(reference))) + 1e-300
+        assert (np.abs(statistics.products(level) - reference) <= bound).all()
     interpreted(_attitude_fit._add_readings)(field, attitude, field[0], 0, plain._products, plain._rows)
     assert plain._products.tobytes() == statistics._products.tobytes()
     assert plain._rows.tobytes() == statistics._rows.tobytes()
@@ -268,15 +268,15 @@ def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any],
 def test_a_record_in_parts_gives_the_same_to_the_last_bit() -> None:
     turns = anyhow(5000)
     field, attitude = Device().read(turns), quaternions(turns)
-    whole = ns.calibration.known_attitude(field, attitude)
+    full = ns.calibration.known_attitude(field, attitude)
     for cuts in ([1, 2, 3], [63, 64, 65, 4095, 4097], [0, 0, 2500, 5000], list(range(0, 5000, 7))):
         stream = KnownAttitudeCalibrator()
         for rows, turned in zip(np.split(field, cuts), np.split(attitude, cuts), strict=True):
             stream.update(rows, turned)
         assert stream.count == 5000
         found = stream.solve()
-        assert found.covariance.tobytes() == whole.covariance.tobytes()
-        assert str(found) == str(whole)
+        assert found.covariance.tobytes() == full.covariance.tobytes()
+        assert str(found) == str(full)
 
 
 @pytest.mark.compiled
@@ -308,13 +308,13 @@ MOUNTINGS = [Rotation.identity(), Rotation.from_euler("xyz", [0.3, -0.2, 0.5]), 
 def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft: bool) -> None:
     """Whatever the errors of its attitudes pretend: refused, with the axis and what is missing."""
     turns = driving(mounting=mounting)
-    said = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
+    text = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
     axis = mounting.inv().apply([0.0, 0.0, 1.0])
     axis = axis if axis[np.argmax(np.abs(axis))] > 0.0 else -axis
-    assert said.startswith("motion: turned about (")
-    told = [float(value) for value in said.partition("(")[2].partition(")")[0].split(",")]
-    assert np.allclose(told, axis, atol=0.02, rtol=0.0)
-    assert "30 deg or more" in said
+    assert text.startswith("motion: turned about (")
+    stated = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
+    assert np.allclose(stated, axis, atol=0.02, rtol=0.0)
+    assert "30 deg or more" in text
     if error == 0.0:
         exact = refused(Device(), turns, attitude_stddev=0.0)
         assert "motion" in exact.what
@@ -565,10 +565,10 @@ def test_dropouts_are_named(seed: int, value: float) -> None:
     field = Device().read(turns, seed)
     lost = np.random.default_rng(seed).random(3000) < 0.01
     field[lost] = value
-    said = str(ns.calibration.known_attitude(field, quaternions(turns)).verdict)
-    assert f"of them at exactly ({value:g}, {value:g}, {value:g})" in said
+    text = str(ns.calibration.known_attitude(field, quaternions(turns)).verdict)
+    assert f"of them at exactly ({value:g}, {value:g}, {value:g})" in text
     if not value:
-        assert f"{lost.sum()} readings are exactly (0, 0, 0), row {np.flatnonzero(lost)[0]} first" in said
+        assert f"{lost.sum()} readings are exactly (0, 0, 0), row {np.flatnonzero(lost)[0]} first" in text
     left = ns.calibration.known_attitude(field[~lost], quaternions(turns[~lost]))
     assert left.verdict.ok
     field[np.random.default_rng(seed).random(3000) < 0.1] = value
@@ -680,8 +680,8 @@ def test_exchanged_axes_differ_from_a_mounting() -> None:
         (np.eye(3)[[1, 0, 2]], "x and y are exchanged"),
         (np.eye(3)[[0, 2, 1]], "y and z are exchanged"),
     ]:
-        said = str(ns.calibration.known_attitude(field @ matrix.T, attitude).verdict)
-        assert f"or {meaning}, if direction" in said
+        text = str(ns.calibration.known_attitude(field @ matrix.T, attitude).verdict)
+        assert f"or {meaning}, if direction" in text
         with pytest.raises(CalibrationError, match=f"left-handed: {meaning}"):
             ns.calibration.known_attitude(field @ matrix.T, attitude, direction=DOWN)
     quarter = ns.calibration.known_attitude(field @ np.eye(3)[[1, 2, 0]].T, attitude)
@@ -695,9 +695,9 @@ def test_exchanged_axes_differ_from_a_mounting() -> None:
 def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
     device, turns = Device(iron=IRON if soft else NONE), anyhow(1000)
     assert calibrated(device, turns, direction=DOWN, soft_iron=soft).verdict.ok
-    said = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
-    assert "opposite to the direction given" in said
-    assert "positive in north-east-down" in said
+    text = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
+    assert "opposite to the direction given" in text
+    assert "positive in north-east-down" in text
     other = refused(device, turns, direction=DOWN[[1, 0, 2]] * (1.0, 1.0, -1.0), soft_iron=soft)
     assert other.what == "direction"
     assert "different world frames, east-north-up and north-east-down" in other.remedy

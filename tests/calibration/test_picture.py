@@ -132,12 +132,12 @@ def test_nanotesla_are_drawn_as_microtesla(
     for factor, unit in ((1.0, "T"), (1e9, "nT")):
         draw(tmp_path / "x.png", factor * field, ellipsoid(factor * field, unit=unit))
     first, second = kept
-    for ours, theirs in zip(first.axes, second.axes, strict=True):
-        assert ours.get_xlabel() == theirs.get_xlabel()
+    for ours, reference in zip(first.axes, second.axes, strict=True):
+        assert ours.get_xlabel() == reference.get_xlabel()
     assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata(), rtol=1e-12, atol=0.0)
-    (said, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
+    (text, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
     rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
-    assert said == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
+    assert text == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
 
 
 def test_outliers_do_not_flatten_the_histogram(

@@ -109,7 +109,7 @@ def test_the_words_of_a_verdict() -> None:
     assert list_stddev_reasons(0.01, "") == ()
 
 
-def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
+def text(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
     """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
     kept = Subsample(3)
     kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
@@ -138,7 +138,7 @@ def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
 def test_noise_of_any_usual_shape_is_no_reason(kind: str, count: int) -> None:
     """200 records of 1e-6 false alarm each: one alarm or more has a probability of 2e-4, two of 2e-8."""
     rng = np.random.default_rng(3)
-    assert sum(bool(said(noise(kind, count, rng))) for _ in range(200)) <= 1
+    assert sum(bool(text(noise(kind, count, rng))) for _ in range(200)) <= 1
 
 
 def test_the_bounds_of_the_shape_are_those_of_the_worst_noise() -> None:
@@ -160,7 +160,7 @@ def test_outliers_are_named(share: float, size: float) -> None:
     residuals = rng.normal(size=(4000, 3))
     some = rng.choice(4000, int(4000 * share), replace=False)
     residuals[some] *= size
-    (reason,) = said(residuals)
+    (reason,) = text(residuals)
     row = int(reason.partition("row ")[2].split()[0])
     assert row in some
     assert "far from the fit" in reason
@@ -172,7 +172,7 @@ def test_readings_far_off_that_are_all_alike_are_shown() -> None:
     residuals = np.random.default_rng(6).normal(size=(2000, 3))
     residuals[::100] += 20.0
     readings[::100] = -0.5
-    (reason,) = said(residuals, readings)
+    (reason,) = text(residuals, readings)
     assert "20 of 2000 tested readings lie far from the fit" in reason
     assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
 
@@ -181,7 +181,7 @@ def test_readings_far_off_that_are_all_alike_are_shown() -> None:
 def test_a_few_readings_that_make_most_of_the_variance() -> None:
     residuals = np.random.default_rng(7).normal(size=(3000, 3))
     residuals[:500] *= 15.0  # near the vehicle's iron
-    (reason,) = said(residuals)
+    (reason,) = text(residuals)
     assert reason.startswith("a tenth of the readings makes ")
 
 
@@ -192,8 +192,8 @@ def test_coarse_steps_are_no_outliers() -> None:
     residuals = np.zeros((2000, 3))
     residuals[7, 0] = 0.5
     stddev = float(np.sqrt(np.mean(residuals**2)))
-    assert said(residuals, readings)
-    assert said(residuals, readings, stddev) == ()
+    assert text(residuals, readings)
+    assert text(residuals, readings, stddev) == ()
     assert list_distribution_reasons(np.zeros(0), 3, Subsample(3)) == ()
 
 

@@ -39,16 +39,18 @@ def numbers(seed: int, n: int = 3) -> tuple[FloatArray, FloatArray, FloatArray]:
     return STRENGTH * random.normal(size=n), random.normal(size=n), 1000.0 * random.normal(size=n)
 
 
-def agree(ours: Any, theirs: Any, value: Any, shape: tuple[int, int]) -> None:
+def agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None:
     mine, other = np.full(shape, np.nan), np.zeros(shape)
     at = {1: value}
-    assert ours.evaluateError(value, mine) == pytest.approx(theirs.evaluateError(value, other), abs=RELATIVE * STRENGTH)
+    assert ours.evaluateError(value, mine) == pytest.approx(
+        reference.evaluateError(value, other), abs=RELATIVE * STRENGTH
+    )
     assert mine == pytest.approx(other, rel=0.0, abs=RELATIVE * STRENGTH)
     values = gtsam.Values()
     values.insert(1, value)
-    assert ours.error(values) == pytest.approx(theirs.error(values), rel=1e-12, abs=0.0)
+    assert ours.error(values) == pytest.approx(reference.error(values), rel=1e-12, abs=0.0)
     assert ours.error(at) == ours.error(values)
-    assert ours.whitenedError(at) == pytest.approx(theirs.whitenedError(values), abs=RELATIVE * STRENGTH)
+    assert ours.whitenedError(at) == pytest.approx(reference.whitenedError(values), abs=RELATIVE * STRENGTH)
 
 
 @pytest.mark.requirement("FAC-2:MagFactor1")
@@ -86,9 +88,9 @@ def test_poses(mounted: bool) -> None:
         measured, towards, bias = numbers(i)
         mounting = [gtsam.Pose3(attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
         given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
-        ours, theirs = MagPoseFactorPose3(*given), gtsam.MagPoseFactorPose3(*given)
-        agree(ours, theirs, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
-        assert repr(ours) == repr(theirs)
+        ours, reference = MagPoseFactorPose3(*given), gtsam.MagPoseFactorPose3(*given)
+        agree(ours, reference, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
+        assert repr(ours) == repr(reference)
 
 
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose2")
@@ -99,9 +101,9 @@ def test_poses_in_the_plane(mounted: bool) -> None:
         measured, towards, bias = numbers(i, 2)
         mounting = [gtsam.Pose2(1.0, -2.0, random.uniform(-7.0, 7.0))] if mounted else []
         given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
-        ours, theirs = MagPoseFactorPose2(*given), gtsam.MagPoseFactorPose2(*given)
-        agree(ours, theirs, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
-        assert repr(ours) == repr(theirs)
+        ours, reference = MagPoseFactorPose2(*given), gtsam.MagPoseFactorPose2(*given)
+        agree(ours, reference, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
+        assert repr(ours) == repr(reference)
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2")

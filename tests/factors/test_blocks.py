@@ -66,9 +66,9 @@ def against(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[Any
     """Hold a row of a block to another program's numbers."""
     assert block.residual[i] == pytest.approx(residual, abs=ROUNDING, rel=0.0)
     assert len(block.jacobians) == len(jacobians)
-    for ours, theirs in zip(block.jacobians, jacobians, strict=True):
-        assert ours[i].shape == theirs.shape
-        assert np.abs(ours[i] - theirs).max() <= ROUNDING
+    for ours, reference in zip(block.jacobians, jacobians, strict=True):
+        assert ours[i].shape == reference.shape
+        assert np.abs(ours[i] - reference).max() <= ROUNDING
 
 
 SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direction bias", "theta quaternion bias"]
@@ -211,11 +211,11 @@ CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blo
 @pytest.mark.parametrize("name", CALLS)
 def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
     given = draws(17)
-    whole = CALLS[name](given, slice(None), None)
+    complete = CALLS[name](given, slice(None), None)
     for cut in (0, 1, 23, N):
         parts = [CALLS[name](given, part, None) for part in (slice(0, cut), slice(cut, None))]
-        assert np.array_equal(whole.residual, np.concatenate([part.residual for part in parts]))
-        for k, jacobian in enumerate(whole.jacobians):
+        assert np.array_equal(complete.residual, np.concatenate([part.residual for part in parts]))
+        for k, jacobian in enumerate(complete.jacobians):
             assert np.array_equal(jacobian, np.concatenate([part.jacobians[k] for part in parts]))
 
 
@@ -228,8 +228,8 @@ def test_an_earlier_block_is_filled_anew(name: str) -> None:
     assert again.residual is residual
     fresh = CALLS[name](other, slice(None), None)
     assert np.array_equal(again.residual, fresh.residual)
-    for ours, theirs in zip(again.jacobians, fresh.jacobians, strict=True):
-        assert np.array_equal(ours, theirs)
+    for ours, reference in zip(again.jacobians, fresh.jacobians, strict=True):
+        assert np.array_equal(ours, reference)
 
 
 def test_residuals_alone() -> None:
@@ -261,8 +261,8 @@ def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callab
             out = [np.empty((N, 3)), *(np.empty((N, *shape)) for shape in shapes)]
             assert run(*arguments, *out) == -1
             results.append(out)
-        for ours, theirs in zip(*results, strict=True):
-            assert np.array_equal(ours, theirs)
+        for ours, reference in zip(*results, strict=True):
+            assert np.array_equal(ours, reference)
 
 
 @pytest.mark.compiled

@@ -43,10 +43,10 @@ def test_the_page_runs_and_prints_its_numbers(page: str) -> None:
     example = match.group()
     output = page[match.end() :].partition("\n\nImportant Notes")[0].rstrip() + "\n"
     assert example.count("gtsam.MagFactor1(") == 1
-    theirs = printed(example)
+    reference = printed(example)
     ours = printed("from navsense.factors import MagFactor1\n" + example.replace("gtsam.MagFactor1(", "MagFactor1("))
-    assert ours == theirs
-    assert theirs.replace("Factor\n  keys", "  keys") == output  # the page is from a version without that line
+    assert ours == reference
+    assert reference.replace("Factor\n  keys", "  keys") == output  # the page is from a version without that line
 
 
 @pytest.mark.requirement("FAC-3")

@@ -68,8 +68,8 @@ def both(factor: Factor, given: list[Any]) -> tuple[dict[int, Any], Any]:
 @pytest.mark.requirement("FAC-1")
 def test_the_family_is_whole() -> None:
     """All that GTSAM's own package has of it, and the two that it has not."""
-    theirs = {name for name in vars(gtsam) if name.startswith("Mag")}
-    assert theirs | {"MagFactor2", "MagFactor3"} == set(FAMILY)
+    reference = {name for name in vars(gtsam) if name.startswith("Mag")}
+    assert reference | {"MagFactor2", "MagFactor3"} == set(FAMILY)
     assert all(type(factor).__name__ == name for name, (factor, _) in FAMILY.items())
 
 
@@ -77,8 +77,8 @@ def test_the_family_is_whole() -> None:
 @pytest.mark.parametrize("name", [name for name in FAMILY if name in vars(gtsam)])
 def test_the_names_are_gtsams(name: str) -> None:
     """Methods, and the arguments by name."""
-    theirs = vars(gtsam)[name]
-    methods = {method for method in dir(theirs) if not method.startswith("_")}
+    reference = vars(gtsam)[name]
+    methods = {method for method in dir(reference) if not method.startswith("_")}
     assert methods <= set(dir(FAMILY[name][0]))
     n = 2 if name.endswith("2") else 3
     known = {"measured": MEASURED[:n], "scale": SCALE, "bias": BIAS[:n]}
@@ -91,8 +91,8 @@ def test_the_names_are_gtsams(name: str) -> None:
         known |= {"key": R, "direction": gtsam.Unit3(FIELD), "model": gtsam.noiseModel.Unit.Create(3)}
         value = {"nRb": gtsam.Rot2() if name == "MagFactor" else gtsam.Rot3()}
     ours = type(FAMILY[name][0])(**known)
-    assert ours.evaluateError(**value, H=None) == pytest.approx(theirs(**known).evaluateError(**value), abs=1e-12)
-    assert repr(ours) == repr(theirs(**known))
+    assert ours.evaluateError(**value, H=None) == pytest.approx(reference(**known).evaluateError(**value), abs=1e-12)
+    assert repr(ours) == repr(reference(**known))
 
 
 @pytest.mark.requirement("FAC-1")
@@ -106,11 +106,11 @@ def test_errors_at_values(factor: Any, given: list[Any]) -> None:
     for at in (mapping, values):
         filled: Any = [None] * factor.size()
         assert factor.unwhitenedError(at, filled) == pytest.approx(residual, abs=1e-13)
-        theirs = gtsam.JacobianVector([np.zeros((0, 0))] * factor.size())
-        factor.unwhitenedError(at, theirs)
+        reference = gtsam.JacobianVector([np.zeros((0, 0))] * factor.size())
+        factor.unwhitenedError(at, reference)
         for i, block in enumerate(blocks):
             assert filled[i] == pytest.approx(block, abs=1e-13)
-            assert theirs[i] == pytest.approx(block, abs=1e-13)
+            assert reference[i] == pytest.approx(block, abs=1e-13)
         assert factor.error(at) == pytest.approx(factor.to_gtsam().error(values), rel=1e-13, abs=0.0)
         assert factor.whitenedError(at) == pytest.approx(factor.to_gtsam().whitenedError(values), abs=1e-11)
     for i, size in enumerate(sizes):  # one block alone, the others not asked for

@@ -82,8 +82,8 @@ def test_noaas_published_values(frame: str) -> None:
         field = local_field(*angles, 1e3 * float(row["altitude_km"]), float(row["date"]), frame, row["model"])
         north, east, down = (float(row[name]) for name in ("x_nT", "y_nT", "z_nT"))
         rounding = 0.0501 if row["model"] == "WMM2020" else 1e-3
-        wanted = [north, east, down] if frame == "NED" else [east, north, -down]
-        assert 1e9 * field.field == pytest.approx(wanted, abs=rounding, rel=0.0)
+        expected = [north, east, down] if frame == "NED" else [east, north, -down]
+        assert 1e9 * field.field == pytest.approx(expected, abs=rounding, rel=0.0)
         assert 1e9 * field.strength == pytest.approx(float(row["total_nT"]), abs=rounding, rel=0.0)
         assert field.declination == pytest.approx(math.radians(float(row["declination_deg"])), abs=ROUNDED)
         assert field.inclination == pytest.approx(math.radians(float(row["inclination_deg"])), abs=ROUNDED)
@@ -94,8 +94,8 @@ def test_another_program_at_many_places() -> None:
     for row in rows("pygeomag.csv"):
         angles = (math.radians(float(row["latitude_deg"])), math.radians(float(row["longitude_deg"])))
         field = local_field(*angles, 1e3 * float(row["altitude_km"]), float(row["year"]), model=row["model"])
-        wanted = [float(row[name]) for name in ("x_nT", "y_nT", "z_nT")]
-        assert 1e9 * field.field == pytest.approx(wanted, abs=2e-6, rel=0.0)
+        expected = [float(row[name]) for name in ("x_nT", "y_nT", "z_nT")]
+        assert 1e9 * field.field == pytest.approx(expected, abs=2e-6, rel=0.0)
 
 
 def test_a_day_is_its_part_of_the_year() -> None:

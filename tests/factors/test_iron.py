@@ -35,10 +35,10 @@ def recorded(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray,
 
 
 def graph(*factors: Any) -> Any:
-    whole = gtsam.NonlinearFactorGraph()
+    full = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
-    return whole
+        full.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
+    return full
 
 
 def values(*given: Any) -> Any:
@@ -48,11 +48,11 @@ def values(*given: Any) -> Any:
     return found
 
 
-def settled(whole: Any, start: Any) -> Any:
+def settled(full: Any, start: Any) -> Any:
     """Return where Levenberg-Marquardt and the last steps by the linear graph end."""
-    found = gtsam.LevenbergMarquardtOptimizer(whole, start).optimize()
+    found = gtsam.LevenbergMarquardtOptimizer(full, start).optimize()
     for _ in range(3):
-        found = found.retract(whole.linearize(found).optimize())
+        found = found.retract(full.linearize(found).optimize())
     return found
 
 
@@ -89,8 +89,8 @@ def test_four_unknowns_are_gtsams(direction: AnyArray) -> None:
 
     assert got == pytest.approx(error(*at), abs=1e-14)
     for k in range(4):
-        wanted = getattr(numerical, f"numericalDerivative4{k + 1}")(error, *at)
-        assert np.abs(wanted - h[k]).max() < 1e-9
+        expected = getattr(numerical, f"numericalDerivative4{k + 1}")(error, *at)
+        assert np.abs(expected - h[k]).max() < 1e-9
 
 
 def test_without_soft_iron_it_is_mag_factor3() -> None:
@@ -103,12 +103,12 @@ def test_without_soft_iron_it_is_mag_factor3() -> None:
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_known_fields_give_the_least_squares_of_all_rows() -> None:
     measured, rotations = recorded(60)
-    whole = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)))
-    found = settled(whole, values(np.eye(3).ravel(), np.zeros(3)))
+    full = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)))
+    found = settled(full, values(np.eye(3).ravel(), np.zeros(3)))
     seen = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
-    wanted, *_ = np.linalg.lstsq(seen, measured, rcond=None)
-    assert np.abs(found.atVector(1).reshape(3, 3) - wanted[:3].T).max() < 1e-12
-    assert np.abs(found.atPoint3(2) - wanted[3]).max() < 1e-10
+    expected, *_ = np.linalg.lstsq(seen, measured, rcond=None)
+    assert np.abs(found.atVector(1).reshape(3, 3) - expected[:3].T).max() < 1e-12
+    assert np.abs(found.atPoint3(2) - expected[3]).max() < 1e-10
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
@@ -117,14 +117,14 @@ def test_isam_ends_where_the_whole_graph_does() -> None:
     factors = [MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorVector(1, np.eye(3).ravel(), gtsam.noiseModel.Isotropic.Sigma(9, 1.0))
     start = values(np.eye(3).ravel(), np.zeros(3))
-    wanted = settled(graph(prior, *factors), start)
+    expected = settled(graph(prior, *factors), start)
     isam = gtsam.ISAM2()
     isam.update(graph(prior, *factors[:10]), start)
     for first in range(10, 45, 5):
         isam.update(graph(*factors[first : first + 5]), gtsam.Values())
     found = isam.calculateBestEstimate()
-    assert np.abs(found.atVector(1) - wanted.atVector(1)).max() < 1e-10
-    assert np.abs(found.atPoint3(2) - wanted.atPoint3(2)).max() < 1e-9
+    assert np.abs(found.atVector(1) - expected.atVector(1)).max() < 1e-10
+    assert np.abs(found.atPoint3(2) - expected.atPoint3(2)).max() < 1e-9
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
@@ -136,10 +136,10 @@ def test_outliers_are_outweighed_under_a_robust_model() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(limit), gtsam.noiseModel.Isotropic.Sigma(3, SIGMA)
     )
-    whole = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, huber) for m, r in zip(measured, rotations, strict=True)))
+    full = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, huber) for m, r in zip(measured, rotations, strict=True)))
     found = values(np.eye(3).ravel(), np.zeros(3))
     for _ in range(300):  # reweighted least squares: each step is a linear graph
-        found = found.retract(whole.linearize(found).optimize())
+        found = found.retract(full.linearize(found).optimize())
     seen = np.array([r.unrotate(FIELD) for r in rotations])
 
     def rows(x: AnyArray) -> AnyArray:
@@ -151,7 +151,7 @@ def test_outliers_are_outweighed_under_a_robust_model() -> None:
     best = least_squares(rows, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, method="lm")
     here = np.concatenate((found.atVector(1), found.atPoint3(2)))
     assert 0.5 * np.sum(rows(here) ** 2) <= best.cost * (1.0 + 1e-9)
-    assert whole.error(found) == pytest.approx(0.5 * np.sum(rows(here) ** 2), rel=1e-9, abs=0.0)
+    assert full.error(found) == pytest.approx(0.5 * np.sum(rows(here) ** 2), rel=1e-9, abs=0.0)
     # without the loss 6 of 60 outliers of 20 uT move the bias by 2 uT
     assert np.abs(found.atPoint3(2) - BIAS).max() < 0.2
 

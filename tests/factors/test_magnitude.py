@@ -33,10 +33,10 @@ def on_a_sphere(count: int, seed: int = 1) -> AnyArray:
 
 
 def graph(*factors: Any) -> Any:
-    whole = gtsam.NonlinearFactorGraph()
+    full = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
-    return whole
+        full.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
+    return full
 
 
 def values(*given: Any) -> Any:
@@ -46,10 +46,10 @@ def values(*given: Any) -> Any:
     return found
 
 
-def settled(whole: Any, start: Any, steps: int = 5) -> Any:
-    found = gtsam.LevenbergMarquardtOptimizer(whole, start).optimize()
+def settled(full: Any, start: Any, steps: int = 5) -> Any:
+    found = gtsam.LevenbergMarquardtOptimizer(full, start).optimize()
     for _ in range(steps):
-        found = found.retract(whole.linearize(found).optimize())
+        found = found.retract(full.linearize(found).optimize())
     return found
 
 
@@ -85,8 +85,8 @@ def test_the_prior_holds_the_field_of_mag_factor2() -> None:
     """One attitude and a bias known beforehand: the length comes from the prior, SciPy finds the same field."""
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([30.0, 5.0, 44.0])
     known = gtsam.PriorFactorPoint3(2, BIAS, gtsam.noiseModel.Isotropic.Sigma(3, 1.0))
-    whole = graph(MagFactor2(1, 2, m, rotation, 2.0), MagnitudePrior(1, STRENGTH, 0.1), known)
-    found = settled(whole, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
+    full = graph(MagFactor2(1, 2, m, rotation, 2.0), MagnitudePrior(1, STRENGTH, 0.1), known)
+    found = settled(full, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
 
     def rows(x: AnyArray) -> AnyArray:
         return np.concatenate(
@@ -138,16 +138,16 @@ def test_derivatives_by_soft_iron_are_gtsams_numerical_ones() -> None:
             return norms(np.linalg.solve([[s[0], s[1], s[2]], [s[1], s[3], s[4]], [s[2], s[4], s[5]]], m - b), 1.0)[0]
 
         for k, name in enumerate(("numericalDerivative21", "numericalDerivative22")):
-            wanted = getattr(numerical, name)(error, iron, BIAS / STRENGTH)
+            expected = getattr(numerical, name)(error, iron, BIAS / STRENGTH)
             # differences of step 1e-5: the third derivative is some hundred where S is small
-            assert np.abs(wanted - h[k]).max() < 1e-7
+            assert np.abs(expected - h[k]).max() < 1e-7
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
 def test_a_sphere_is_scipys() -> None:
     measured = on_a_sphere(100)
-    whole = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
-    found = settled(whole, values(np.zeros(3))).atPoint3(1)
+    full = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
+    found = settled(full, values(np.zeros(3))).atPoint3(1)
     best = least_squares(
         lambda b: np.linalg.norm(measured - b, axis=1) - STRENGTH, np.zeros(3), xtol=1e-15, ftol=1e-15, gtol=1e-15
     )
@@ -164,14 +164,14 @@ def test_a_sphere_under_hubers_loss_is_scipys() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(limit), gtsam.noiseModel.Isotropic.Sigma(1, SIGMA)
     )
-    whole = graph(*(MagnitudeFactor(1, m, STRENGTH, huber) for m in measured))
-    found = settled(whole, values(np.zeros(3)), 100)
+    full = graph(*(MagnitudeFactor(1, m, STRENGTH, huber) for m in measured))
+    found = settled(full, values(np.zeros(3)), 100)
 
     def rows(b: AnyArray) -> AnyArray:
         return (np.linalg.norm(measured - b, axis=1) - STRENGTH) / SIGMA
 
     best = least_squares(rows, BIAS, loss="huber", f_scale=limit, xtol=1e-15, ftol=1e-15, gtol=1e-15)
-    assert whole.error(found) == pytest.approx(best.cost, rel=1e-9, abs=0.0)
+    assert full.error(found) == pytest.approx(best.cost, rel=1e-9, abs=0.0)
     assert found.atPoint3(1) == pytest.approx(best.x, abs=1e-5)
 
 
@@ -188,8 +188,8 @@ def test_isam_ends_where_the_whole_graph_does() -> None:
         isam.update(graph(*factors[first : first + 10]), gtsam.Values())
     for _ in range(5):
         isam.update()
-    wanted = settled(graph(*factors), values(np.zeros(3))).atPoint3(1)
-    assert isam.calculateBestEstimate().atPoint3(1) == pytest.approx(wanted, abs=1e-9)
+    expected = settled(graph(*factors), values(np.zeros(3))).atPoint3(1)
+    assert isam.calculateBestEstimate().atPoint3(1) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
@@ -199,8 +199,8 @@ def test_the_ellipsoid_of_matlabs_example() -> None:
     level = np.cos(latitude)
     sphere = np.stack((level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)), axis=-1).reshape(-1, 3)
     centre, axes = np.array([-50.0, 20.0, 100.0]), np.array([30.0, 20.0, 50.0])
-    whole = graph(*(MagnitudeSoftIronFactor(1, 2, m, 31.0723, 1.0) for m in centre + axes * sphere))
-    found = settled(whole, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
+    full = graph(*(MagnitudeSoftIronFactor(1, 2, m, 31.0723, 1.0) for m in centre + axes * sphere))
+    found = settled(full, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
     xx, xy, xz, yy, yz, zz = found.atVector(1)
     assert found.atPoint3(2) == pytest.approx(centre, abs=1e-9)
     assert [xy, xz, yz] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)

@@ -49,13 +49,13 @@ def values_of(value: Any) -> Any:
 @pytest.mark.requirement("FAC-2:noise")
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 def test_gtsams_models(model: Any) -> None:
-    ours, theirs = MagFactor1(*ARGUMENTS, model), gtsam.MagFactor1(*ARGUMENTS, model)
+    ours, reference = MagFactor1(*ARGUMENTS, model), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
-    assert repr(ours) == repr(theirs)
-    assert ours.error(values) == pytest.approx(theirs.error(values), rel=1e-13, abs=0.0)
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12, abs=0.0)
+    assert repr(ours) == repr(reference)
+    assert ours.error(values) == pytest.approx(reference.error(values), rel=1e-13, abs=0.0)
+    assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-12, abs=0.0)
     assert ours.noiseModel() is model
-    assert ours.linearize(values).equals(theirs.linearize(values), 1e-12)
+    assert ours.linearize(values).equals(reference.linearize(values), 1e-12)
     assert ours.dim() == 3
     assert ours.equals(MagFactor1(*ARGUMENTS, model))
 
@@ -77,12 +77,12 @@ def test_gtsams_models(model: Any) -> None:
     ],
 )
 def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
-    ours, theirs = MagFactor1(*ARGUMENTS, numbers), gtsam.MagFactor1(*ARGUMENTS, model)
+    ours, reference = MagFactor1(*ARGUMENTS, numbers), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
-    assert repr(ours) == repr(theirs)
-    assert ours.error({1: ATTITUDE}) == pytest.approx(theirs.error(values), rel=1e-13, abs=0.0)
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-12, abs=0.0)
-    assert ours.linearize(values).equals(theirs.linearize(values), 1e-12)
+    assert repr(ours) == repr(reference)
+    assert ours.error({1: ATTITUDE}) == pytest.approx(reference.error(values), rel=1e-13, abs=0.0)
+    assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-12, abs=0.0)
+    assert ours.linearize(values).equals(reference.linearize(values), 1e-12)
     made = ours.to_gtsam().noiseModel()
     assert type(made) is type(model)
     assert made.equals(model, 1e-12)
@@ -105,9 +105,9 @@ def test_texts_of_any_sigmas(sigmas: list[float]) -> None:
     alike = make_noise(sigmas[0], 3).describe()
     digits = [alike, f"isotropic dim=3 sigma={sigmas[0]:.9g}\n"]
     assert gtsam_text(nm.Isotropic.Sigma(3, sigmas[0])) in digits
-    theirs = gtsam_text(nm.Diagonal.Sigmas(np.array(sigmas), smart))
+    reference = gtsam_text(nm.Diagonal.Sigmas(np.array(sigmas), smart))
     ours = make_noise(sigmas, 3).describe()
-    assert ours == theirs or (sigmas == [sigmas[0]] * 3 and ours == alike and (theirs in digits or not smart))
+    assert ours == reference or (sigmas == [sigmas[0]] * 3 and ours == alike and (reference in digits or not smart))
 
 
 def gtsam_text(model: Any) -> str:
@@ -187,11 +187,11 @@ def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
     ours = MagPoseFactorPose3(*given, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
-    theirs = MagPoseFactorPose3(*given, model, MOUNTING)
+    reference = MagPoseFactorPose3(*given, model, MOUNTING)
     values = values_of(gtsam.Pose3(ATTITUDE, np.zeros(3)))
-    assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-11, abs=0.0)
-    assert ours.linearize(values).equals(theirs.linearize(values), 1e-11)
-    assert ours.equals(theirs)
+    assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-11, abs=0.0)
+    assert ours.linearize(values).equals(reference.linearize(values), 1e-11)
+    assert ours.equals(reference)
 
 
 @pytest.mark.requirement("FAC-2:mounting")

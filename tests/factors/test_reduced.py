@@ -75,10 +75,10 @@ def single3(measured: AnyArray, q: AnyArray, model: Any) -> Any:
 
 def graph(*factors: Any) -> Any:
     """Return a graph of GTSAM's factors."""
-    whole = gtsam.NonlinearFactorGraph()
+    complete = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor)
-    return whole
+        complete.add(factor)
+    return complete
 
 
 def values2(field: AnyArray = FIELD, bias: AnyArray = BIAS) -> Any:
@@ -96,22 +96,22 @@ def values3(scale: float = 4e4, direction: AnyArray = FIELD, bias: AnyArray = BI
     return values
 
 
-def optimised(whole: Any, start: Any) -> Any:
+def optimised(complete: Any, start: Any) -> Any:
     """Return what Levenberg-Marquardt ends at when it runs until nothing moves."""
     parameters = gtsam.LevenbergMarquardtParams()
     parameters.setRelativeErrorTol(0.0)
     parameters.setAbsoluteErrorTol(0.0)
     parameters.setMaxIterations(15)
     parameters.setLinearSolverType("MULTIFRONTAL_QR")
-    return gtsam.LevenbergMarquardtOptimizer(whole, start, parameters).optimize()
+    return gtsam.LevenbergMarquardtOptimizer(complete, start, parameters).optimize()
 
 
-def settled(whole: Any, start: Any) -> Any:
+def settled(complete: Any, start: Any) -> Any:
     """Return the optimum of a graph: the last steps are by the linear graph alone, as a sum of squares of some hundred
     does not show the last 1e-7 nT."""
-    values = optimised(whole, start)
+    values = optimised(complete, start)
     for _ in range(3):
-        values = values.retract(whole.linearize(values).optimize())
+        values = values.retract(complete.linearize(values).optimize())
     return values
 
 
@@ -132,7 +132,7 @@ def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None
     third = ReducedMagFactor3(1, 2, 3, measured, quaternion, model)
     full2 = graph(*(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     full3 = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
-    wanted = parts(settled(full2, values2()))
+    expected = parts(settled(full2, values2()))
     far = (FIELD[[2, 0, 1]], np.zeros(3))
     for got in (
         parts(optimised(graph(second.to_gtsam()), values2(*far))),
@@ -140,9 +140,9 @@ def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None
         parts(optimised(graph(third.to_gtsam()), values3(3e4, *far))),
         np.concatenate(second.optimum()),
     ):
-        assert np.abs(got - wanted).max() < SAME
+        assert np.abs(got - expected).max() < SAME
     scale, direction, bias = third.optimum()
-    assert np.abs(np.concatenate((scale * direction, bias)) - wanted).max() < SAME
+    assert np.abs(np.concatenate((scale * direction, bias)) - expected).max() < SAME
 
 
 @pytest.mark.requirement("FAC-2:reduced")
@@ -176,9 +176,9 @@ def test_the_covariance_is_that_of_all_measurements() -> None:
     reduced = graph(ReducedMagFactor3(1, 2, 3, measured, quaternion, COVARIANCE).to_gtsam())
     at = settled(full, values3())
     for key in (1, 2, 3):
-        wanted = gtsam.Marginals(full, at).marginalCovariance(key)
+        expected = gtsam.Marginals(full, at).marginalCovariance(key)
         got = gtsam.Marginals(reduced, at).marginalCovariance(key)
-        assert np.abs(got / wanted - 1.0).max() < 1e-9
+        assert np.abs(got / expected - 1.0).max() < 1e-9
 
 
 def test_six_rows_whatever_the_number() -> None:
@@ -215,7 +215,7 @@ def test_derivatives_are_those_of_gtsams_numerical_ones() -> None:
 def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
     """A factor for each batch, or one that is taken out and put back with more in it."""
     measured, quaternion = recorded(120)
-    whole = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
+    complete = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
     parameters = gtsam.ISAM2Params()
     parameters.setRelinearizeThreshold(0.0)
     parameters.relinearizeSkip = 1
@@ -233,7 +233,7 @@ def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
         start = gtsam.Values()
     for _ in range(5):
         isam.update()
-    scale, direction, bias = whole.optimum()
+    scale, direction, bias = complete.optimum()
     got = parts(isam.calculateBestEstimate())
     assert np.abs(got - np.concatenate((scale * direction, bias))).max() < SAME
     assert isam.getFactorsUnsafe().nrFactors() == (1 if exchanged else 3)
@@ -257,14 +257,14 @@ def test_beside_a_robust_prior_in_a_graph(rounds: int) -> None:
 
 def test_updates_cut_anywhere_are_one_bitwise() -> None:
     measured, quaternion = recorded(400)
-    whole = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
+    complete = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
     for cuts in ([1], [63, 64, 65], [128], [399], [10, 10, 200]):
         ends = [*cuts, 400]
         factor = ReducedMagFactor2(1, 2, measured[: ends[0]], quaternion[: ends[0]], COVARIANCE)
         for first, last in itertools.pairwise(ends):
             factor = factor.with_measurements(measured[first:last], quaternion[first:last]) if last > first else factor
-        assert factor._data() == whole._data()
-        assert factor.equals(whole, 0.0)
+        assert factor._data() == complete._data()
+        assert factor.equals(complete, 0.0)
         assert factor.count == 400
 
 
@@ -291,8 +291,8 @@ def test_unobservable_terms_are_left_out() -> None:
     prior = gtsam.PriorFactorPoint3(2, np.zeros(3), gtsam.noiseModel.Isotropic.Sigma(3, 100.0))
     noise = gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
     full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
-    got, wanted = settled(graph(prior, factor.to_gtsam()), values2()), settled(full, values2())
-    assert np.abs(parts(got) - parts(wanted)).max() < SAME
+    got, expected = settled(graph(prior, factor.to_gtsam()), values2()), settled(full, values2())
+    assert np.abs(parts(got) - parts(expected)).max() < SAME
     with pytest.raises(FactorError, match="attitudes of 1 measurements"):
         ReducedMagFactor3(1, 2, 3, measured[0], quaternion[0], 50.0).optimum()
 
@@ -337,10 +337,10 @@ def test_a_hundred_thousand_lose_nothing() -> None:
     matrices = Rotation.from_quat(quaternion[:, [1, 2, 3, 0]]).as_matrix()
     measured = np.einsum("nji,j->ni", matrices, FIELD) + BIAS + 50.0 * random.normal(size=(100_000, 3))
     left = np.concatenate((matrices.transpose(0, 2, 1), np.tile(np.eye(3), (100_000, 1, 1))), axis=2).reshape(-1, 6)
-    wanted, residual, *_ = np.linalg.lstsq(left, measured.ravel(), rcond=None)
+    expected, residual, *_ = np.linalg.lstsq(left, measured.ravel(), rcond=None)
     factor = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
     scale, direction, bias = factor.optimum()
-    assert np.abs(np.concatenate((scale * direction, bias)) - wanted).max() < SAME
+    assert np.abs(np.concatenate((scale * direction, bias)) - expected).max() < SAME
     assert factor.constant == pytest.approx(0.5 * residual[0] / 2500.0, rel=1e-9, abs=0.0)
     parts = np.array_split(np.arange(100_000), 7)
     pieces = ReducedMagFactor3(1, 2, 3, measured[parts[0]], quaternion[parts[0]], 50.0)
@@ -398,5 +398,7 @@ def test_a_robust_noise_and_another_one_are_refused() -> None:
 
 def test_repr_shows_the_content() -> None:
     factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
-    wanted = "Factor\n  keys = { 1 2 }\n  noise model: unit (6) \nmeasurements: 5, each of\nisotropic dim=3 sigma=50\n"
-    assert repr(factor) == wanted
+    expected = (
+        "Factor\n  keys = { 1 2 }\n  noise model: unit (6) \nmeasurements: 5, each of\nisotropic dim=3 sigma=50\n"
+    )
+    assert repr(factor) == expected

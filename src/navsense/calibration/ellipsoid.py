@@ -354,7 +354,7 @@ class EllipsoidCalibrator:
             raise self._make_uncertain_error(fit, spread, stddev, whiteness)
         check_scale(numbers[0] * self._fitter.unit, self._unit, self._strength)
         _check_misfit(fit, r_squared)
-        axes: FloatArray = np.linalg.eigvalsh(theta_to_matrix(fit.theta))
+        axes = np.asarray(np.linalg.eigvalsh(theta_to_matrix(fit.theta)), dtype=np.float64)
         verdict.check_stretch(axes[::-1], "check that all three axes work and are in one unit")
         reasons = self._list_residual_reasons(fit, whiteness) + _list_verdict_reasons(
             fit, spread, stddev, r_squared, whiteness

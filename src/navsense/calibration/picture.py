@@ -70,7 +70,7 @@ def draw(
 
     field: (n, 3), sensor frame, in the unit of the calibration.
     rotation_ws: (n, 4) w x y z, sensor to world, for residuals with attitude.
-    noise: declared standard deviation of a reading, 0 for none.
+    noise: declared standard deviation of a reading, 0 if there is none.
 
         ns.calibration.draw("before-after.png", field, calibration)
 

@@ -29,7 +29,7 @@ from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import FileKind, parse_json, read_bytes
 from navsense.core.series import make_read_only
 from navsense.core.typing import FloatArray, Vectors
-from navsense.core.validation import is_number
+from navsense.core.validation import check_number
 
 FORMAT: Final = "navsense calibration 1"
 """First entry of a saved calibration."""
@@ -244,8 +244,7 @@ def _parse_array(
 
 
 def _parse_number(entries: object, name: str, low: float, high: float = sys.float_info.max) -> float:
-    allowed = f"must be a finite number from {low:g} to {high:g}"
-    return float(_parse_entry(entries, name, allowed, lambda value: is_number(value) and low <= value <= high))
+    return check_number(name, _parse_entry(entries, name), low, high, error=CalibrationError)
 
 
 def _parse_count(entries: object, name: str) -> int:
@@ -254,17 +253,10 @@ def _parse_count(entries: object, name: str) -> int:
 
 
 def _parse_texts(entries: object, name: str) -> tuple[str, ...]:
-    def are_texts(value: object) -> bool:
-        return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-    return tuple(_parse_entry(entries, name, "must be a list of texts", are_texts))
-
-
-def _parse_covariance(entries: object, names: tuple[str, ...]) -> FloatArray:
-    if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
-        raise CalibrationError("names", list(names), allowed="must be different names of parameters, with scale")
-    allowed = "must be symmetric, with variances >= 0 and correlations from -1 to 1"
-    return _parse_array(entries, "covariance", (len(names), len(names)), allowed, _is_covariance)
+    texts = _parse_entry(entries, name)
+    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+        raise CalibrationError(name, texts, allowed="must be a list of texts")
+    return tuple(texts)
 
 
 def _is_covariance(matrix: FloatArray) -> bool:
@@ -276,21 +268,12 @@ def _is_covariance(matrix: FloatArray) -> bool:
     return bool((variances >= 0.0).all() and (within & symmetric).all())
 
 
-def _parse_verdict(entries: object) -> Verdict:
-    whiteness = _parse_entry(entries, "whiteness")
-    white = _parse_entry(whiteness, "white", "must be true or false", lambda value: isinstance(value, bool))
-    return Verdict(
-        _parse_number(entries, "max_relative_stddev", 0.0),
-        _parse_number(entries, "r_squared", -sys.float_info.max, 1.0),
-        Whiteness(white, _parse_number(whiteness, "inflation", 1.0), _parse_count(whiteness, "span")),
-        _parse_texts(entries, "reasons"),
-    )
-
-
 def _from_json(entries: object) -> Calibration:
     """Return the calibration from the entries of a JSON file. Raises `CalibrationError` for invalid entries."""
     _parse_entry(entries, "format", f"must be {FORMAT}", lambda value: value == FORMAT)
     names = _parse_texts(entries, "names")
+    if "scale" not in names or len(set(names)) < len(names) or not set(names) <= set(NAMES):
+        raise CalibrationError("names", list(names), allowed="must be different names of parameters, with scale")
     direction = None
     if _parse_entry(entries, "direction") is not None:
         direction = _parse_array(
@@ -299,18 +282,28 @@ def _from_json(entries: object) -> Calibration:
     soft_iron = _parse_array(
         entries, "soft_iron", (3, 3), "must have the determinant 1", lambda m: abs(np.linalg.det(m) - 1.0) <= TOLERANCE
     )
+    allowed = "must be symmetric, with variances >= 0 and correlations from -1 to 1"
+    covariance = _parse_array(entries, "covariance", (len(names), len(names)), allowed, _is_covariance)
+    verdict = _parse_entry(entries, "verdict")
+    whiteness = _parse_entry(verdict, "whiteness")
+    white = _parse_entry(whiteness, "white", "must be true or false", lambda value: isinstance(value, bool))
     return Calibration(
         method=str(_parse_entry(entries, "method")),
         scale=_parse_number(entries, "scale", math.ulp(0.0)),
         direction=direction,
         bias=_parse_array(entries, "bias", (3,)),
         soft_iron=soft_iron,
-        covariance=_parse_covariance(entries, names),
+        covariance=covariance,
         names=names,
         degrees_of_freedom=_parse_count(entries, "degrees_of_freedom"),
         residual_stddev=_parse_number(entries, "residual_stddev", 0.0),
         count=_parse_count(entries, "count"),
         unit=validate_unit(_parse_entry(entries, "unit")),
         strength=validate_positive("strength", _parse_entry(entries, "strength")),
-        verdict=_parse_verdict(_parse_entry(entries, "verdict")),
+        verdict=Verdict(
+            _parse_number(verdict, "max_relative_stddev", 0.0),
+            _parse_number(verdict, "r_squared", -sys.float_info.max, 1.0),
+            Whiteness(white, _parse_number(whiteness, "inflation", 1.0), _parse_count(whiteness, "span")),
+            _parse_texts(verdict, "reasons"),
+        ),
     )

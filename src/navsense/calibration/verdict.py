@@ -202,7 +202,9 @@ def list_distribution_reasons(
     count = squares.size
     if not count:
         return ()
-    step = _estimate_quantisation_step(subsample) / stddev
+    columns = (np.unique(subsample.rows[:, axis]) for axis in range(len(AXES)))
+    steps = [float(np.diff(column).min(initial=math.inf)) for column in columns if column.size > 1]
+    step = math.sqrt(sum(step**2 for step in steps)) / stddev  # of the quantised vector
     normal_limit = UNEQUAL_AXES_FACTOR * ndtri(FALSE_ALARM / (4.0 * count)) ** 2
     outliers = np.flatnonzero(squares > max(normal_limit, (MAX_QUANTISATION_STEPS * step) ** 2))
     if outliers.size:
@@ -216,12 +218,6 @@ def list_distribution_reasons(
         )
         return (reason,)
     return ()
-
-
-def _estimate_quantisation_step(subsample: Subsample) -> float:
-    """Return the length of the vector of the smallest differences between readings on each axis."""
-    values = (np.unique(subsample.rows[:, axis]) for axis in range(len(AXES)))
-    return math.sqrt(sum(float(np.diff(column).min(initial=math.inf)) ** 2 for column in values if column.size > 1))
 
 
 def _describe_outliers(outliers: IntArray, subsample: Subsample) -> str:

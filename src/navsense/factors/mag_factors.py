@@ -50,8 +50,6 @@ from navsense.factors.variables import (
     double,
     pose2,
     pose3,
-    read_plane_pose,
-    read_pose,
     read_rotation,
     rot2,
     rot3,
@@ -78,12 +76,10 @@ class _KnownFieldFactor(Factor):
         bias: object,
         model: object,
         mounting: Numbers = (),
-        rotation_bs: Numbers = (),
     ) -> None:
         """Store the measurement and the known values.
 
-        mounting: numbers of `body_P_sensor`, none if body and sensor have one frame.
-        rotation_bs: its rotation matrix, n x n numbers row by row.
+        mounting: numbers of `body_P_sensor`, empty if body and sensor have one frame.
         """
         self._measured = validate_vector("measured", measured, n)
         self._scale = validate_number("scale", scale)
@@ -94,7 +90,7 @@ class _KnownFieldFactor(Factor):
         self._mounting = mounting
         self._measured_b, self._bias_b, rows = self._measured, self._bias, None
         if mounting:
-            rows = [rotation_bs[i * n : (i + 1) * n] for i in range(n)]
+            rows = _mounting_rows(mounting)
             self._measured_b, self._bias_b = (
                 tuple(sum(map(mul, row, v)) for row in rows) for v in (self._measured, self._bias)
             )
@@ -121,8 +117,75 @@ class _KnownFieldFactor(Factor):
         """Return the direction and, if there is one, the mounting, as GTSAM's factor takes them."""
         return (library.Unit3(list(self._direction)),)
 
-    def _format_field(self) -> str:
-        """Return the text that GTSAM prints for the known values of a pose factor."""
+
+class _RotationFactor(_KnownFieldFactor):
+    """Factor on a rotation of the body."""
+
+    def __init__(
+        self, key: int, measured: object, scale: object, direction: object, bias: object, model: object = None
+    ) -> None:
+        """Store the measurement and the known values.
+
+        measured: reading (3,), body frame.
+        scale: strength of the field in the unit of the reading.
+        direction: of the field in the navigation frame, gtsam.Unit3 or a vector (3,).
+        bias: (3,), body frame.
+        model: noise, see `make_noise`.
+
+        Raises `FactorError` for a wrong shape or an invalid number.
+        """
+        super().__init__(key, 3, measured, scale, direction, bias, model)
+
+    def evaluateError(self, nRb: Any, H: FloatArray | None = None) -> FloatArray:
+        """Return e (3,) at a rotation. If H is given, fill it: (3, 1) for a Rot2, (3, 3) for a Rot3.
+
+        nRb: a Rot2, an angle (rad) or a matrix (2, 2); or a Rot3, a matrix (3, 3) or a quaternion w x y z.
+        """
+        return self._evaluate((nRb,), (H,))
+
+
+class _PoseFactor(_KnownFieldFactor):
+    """Factor on a pose of the body in space (n = 3) or in the plane (n = 2)."""
+
+    def __init__(
+        self,
+        pose_key: int,
+        measured: object,
+        scale: object,
+        direction: object,
+        bias: object,
+        noiseModel: object = None,
+        body_P_sensor: object = None,
+    ) -> None:
+        """Store the measurement and the known values.
+
+        measured: reading (n,), sensor frame.
+        scale: strength of the field, in the plane of its horizontal component, in the unit of the reading.
+        direction: of this field in the navigation frame, a vector (n,) of any length or, in space, a gtsam.Unit3.
+        bias: (n,), sensor frame.
+        noiseModel: in the sensor frame, see `make_noise`.
+        body_P_sensor: pose of the sensor in the body, None if both frames are the same. In space a Pose3, a matrix
+            (4, 4), x y z w x y z or a navsense.Pose; in the plane a Pose2, x y angle or a matrix (3, 3).
+
+        Raises `FactorError` for a wrong shape or an invalid number.
+        """
+        (variable,) = self.variables
+        mounting = () if body_P_sensor is None else variable.read("body_P_sensor", body_P_sensor)
+        n = 2 if variable.kind == "Pose2" else 3
+        super().__init__(pose_key, n, measured, scale, direction, bias, noiseModel, mounting)
+
+    def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
+        """Return e (n,) at a pose in any form of `body_P_sensor`. If H is given, fill it: (3, 6) or (2, 3)."""
+        return self._evaluate((nPb,), (H,))
+
+    @abstractmethod
+    def _make_native_mounting(self, library: Any) -> Any:
+        """Return the pose of the sensor in the body as an object of GTSAM."""
+
+    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
+        return (self._direction, self._make_native_mounting(library)) if self._mounting else (self._direction,)
+
+    def _format_data(self) -> str:
         return (
             format_vector("local field (nM): ", self._field)
             + format_vector("measured field (bM): ", self._measured_b)
@@ -164,7 +227,7 @@ class ScaleDirectionBiasFactor(Factor):
 
 
 @final
-class MagFactor(_KnownFieldFactor):
+class MagFactor(_RotationFactor):
     """Heading of a level body: a rotation (Rot2) about the z axis of the navigation frame.
 
     A positive angle turns from x to y: to the right if z points down (NED), to the left if z points up (ENU). The third
@@ -176,25 +239,6 @@ class MagFactor(_KnownFieldFactor):
 
     variables = (rot2("nRb"),)
 
-    def __init__(
-        self, key: int, measured: object, scale: object, direction: object, bias: object, model: object = None
-    ) -> None:
-        """Store the measurement and the known values.
-
-        measured: reading (3,), body frame.
-        scale: strength of the field in the unit of the reading.
-        direction: of the field in the navigation frame, gtsam.Unit3 or a vector (3,).
-        bias: (3,), body frame.
-        model: noise, see `make_noise`.
-
-        Raises `FactorError` for a wrong shape or an invalid number.
-        """
-        super().__init__(key, 3, measured, scale, direction, bias, model)
-
-    def evaluateError(self, nRb: Any, H: FloatArray | None = None) -> FloatArray:
-        """Return e (3,) at a Rot2, an angle (rad) or a matrix (2, 2). If H (3, 1) is given, fill it."""
-        return self._evaluate((nRb,), (H,))
-
     def _predict(self, value: Numbers) -> Numbers:
         x, y, z = self._field
         return (*_rotate_plane_inverse(value, (x, y)), z)
@@ -205,7 +249,7 @@ class MagFactor(_KnownFieldFactor):
 
 
 @final
-class MagFactor1(_KnownFieldFactor):
+class MagFactor1(_RotationFactor):
     """Attitude of a body (Rot3).
 
     factor = ns.factors.MagFactor1(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
@@ -213,16 +257,6 @@ class MagFactor1(_KnownFieldFactor):
     """
 
     variables = (rot3("nRb"),)
-
-    def __init__(
-        self, key: int, measured: object, scale: object, direction: object, bias: object, model: object = None
-    ) -> None:
-        """Store the measurement and the known values. The arguments are those of `MagFactor`."""
-        super().__init__(key, 3, measured, scale, direction, bias, model)
-
-    def evaluateError(self, nRb: Any, H: FloatArray | None = None) -> FloatArray:
-        """Return e (3,) at a Rot3, a matrix (3, 3) or a quaternion w x y z. If H (3, 3) is given, fill it."""
-        return self._evaluate((nRb,), (H,))
 
     def _predict(self, value: Numbers) -> Numbers:
         return rotate_inverse(value, self._field)
@@ -294,40 +328,10 @@ class MagFactor3(ScaleDirectionBiasFactor):
 
 
 @final
-class MagPoseFactorPose2(_KnownFieldFactor):
+class MagPoseFactorPose2(_PoseFactor):
     """Pose in the plane (Pose2)."""
 
     variables = (pose2("nPb"),)
-
-    def __init__(
-        self,
-        pose_key: int,
-        measured: object,
-        scale: object,
-        direction: object,
-        bias: object,
-        noiseModel: object = None,
-        body_P_sensor: object = None,
-    ) -> None:
-        """Store the measurement and the known values.
-
-        measured: reading (2,), sensor frame.
-        scale: strength of the horizontal component of the field, in the unit of the reading.
-        direction: of that component in the navigation frame, a vector (2,) of any length.
-        bias: (2,), sensor frame.
-        noiseModel: in the sensor frame, see `make_noise`.
-        body_P_sensor: pose of the sensor in the body, a Pose2, x y angle or a matrix (3, 3); None if both frames are
-            the same.
-
-        Raises `FactorError` for a wrong shape or an invalid number.
-        """
-        mounting = () if body_P_sensor is None else read_plane_pose("body_P_sensor", body_P_sensor)
-        c, s = mounting[:2] or (1.0, 0.0)
-        super().__init__(pose_key, 2, measured, scale, direction, bias, noiseModel, mounting, (c, -s, s, c))
-
-    def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
-        """Return e (2,) at a Pose2, x y angle or a matrix (3, 3). If H (2, 3) is given, fill it."""
-        return self._evaluate((nPb,), (H,))
 
     def _predict(self, value: Numbers) -> Numbers:
         return _rotate_plane_inverse(value, self._field)
@@ -336,18 +340,13 @@ class MagPoseFactorPose2(_KnownFieldFactor):
         px, py = self._predict(*values)
         return (((0.0, 0.0, py), (0.0, 0.0, -px)),)
 
-    def _format_data(self) -> str:
-        return self._format_field()
-
-    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
-        if not self._mounting:
-            return (self._direction,)
+    def _make_native_mounting(self, library: Any) -> Any:
         c, s, x, y = self._mounting
-        return self._direction, library.Pose2(library.Rot2.fromCosSin(c, s), [x, y])
+        return library.Pose2(library.Rot2.fromCosSin(c, s), [x, y])
 
 
 @final
-class MagPoseFactorPose3(_KnownFieldFactor):
+class MagPoseFactorPose3(_PoseFactor):
     """Pose in space (Pose3).
 
     mounting = (0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)    # x y z w x y z: half a turn about the body's x axis
@@ -359,52 +358,25 @@ class MagPoseFactorPose3(_KnownFieldFactor):
 
     variables = (pose3("nPb"),)
 
-    def __init__(
-        self,
-        pose_key: int,
-        measured: object,
-        scale: object,
-        direction: object,
-        bias: object,
-        noiseModel: object = None,
-        body_P_sensor: object = None,
-    ) -> None:
-        """Store the measurement and the known values.
-
-        measured: reading (3,), sensor frame.
-        scale: strength of the field in the unit of the reading.
-        direction: of the field in the navigation frame, a vector (3,) of any length or a gtsam.Unit3.
-        bias: (3,), sensor frame.
-        noiseModel: in the sensor frame, see `make_noise`.
-        body_P_sensor: pose of the sensor in the body, a Pose3, a matrix (4, 4), x y z w x y z or a navsense.Pose; None
-            if both frames are the same.
-
-        Raises `FactorError` for a wrong shape or an invalid number.
-        """
-        mounting = () if body_P_sensor is None else read_pose("body_P_sensor", body_P_sensor)
-        super().__init__(pose_key, 3, measured, scale, direction, bias, noiseModel, mounting, mounting[:9])
-
-    def evaluateError(self, nPb: object, H: FloatArray | None = None) -> FloatArray:
-        """Return e (3,) at a pose in any form that `body_P_sensor` may have. If H (3, 6) is given, fill it."""
-        return self._evaluate((nPb,), (H,))
-
     def _predict(self, value: Numbers) -> Numbers:
         return rotate_inverse(value, self._field)
 
     def _jacobians(self, *values: Numbers) -> Sequence[Sequence[Sequence[float]]]:
         return (tuple((*row, 0.0, 0.0, 0.0) for row in cross_matrix(self._predict(*values))),)
 
-    def _format_data(self) -> str:
-        return self._format_field()
-
-    def _make_native_arguments(self, library: Any) -> Sequence[Any]:
-        if not self._mounting:
-            return (self._direction,)
-        rotation_bs = library.Rot3([self._mounting[0:3], self._mounting[3:6], self._mounting[6:9]])
-        return self._direction, library.Pose3(rotation_bs, list(self._mounting[9:]))
+    def _make_native_mounting(self, library: Any) -> Any:
+        return library.Pose3(library.Rot3(_mounting_rows(self._mounting)), list(self._mounting[9:]))
 
 
 def _rotate_plane_inverse(rotation: Numbers, v: Numbers) -> Numbers:
     """Return R^-1 v in the plane. The first two numbers of `rotation` are cosine and sine."""
     (c, s), (x, y) = rotation[:2], v
     return c * x + s * y, -s * x + c * y
+
+
+def _mounting_rows(mounting: Numbers) -> list[Numbers]:
+    """Return the rows of R_bs from the numbers of a pose in space or in the plane."""
+    if len(mounting) == 4:
+        c, s = mounting[:2]
+        return [(c, -s), (s, c)]
+    return [mounting[0:3], mounting[3:6], mounting[6:9]]

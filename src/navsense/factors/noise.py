@@ -150,35 +150,30 @@ class GtsamNoise:
 
     def __init__(self, model: Any) -> None:
         """Store the model."""
-        self._model = model
-
-    @property
-    def model(self) -> Any:
-        """The GTSAM model."""
-        return self._model
+        self.model = model
 
     def whiten(self, residual: FloatArray) -> FloatArray:
         """Return R e; for a robust model multiplied by the square root of its weight, as in GTSAM."""
-        return np.asarray(self._model.whiten(residual))
+        return np.asarray(self.model.whiten(residual))
 
     def loss(self, residual: FloatArray) -> float:
         """Return the loss of the model at the squared length of R e."""
-        return float(self._model.loss(self._model.squaredMahalanobisDistance(residual)))
+        return float(self.model.loss(self.model.squaredMahalanobisDistance(residual)))
 
     def rotate(self, rotation: FloatArray) -> GtsamNoise:
         """Return the noise in another frame. A robust loss depends on the length of R e, which no rotation changes."""
         models = require_gtsam("a noise model of GTSAM").noiseModel
-        robust = isinstance(self._model, models.Robust)
-        inner = self._model.noise() if robust else self._model
+        robust = isinstance(self.model, models.Robust)
+        inner = self.model.noise() if robust else self.model
         if isinstance(inner, models.Isotropic):
             return self
         root = models.Gaussian.SqrtInformation(triangularize(inner.R() @ rotation.T), False)
-        return GtsamNoise(models.Robust.Create(self._model.robust(), root) if robust else root)
+        return GtsamNoise(models.Robust.Create(self.model.robust(), root) if robust else root)
 
     def equals(self, other: FactorNoise, tolerance: float) -> bool:
         """Return True if sigmas are equal within a tolerance, and robust estimators have equal type and constants."""
         robust = require_gtsam("a noise model of GTSAM").noiseModel.Robust
-        mine, theirs = self._model, other.to_gtsam()
+        mine, theirs = self.model, other.to_gtsam()
         if theirs is None or isinstance(mine, robust) != isinstance(theirs, robust):
             return False
         if isinstance(mine, robust):
@@ -191,12 +186,12 @@ class GtsamNoise:
     def describe(self) -> str:
         """Return the text that GTSAM prints."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
-            self._model.print(_PREFIX)
+            self.model.print(_PREFIX)
         return output.getvalue()
 
     def to_gtsam(self) -> Any:
         """Return the GTSAM model."""
-        return self._model
+        return self.model
 
 
 FactorNoise: TypeAlias = UnweightedNoise | Gaussian | GtsamNoise
