@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 
 from navsense.core.geodesy import Origin
 from navsense.core.pose import from_rpy, rotate
-from navsense.core.typing import Vector
-from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
     CurrentReplay,
@@ -85,12 +84,6 @@ class CurrentContext:
     start: datetime | None = None
     elements_by_name: dict[str, Element] = field(default_factory=dict)
 
-    @classmethod
-    def from_environment(cls, environment: Environment, search: SearchPath) -> CurrentContext:
-        """Return the context of all currents of a world."""
-        surface = environment.water.surface if environment.water else 0.0
-        return cls(environment.origin, environment.heading, surface, search)
-
     def register_name(self, element: Element, name: str) -> str:
         """Return the name of a random current. Raises `SdfError` if another one has it."""
         first = self.elements_by_name.setdefault(name, element)
@@ -99,10 +92,6 @@ class CurrentContext:
             remedy = f"first on line {first.line}; choose different names"
             raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         return name
-
-    def enu_to_world(self, east: float, north: float, up: float) -> Vector:
-        """Return a vector (m/s) along the world's axes."""
-        return rotate(from_rpy(0.0, 0.0, -self.heading), (east, north, up))
 
 
 class ParsedCurrents(NamedTuple):
@@ -177,7 +166,7 @@ def _parse_sum(context: Context, element: Element, site: CurrentContext) -> Vect
 def _parse_uniform(_context: Context, element: Element, site: CurrentContext) -> VectorField:
     east, north, up = parse_vector(element)
     StratifiedCurrent((0.0,), ((east, north, up),))  # raises for a speed that no sea has
-    return UniformField(site.enu_to_world(east, north, up))
+    return UniformField(rotate(from_rpy(0.0, 0.0, -site.heading), (east, north, up)))
 
 
 def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovProcess:

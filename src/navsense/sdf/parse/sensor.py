@@ -15,7 +15,7 @@ from navsense.environment.water import Water
 from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
-from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
+from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import adcp, basic_sensors, depth, dvl, imu
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
@@ -92,10 +92,10 @@ class SensorParser:
         """Return the simulated sensors of a model; the others are listed as notes."""
         sensors: list[MountedSensor] = []
         for scope, link in parsed.list_links():
-            seen: dict[str, Element] = {}
+            elements: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
-                    _check_unique(element, seen)
+                    check_unique(element, parse_name(element), elements, "the sensors of its link")
                     sensors += self._parse_element(parsed, scope, link, element)
         for scope in parsed.scopes:
             for element in scope.element.find_all("plugin"):
@@ -362,11 +362,3 @@ def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Po
     """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
     link = _find_link(parsed, scope, name)
     return None if link is None else sensor.inverse() @ parsed.poses.find_pose(link)
-
-
-def _check_unique(element: Element, seen: dict[str, Element]) -> None:
-    name = parse_name(element)
-    before = seen.setdefault(name, element)
-    if before is not element:
-        allowed = "must be unique among the sensors of its link"
-        raise invalid_value(element, name, allowed, attribute="name", remedy=f"first on line {before.line}; rename one")

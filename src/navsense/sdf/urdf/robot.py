@@ -23,10 +23,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from navsense.core.errors import SdfError
 from navsense.core.names import WORLD_FRAME
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.names import NEWEST_VERSION, parse_name
+from navsense.sdf.names import NEWEST_VERSION, check_unique, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
 from navsense.sdf.urdf import schema
 from navsense.sdf.values import invalid_value, is_effort, parse_numbers
@@ -94,14 +93,14 @@ class _RobotConverter:
 
     def read_links(self) -> None:
         """Read the links."""
-        before: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in self.element.find_all("link"):
             self.context.check(element, schema.LINK)
             with self.context.collect_errors():
                 name = element.get_attribute("name") or ""
                 if name != WORLD_FRAME:
                     parse_name(element)
-                _check_unique(element, before, name)
+                check_unique(element, name, elements, f"the {element.tag}s of a robot")
                 if name == WORLD_FRAME:
                     self.world = element
                 else:
@@ -140,12 +139,12 @@ class _RobotConverter:
 
     def read_joints(self) -> None:
         """Read the joints; links that do not form a tree are a problem."""
-        before: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in self.element.find_all("joint"):
             self.context.check(element, schema.JOINT)
             with self.context.collect_errors():
                 name = parse_name(element)
-                _check_unique(element, before, name)
+                check_unique(element, name, elements, f"the {element.tag}s of a robot")
                 self._read_joint(name, element)
         for ring in self._find_cycles():
             first = min(ring, key=lambda joint: joint.element.line)
@@ -200,7 +199,9 @@ class _RobotConverter:
                 reason = schema.IGNORED_SETTINGS[child.tag]
                 self.context.add_note("unsupported", f"<gazebo><{child.tag}>", reason, child.where)
             elif target is model and child.tag == "sensor":
-                self.context.add_problem(_misplaced_sensor_error(child))
+                name, remedy = child.attributes.get("name"), 'write <gazebo reference="LINK"> around it'
+                error = invalid_value(child, name, "belongs to a link", parent="gazebo", remedy=remedy)
+                self.context.add_problem(error)
             elif target is not None:
                 target.children.append(child)
 
@@ -346,16 +347,3 @@ def _format_numbers(numbers: tuple[float, ...]) -> str:
 def _suggest_name(name: str, known: Mapping[str, object]) -> str:
     near = get_close_matches(name, list(known)[:1000], n=1, cutoff=0.6) if len(name) <= 64 else []
     return f"did you mean {near[0]}?" if near else ""
-
-
-def _check_unique(element: Element, before: dict[str, Element], name: str) -> None:
-    first = before.setdefault(name, element)
-    if first is not element:
-        allowed = f"must be unique among the {element.tag}s of a robot"
-        raise invalid_value(element, name, allowed, attribute="name", remedy=f"first on line {first.line}; rename one")
-
-
-def _misplaced_sensor_error(sensor: Element) -> SdfError:
-    named = sensor.attributes.get("name")
-    remedy = 'write <gazebo reference="LINK"> around it'
-    return invalid_value(sensor, named, "belongs to a link", parent="gazebo", remedy=remedy)
