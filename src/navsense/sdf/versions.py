@@ -53,7 +53,9 @@ _ELEMENTS_BY_VERSION = {
 """y of the SDF version 1.y -> PARENT/ELEMENT of the elements that it introduced."""
 
 NEWER_ELEMENTS = {
-    tuple(path.split("/")): minor for minor, paths in _ELEMENTS_BY_VERSION.items() for path in paths.split()
+    (parent, tag): minor
+    for minor, paths in _ELEMENTS_BY_VERSION.items()
+    for parent, tag in (path.split("/") for path in paths.split())
 }
 """Parent and element -> y of the SDF version 1.y that introduced it."""
 
