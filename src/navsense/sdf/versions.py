@@ -222,7 +222,7 @@ def _nest_models(context: Context, model: Element) -> None:
             child.attributes = {**child.attributes, "name": rest}
             inner[head].children.append(child)
     for name, nested in inner.items():
-        reason = f"are read as the model {name!r}, as names with :: meant it before SDF 1.8"
+        reason = f"are read as the model {name!r}, as before SDF 1.8 for names with ::"
         what = f'children of <model name="{model.attributes.get("name", "")}">'
         context.add_note("warning", what, reason, nested.where)
     model.children = kept

@@ -65,6 +65,7 @@ from navsense.sdf.values import (
     parse_vector,
     require_attribute_number,
     require_attribute_text,
+    require_child,
 )
 from navsense.sdf.xml_reader import Element
 from navsense.world import CurrentTopic
@@ -193,8 +194,7 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
 
 
 def _parse_gauss_markov(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    if element.find("speed") is None:
-        raise invalid_value(element, "without <speed>", "must hold it")
+    require_child(element, "speed")
     tags = ("speed", "horizontal_angle", "vertical_angle")
     speed, horizontal, vertical = (_parse_process(context, element, tag) for tag in tags)
     name = site.register_name(element, element.get_attribute("name") or "current")

@@ -16,7 +16,7 @@ from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import adcp, basic_sensors, depth, dvl, imu
+from navsense.sdf.parse import basic_sensors, depth, doppler, imu
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
@@ -56,8 +56,8 @@ SENSOR_PARSERS: Mapping[str, BlockParser] = {
     "navsat": basic_sensors.parse_navsat,
     "depth": depth.parse,
     "range": range_sensor.parse,
-    "dvl": dvl.parse,
-    "adcp": adcp.parse,
+    "dvl": doppler.parse_dvl,
+    "adcp": doppler.parse_adcp,
 }
 """Sensor type -> parser."""
 

@@ -47,7 +47,7 @@ from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
-from navsense.sdf.parse.dvl import LAYER
+from navsense.sdf.parse.doppler import LAYER
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
