@@ -12,7 +12,7 @@ import pytest
 
 from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
-from navsense.sdf.parse.adcp import ADCP
+from navsense.sdf.parse.doppler import ADCP
 from navsense.sensors import (
     Accuracy,
     Adcp,

@@ -217,7 +217,8 @@ def _add_current(
     from navsense.sdf.parse.current_gazebo import parse_gazebo_currents
     from navsense.sdf.parse.current_plugins import parse_plugin_currents
 
-    site = CurrentContext.from_environment(environment, search)
+    surface = environment.water.surface if environment.water else 0.0
+    site = CurrentContext(environment.origin, environment.heading, surface, search)
     world_current = parse_current(context, element, site)
     plugin_currents = parse_plugin_currents(context, element, site, step, classic=classic)
     currents = (*world_current.fields, *plugin_currents.fields, *parse_gazebo_currents(context, element, site))

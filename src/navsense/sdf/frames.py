@@ -129,21 +129,16 @@ def find_skipped_include(scope: Scope, name: str) -> str:
     return ""
 
 
-def unknown_frame_error(scope: Scope, name: str, element: Element, attribute: str = "") -> SdfError:
-    """Return the error of an element that refers to an unknown frame."""
-    remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
-    skipped = find_skipped_include(scope, name)
-    if skipped:
-        remedy = f"it may be in {skipped}: add that file to the search path, or remove this reference"
-    allowed = f"must name a link, joint, frame or model in {scope.title}"
-    return invalid_value(element, name, allowed, attribute=attribute, remedy=remedy)
-
-
 def resolve_frame(context: Context, scope: Scope, name: str, element: Element, attribute: str = "") -> FrameNode | None:
     """Return the frame that a name refers to. An unknown name gives None and a problem at `element`."""
     node = find_frame(scope, name)
     if node is None and not context.incomplete:
-        context.add_problem(unknown_frame_error(scope, name, element, attribute))
+        remedy = "a pose in a model cannot refer to the world" if name == WORLD_FRAME else ""
+        skipped = find_skipped_include(scope, name)
+        if skipped:
+            remedy = f"it may be in {skipped}: add that file to the search path, or remove this reference"
+        allowed = f"must name a link, joint, frame or model in {scope.title}"
+        context.add_problem(invalid_value(element, name, allowed, attribute=attribute, remedy=remedy))
     return node
 
 

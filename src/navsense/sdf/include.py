@@ -141,12 +141,12 @@ class IncludeExpander:
             raise SdfError("file of xacro", where=Where(name), allowed=_XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
         from navsense.sdf.urdf.xacro import expand_xacro
 
-        found = expand_xacro(self.context, self.search, name, self.arguments, self.bytes_left)
-        self._declared_arguments |= found.declared_arguments
-        self.bytes_left -= found.size
-        for file in found.files:
+        expanded = expand_xacro(self.context, self.search, name, self.arguments, self.bytes_left)
+        self._declared_arguments |= expanded.declared_arguments
+        self.bytes_left -= expanded.size
+        for file in expanded.files:
             self.context.versions.setdefault(file, NEWEST_VERSION)
-        return found.root
+        return expanded.root
 
     def _expand_includes(self, element: Element, depth: int) -> Element:
         """Return a world or model with its includes; `depth` is the nesting level of the element."""
@@ -162,12 +162,12 @@ class IncludeExpander:
             elif child.tag == "include":
                 if self.limit_reached:
                     continue
-                found = None
+                elements = None
                 with self.context.collect_errors():
-                    found = list(self._resolve_include(child, element, depth + 1))
-                if found is None:
+                    elements = list(self._resolve_include(child, element, depth + 1))
+                if elements is None:
                     self.context.incomplete = True
-                children += found or ()
+                children += elements or ()
             else:
                 children.append(child)
         return replace(element, children=children)
@@ -204,15 +204,15 @@ class IncludeExpander:
         except (OSError, RuntimeError) as error:  # a cycle of symbolic links
             raise invalid_value(uri, uri.text, f"{path}: {error}", parent="include") from error
         if real in self.open_files:
-            ring = " -> ".join(file.name for file in (*self.open_files[self.open_files.index(real) :], real))
-            raise invalid_value(uri, uri.text, f"must not include itself: {ring}", parent="include")
+            cycle = " -> ".join(file.name for file in (*self.open_files[self.open_files.index(real) :], real))
+            raise invalid_value(uri, uri.text, f"must not include itself: {cycle}", parent="include")
         if len(self.open_files) > MAX_INCLUDE_DEPTH:
             self.limit_reached = True
             allowed = f"files may include each other {MAX_INCLUDE_DEPTH} deep"
             raise invalid_value(uri, uri.text, allowed, parent="include")
         if real not in self._models:
             self._models[real] = None
-            before = (self._element_count, self._include_count)
+            counts = (self._element_count, self._include_count)
             self._element_count = self._include_count = 0
             self.open_files.append(real)
             try:
@@ -221,7 +221,7 @@ class IncludeExpander:
                 self._models[real] = _IncludedModel(element, count, self._include_count)
             finally:
                 self.open_files.pop()
-                self._element_count, self._include_count = before
+                self._element_count, self._include_count = counts
         elif self._models[real] is None:
             self.context.incomplete = True
         return self._models[real]

@@ -31,6 +31,14 @@ def check_name(name: str, element: Element, attribute: str = "") -> str:
     return name
 
 
+def check_unique(element: Element, name: str, elements: dict[str, Element], group: str) -> None:
+    """Add an element to those of its group by name. Raises `SdfError` if another one has the name."""
+    first = elements.setdefault(name, element)
+    if first is not element:
+        remedy = f"first on line {first.line}; rename one"
+        raise invalid_value(element, name, f"must be unique among {group}", attribute="name", remedy=remedy)
+
+
 def join_names(element: Element, parent: str, name: str) -> str:
     """Return a name with the name of its parent. Raises `SdfError` if the result is too long."""
     full_name = f"{parent}::{name}" if parent else name

@@ -61,15 +61,15 @@ class SearchPath:
 
     def find_model_file(self, element: Element) -> Path:
         """Return the file of an include's `<uri>`. Raises `SdfError` with the searched places."""
-        found = self._find_uri(element, "include")
-        return _select_model_file(element, found) if found.is_dir() else found
+        path = self._find(element, parse_text(element, parent="include"), "include")
+        return _select_model_file(element, path) if path.is_dir() else path
 
     def find_asset(self, element: Element, parent: str) -> Path:
         """Return the image or mesh of a `<uri>`. Raises `SdfError` with the searched places."""
-        found = self._find_uri(element, parent)
-        if found.is_dir():
-            raise invalid_value(element, element.text, f"is a folder: {found}", parent=parent, remedy="name a file")
-        return found
+        path = self._find(element, parse_text(element, parent=parent), parent)
+        if path.is_dir():
+            raise invalid_value(element, element.text, f"is a folder: {path}", parent=parent, remedy="name a file")
+        return path
 
     def find_data_file(self, element: Element, attribute: str) -> Path:
         """Return the data file or folder of an attribute, also the storage path of a recording.
@@ -81,50 +81,45 @@ class SearchPath:
             raise invalid_value(element, "missing", "must name a file", attribute=attribute)
         return self._find(element, uri, "", attribute)
 
-    def _find_uri(self, element: Element, parent: str) -> Path:
-        """Return the file or folder of a `<uri>`."""
-        return self._find(element, parse_text(element, parent=parent), parent)
-
     def _find(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
         """Return the file or folder of a name, from an attribute or the text of the element."""
-        places = self._list_candidates(element, uri, parent, attribute)
-        found = next((place for one in places if path_exists(place := _find_folder(one) if attribute else one)), None)
-        if found is None:
-            shown = ", ".join(map(str, places[:_MAX_SHOWN]))
-            more = f" and {len(places) - _MAX_SHOWN} places more" if len(places) > _MAX_SHOWN else ""
-            variables = " or ".join(
-                (MODEL_PATH_VARIABLES[0], ROS1_PATH_VARIABLE)
-                if uri.startswith("package:")
-                else MODEL_PATH_VARIABLES[:1]
-            )
-            remedy = f"name its folder by --path (path= in Python) or in {variables}"
-            allowed = f"is not found; searched {shown}{more}"
-            refused = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-            raise _missing_file_error(refused, allowed)
-        return found
+        candidates = self._list_candidates(element, uri, parent, attribute)
+        for candidate in candidates:
+            path = _find_folder(candidate) if attribute else candidate
+            if path_exists(path):
+                return path
+        searched = ", ".join(map(str, candidates[:_MAX_SHOWN]))
+        if len(candidates) > _MAX_SHOWN:
+            searched += f" and {len(candidates) - _MAX_SHOWN} places more"
+        variables = MODEL_PATH_VARIABLES[0]
+        if uri.startswith("package:"):
+            variables += f" or {ROS1_PATH_VARIABLE}"
+        allowed = f"is not found; searched {searched}"
+        remedy = f"name its folder by --path (path= in Python) or in {variables}"
+        error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+        raise _missing_file_error(error, allowed)
 
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
         """Return the places where the file may be, each once."""
-        scheme, separator, rest = uri.partition("://")
-        folder_of_file = Path(element.path).parent
-        if not separator or (scheme == "file" and rest):
-            name = rest if separator else uri
-            return _drop_duplicates([folder_of_file / name, *(folder / name for folder in self.folders)])
-        if scheme in _FOLDER_SCHEMES and rest.strip("/"):
-            rest = rest.strip("/")
-            return _drop_duplicates([*(folder / rest for folder in self.list_package_folders()), folder_of_file / rest])
+        scheme, separator, path = uri.partition("://")
+        file_folder = Path(element.path).parent
+        if not separator or (scheme == "file" and path):
+            name = path if separator else uri
+            return _drop_duplicates([file_folder / name, *(folder / name for folder in self.folders)])
+        name = path.strip("/")
+        if scheme in _FOLDER_SCHEMES and name:
+            return _drop_duplicates([*(folder / name for folder in self.list_package_folders()), file_folder / name])
         allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
         if scheme not in _ONLINE_SCHEMES:
             raise invalid_value(element, uri, allowed, parent=parent, attribute=attribute)
         remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
-        refused = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _missing_file_error(refused, "is not on this machine")
+        error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
+        raise _missing_file_error(error, "is not on this machine")
 
 
 def _missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
     """Return an error as the error of a missing file."""
-    given = {"allowed": cause.allowed, "remedy": cause.remedy}
-    error = MissingFileError(cause.what, cause.value, where=cause.where, **given)
+    error = MissingFileError(cause.what, cause.value, where=cause.where, allowed=cause.allowed, remedy=cause.remedy)
     error.reason = reason
     return error
 
@@ -134,8 +129,8 @@ def build_search_path(path: SearchFolders = ()) -> SearchPath:
 
     Raises `SdfError` if an argument of the caller is not a folder.
     """
-    given = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
-    folders = [Path(folder) for folder in given]
+    arguments = (path,) if isinstance(path, str | os.PathLike) else tuple(path)
+    folders = [Path(folder) for folder in arguments]
     for folder in folders:
         if not path_exists(folder) or not folder.is_dir():
             remedy = "check --path (path= in Python)"

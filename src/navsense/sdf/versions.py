@@ -17,7 +17,6 @@ Source: the conversion files and the specifications of SDF 1.4 to 1.12.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import MODEL_FRAME
@@ -54,7 +53,9 @@ _ELEMENTS_BY_VERSION = {
 """y of the SDF version 1.y -> PARENT/ELEMENT of the elements that it introduced."""
 
 NEWER_ELEMENTS = {
-    tuple(path.split("/")): minor for minor, paths in _ELEMENTS_BY_VERSION.items() for path in paths.split()
+    (parent, tag): minor
+    for minor, paths in _ELEMENTS_BY_VERSION.items()
+    for parent, tag in (path.split("/") for path in paths.split())
 }
 """Parent and element -> y of the SDF version 1.y that introduced it."""
 
@@ -112,14 +113,13 @@ def _warn_about_newer(context: Context, root: Element, minor: int) -> None:
     attributes = {pair: since for pair, since in NEWER_ATTRIBUTES.items() if since > minor}
     if not elements and not attributes:
         return
-
     for parent, element in _walk(root):
         tag = element.tag
         names = [name for name in element.attributes if (tag, name) in attributes]
-        found = [(f"<{tag} {name}>", attributes.pop((tag, name))) for name in names]
+        newer = [(f"<{tag} {name}>", attributes.pop((tag, name))) for name in names]
         if (parent.tag, tag) in elements:
-            found.append((f"<{parent.tag}><{tag}>", elements.pop((parent.tag, tag))))
-        for what, since in found:
+            newer.append((f"<{parent.tag}><{tag}>", elements.pop((parent.tag, tag))))
+        for what, since in newer:
             reason = f"requires SDF 1.{since}, and the file has 1.{minor}; it is read as in SDF 1.{since}"
             context.add_note("warning", what, reason, element.where)
 
@@ -127,14 +127,15 @@ def _warn_about_newer(context: Context, root: Element, minor: int) -> None:
 def _move_fields(world: Element) -> None:
     """Move gravity and magnetic field from the first physics with them to the world, unless the world has them."""
     for tag in ("gravity", "magnetic_field"):
-        holder = next((physics for physics in world.find_all("physics") if physics.find(tag)), None)
-        field = holder.find(tag) if holder else None
-        if holder and field and world.find(tag) is None:
-            holder.children.remove(field)
+        physics = next((element for element in world.find_all("physics") if element.find(tag)), None)
+        field = physics.find(tag) if physics else None
+        if physics and field and world.find(tag) is None:
+            physics.children.remove(field)
             world.children.append(field)
 
 
 def _upgrade_to_7(context: Context, parent: Element, element: Element, minor: int) -> None:
+    """Upgrade an element of SDF 1.`minor` to 1.7, without its children."""
     if element.tag == "pose":
         _rename_attribute(element, "frame", "relative_to")
     elif element.tag in _AXIS_TAGS and parent.tag == "joint":
@@ -155,10 +156,10 @@ def _rename_attribute(element: Element, old: str, new: str) -> None:
 
 def _set_expressed_in(axis: Element, *, default: bool) -> None:
     """Replace `use_parent_model_frame`, or its `default`, by the frame of `<xyz>`."""
-    given = axis.find("use_parent_model_frame")
-    if given is not None:
-        axis.children.remove(given)
-    in_model = default if given is None else parse_flag(given, parent=axis.tag)
+    child = axis.find("use_parent_model_frame")
+    if child is not None:
+        axis.children.remove(child)
+    in_model = default if child is None else parse_flag(child, parent=axis.tag)
     for xyz in axis.find_all("xyz"):
         if in_model and "expressed_in" not in xyz.attributes:
             xyz.attributes = {**xyz.attributes, "expressed_in": MODEL_FRAME}
@@ -180,26 +181,26 @@ def _spread_noise(context: Context, imu: Element) -> None:
     if noise is None:
         return
     context.check(noise, IMU_NOISE)
-    kind = noise.find("type")
-    both = next((child for child in imu.children if child.tag in _IMU_CHANNELS), None)
-    if kind is None or not kind.text:
-        given = "missing" if kind is None else "empty"
-        allowed = "must be given: none, gaussian or gaussian_quantized"
-        context.add_problem(invalid_value(kind or noise, given, allowed, parent="imu"))
-    if both is not None:
-        remedy = f"the other definition is the <{both.tag}> on line {both.line}; remove one"
-        context.add_problem(
-            invalid_value(noise, None, "defines the noise of the axes twice", parent="imu", remedy=remedy)
-        )
     imu.children.remove(noise)
-    if kind is None or not kind.text or both is not None:
+    noise_type = noise.find("type")
+    other = next((child for child in imu.children if child.tag in _IMU_CHANNELS), None)
+    if noise_type is None or not noise_type.text:
+        value, allowed = (
+            "missing" if noise_type is None else "empty",
+            "must be given: none, gaussian or gaussian_quantized",
+        )
+        context.add_problem(invalid_value(noise_type or noise, value, allowed, parent="imu"))
+        return
+    if other is not None:
+        allowed = "defines the noise of the axes twice"
+        remedy = f"the other definition is the <{other.tag}> on line {other.line}; remove one"
+        context.add_problem(invalid_value(noise, None, allowed, parent="imu", remedy=remedy))
         return
     for channel, tag in _IMU_CHANNELS.items():
         terms = noise.find(tag)
-        inner = Element("noise", {"type": kind.text}, noise.line, noise.path)
-        inner.children = list(terms.children) if terms else []
-        axes = [replace(inner, tag=axis, attributes={}, children=[inner]) for axis in "xyz"]
-        imu.children.append(replace(inner, tag=channel, attributes={}, children=axes))
+        inner = noise.make_element("noise", "", terms.children if terms else (), {"type": noise_type.text})
+        axes = [noise.make_element(axis, children=[inner]) for axis in "xyz"]
+        imu.children.append(noise.make_element(channel, children=axes))
 
 
 def _nest_models(context: Context, model: Element) -> None:
@@ -212,7 +213,7 @@ def _nest_models(context: Context, model: Element) -> None:
             kept.append(child)
             continue
         if head not in inner:
-            inner[head] = Element("model", {"name": head}, child.line, child.path)
+            inner[head] = child.make_element("model", attributes={"name": head})
             kept.append(inner[head])
         _strip_prefix(child, f"{head}::")
         if child.tag == "frame" and rest == MODEL_FRAME:
@@ -221,10 +222,9 @@ def _nest_models(context: Context, model: Element) -> None:
             child.attributes = {**child.attributes, "name": rest}
             inner[head].children.append(child)
     for name, nested in inner.items():
-        reason = f"are read as the model {name!r}, as names with :: meant it before SDF 1.8"
-        context.add_note(
-            "warning", f'children of <model name="{model.attributes.get("name", "")}">', reason, nested.where
-        )
+        reason = f"are read as the model {name!r}, as before SDF 1.8 for names with ::"
+        what = f'children of <model name="{model.attributes.get("name", "")}">'
+        context.add_note("warning", what, reason, nested.where)
     model.children = kept
 
 
@@ -232,13 +232,13 @@ def _strip_prefix(element: Element, prefix: str) -> None:
     """Remove a prefix from all frame names in an element."""
     queue = [element]
     while queue:
-        at = queue.pop()
+        part = queue.pop()
         for name in ("relative_to", "attached_to", "expressed_in"):
-            if at.attributes.get(name, "").startswith(prefix):
-                at.attributes = {**at.attributes, name: at.attributes[name].removeprefix(prefix)}
-        if at.tag in ("parent", "child"):
-            at.text = at.text.removeprefix(prefix)
-        queue.extend(child for child in at.children if child.tag != "plugin" and ":" not in child.tag)
+            if part.attributes.get(name, "").startswith(prefix):
+                part.attributes = {**part.attributes, name: part.attributes[name].removeprefix(prefix)}
+        if part.tag in ("parent", "child"):
+            part.text = part.text.removeprefix(prefix)
+        queue.extend(child for child in part.children if child.tag != "plugin" and ":" not in child.tag)
 
 
 def _apply_model_frame(model: Element, frame: Element) -> None:

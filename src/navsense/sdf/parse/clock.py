@@ -146,29 +146,25 @@ class ClockRegistry:
         return None
 
     def _resolve(self, element: Element, sensor: str, scope: Scope) -> Clock:
+        """Return the clock of a sensor by its name in the model, in the parent models or everywhere."""
         name = element.text
-        at: Scope | None = scope
-        while at is not None and not at.is_world:
-            same = self.by_model.get(at.frame.name, {}).get(name, [])
-            if len(same) == 1:
-                return same[0]
-            if same:
-                shown = " or ".join(_remove_model_name(clock.name, at) for clock in same[:4])
-                raise _clock_error(element, sensor, "is the name of several clocks", f"write {shown}")
-            clock = self.by_name.get(f"{at.frame.name}::{name}") if "::" in name else None
-            if clock is not None:
-                return clock
-            at = at.parent
-        clock = self.by_name.get(name)
-        if clock is None:
-            raise _clock_error(element, sensor, "must be a clock of its model, or absent", self._suggest_remedy(scope))
-        return clock
-
-    def _suggest_remedy(self, scope: Scope) -> str:
-        names = list(self.by_model.get(scope.frame.name, {}))[:5]
-        if names:
-            return f"its model has {', '.join(names)}"
-        return 'its model has no clock: declare <clock name="..."> in a link'
+        model: Scope | None = scope
+        while model is not None and not model.is_world:
+            clocks = self.by_model.get(model.frame.name, {}).get(name, [])
+            if len(clocks) == 1:
+                return clocks[0]
+            if clocks:
+                known = " or ".join(_remove_model_name(clock.name, model) for clock in clocks[:4])
+                raise _clock_error(element, sensor, "is the name of several clocks", f"write {known}")
+            full_name = f"{model.frame.name}::{name}"
+            if "::" in name and full_name in self.by_name:
+                return self.by_name[full_name]
+            model = model.parent
+        if name in self.by_name:
+            return self.by_name[name]
+        names = ", ".join(list(self.by_model.get(scope.frame.name, {}))[:5])
+        remedy = f"its model has {names}" if names else 'its model has no clock: declare <clock name="..."> in a link'
+        raise _clock_error(element, sensor, "must be a clock of its model, or absent", remedy)
 
 
 def _parse_clock(

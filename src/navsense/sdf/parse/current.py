@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 
 from navsense.core.geodesy import Origin
 from navsense.core.pose import from_rpy, rotate
-from navsense.core.typing import Vector
-from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.base import FieldSum, UniformField, VectorField
 from navsense.environment.current import (
     BoundaryLayer,
     DepthScaledCurrent,
@@ -65,6 +64,7 @@ from navsense.sdf.values import (
     parse_vector,
     require_attribute_number,
     require_attribute_text,
+    require_child,
 )
 from navsense.sdf.xml_reader import Element
 from navsense.world import CurrentTopic
@@ -84,12 +84,6 @@ class CurrentContext:
     start: datetime | None = None
     elements_by_name: dict[str, Element] = field(default_factory=dict)
 
-    @classmethod
-    def from_environment(cls, environment: Environment, search: SearchPath) -> CurrentContext:
-        """Return the context of all currents of a world."""
-        surface = environment.water.surface if environment.water else 0.0
-        return cls(environment.origin, environment.heading, surface, search)
-
     def register_name(self, element: Element, name: str) -> str:
         """Return the name of a random current. Raises `SdfError` if another one has it."""
         first = self.elements_by_name.setdefault(name, element)
@@ -98,10 +92,6 @@ class CurrentContext:
             remedy = f"first on line {first.line}; choose different names"
             raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         return name
-
-    def enu_to_world(self, east: float, north: float, up: float) -> Vector:
-        """Return a vector (m/s) along the world's axes."""
-        return rotate(from_rpy(0.0, 0.0, -self.heading), (east, north, up))
 
 
 class ParsedCurrents(NamedTuple):
@@ -176,7 +166,7 @@ def _parse_sum(context: Context, element: Element, site: CurrentContext) -> Vect
 def _parse_uniform(_context: Context, element: Element, site: CurrentContext) -> VectorField:
     east, north, up = parse_vector(element)
     StratifiedCurrent((0.0,), ((east, north, up),))  # raises for a speed that no sea has
-    return UniformField(site.enu_to_world(east, north, up))
+    return UniformField(rotate(from_rpy(0.0, 0.0, -site.heading), (east, north, up)))
 
 
 def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovProcess:
@@ -203,8 +193,7 @@ def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovP
 
 
 def _parse_gauss_markov(context: Context, element: Element, site: CurrentContext) -> VectorField:
-    if element.find("speed") is None:
-        raise invalid_value(element, "without <speed>", "must hold it")
+    require_child(element, "speed")
     tags = ("speed", "horizontal_angle", "vertical_angle")
     speed, horizontal, vertical = (_parse_process(context, element, tag) for tag in tags)
     name = site.register_name(element, element.get_attribute("name") or "current")

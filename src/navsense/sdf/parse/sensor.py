@@ -15,8 +15,8 @@ from navsense.environment.water import Water
 from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
-from navsense.sdf.names import join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import adcp, basic_sensors, depth, dvl, imu
+from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
+from navsense.sdf.parse import basic_sensors, depth, doppler, imu
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
@@ -26,8 +26,8 @@ from navsense.sdf.parse.mount import Mount, find_pose_in_link
 from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
-from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_placement
-from navsense.sdf.values import invalid_value
+from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
+from navsense.sdf.values import invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
@@ -56,8 +56,8 @@ SENSOR_PARSERS: Mapping[str, BlockParser] = {
     "navsat": basic_sensors.parse_navsat,
     "depth": depth.parse,
     "range": range_sensor.parse,
-    "dvl": dvl.parse,
-    "adcp": adcp.parse,
+    "dvl": doppler.parse_dvl,
+    "adcp": doppler.parse_adcp,
 }
 """Sensor type -> parser."""
 
@@ -92,10 +92,10 @@ class SensorParser:
         """Return the simulated sensors of a model; the others are listed as notes."""
         sensors: list[MountedSensor] = []
         for scope, link in parsed.list_links():
-            seen: dict[str, Element] = {}
+            elements: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
-                    _check_unique(element, seen)
+                    check_unique(element, parse_name(element), elements, "the sensors of its link")
                     sensors += self._parse_element(parsed, scope, link, element)
         for scope in parsed.scopes:
             for element in scope.element.find_all("plugin"):
@@ -114,13 +114,14 @@ class SensorParser:
         sensors: Sequence[MountedSensor],
     ) -> Iterator[MountedSensor]:
         """Yield the sensor of a plug-in of a model, if the plug-in is a sensor."""
-        placement = parse_placement(self.context, element, parser.schema)
-        link = f"{scope.frame.name}::{placement.link}"
+        self.context.check(element, parser.schema)
+        child = require_child(element, "link_name")
+        link_name, topic = parse_text(child, parent=element.tag), parse_topic(element, "sensor_topic")
+        link = f"{scope.frame.name}::{link_name}"
         links = {frame.name: frame for _, frame in parsed.list_links()}
         if link not in links:
             known = ", ".join(name.removeprefix(f"{scope.frame.name}::") for name in links)
-            child = element.find("link_name") or element
-            raise invalid_value(child, placement.link, f"must be one of {known}", parent=element.tag)
+            raise invalid_value(child, link_name, f"must be one of {known}", parent=element.tag)
         short_name = parse_name(element)
         name = join_names(element, link, short_name)
         mount = self._make_mount(parsed, scope, element, name, links[link], Pose())
@@ -128,15 +129,15 @@ class SensorParser:
         if plugin_sensor is None:
             return
         models = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, models, placement.link, short_name, parser.sensor_type)
+        default_topic = make_default_topic(self.world, models, link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
             model=parsed.model.name,
             link=link,
             rate=self._parse_rate(element, DEFAULT_RATE),
-            topic=self._claim_topic(element, placement.topic or default_topic, name, "sensor_topic"),
-            frame=placement.link + plugin_sensor.frame_suffix,
+            topic=self._claim_topic(element, topic or default_topic, name, "sensor_topic"),
+            frame=link_name + plugin_sensor.frame_suffix,
             where=element.where,
             is_on=plugin_sensor.is_on,
         )
@@ -362,11 +363,3 @@ def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Po
     """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
     link = _find_link(parsed, scope, name)
     return None if link is None else sensor.inverse() @ parsed.poses.find_pose(link)
-
-
-def _check_unique(element: Element, seen: dict[str, Element]) -> None:
-    name = parse_name(element)
-    before = seen.setdefault(name, element)
-    if before is not element:
-        allowed = "must be unique among the sensors of its link"
-        raise invalid_value(element, name, allowed, attribute="name", remedy=f"first on line {before.line}; rename one")

@@ -53,7 +53,7 @@ from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.frame_graph import apply_pose
 from navsense.sdf.frames import FrameNode, FramePoses, Scope
-from navsense.sdf.names import parse_name
+from navsense.sdf.names import check_unique, parse_name
 from navsense.sdf.parse.children import parse_child_choice, parse_child_number, parse_child_vector
 from navsense.sdf.parse.faults import parse_anomalies
 from navsense.sdf.values import (
@@ -239,11 +239,7 @@ def _parse_signals(context: Context, world: Element) -> dict[str, Signal]:
         context.check(element, schema.SIGNAL)
         with context.collect_errors(), map_spec_errors(element):
             name = parse_name(element)
-            first = elements.setdefault(name, element)
-            if first is not element:
-                allowed = "must be unique among the signals of a world"
-                remedy = f"first on line {first.line}; rename one"
-                raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
+            check_unique(element, name, elements, "the signals of a world")
             signals[name] = _parse_signal(context, element)
     return signals
 

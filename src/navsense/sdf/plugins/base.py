@@ -1,4 +1,4 @@
-"""Plug-ins of a model that are sensors: link, topic and parser."""
+"""Plug-ins of a model that are sensors: their parsers and topics."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from typing import NamedTuple
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.mount import Mount
-from navsense.sdf.values import parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
 
 DEFAULT_RATE = 30.0
 """Hz, the default of plug-ins of the UUV Simulator."""
-
-
-class PluginPlacement(NamedTuple):
-    """The link of a plug-in's sensor, and its topic ("" without one)."""
-
-    link: str
-    topic: str
 
 
 class PluginSensor(NamedTuple):
@@ -41,13 +33,6 @@ class PluginParser(NamedTuple):
     schema: ElementSchema
     sensor_type: str
     parse: Callable[[Context, Element, Mount, Sequence[MountedSensor]], PluginSensor | None]
-
-
-def parse_placement(context: Context, element: Element, schema: ElementSchema) -> PluginPlacement:
-    """Return the link and the topic of a plug-in's sensor. Raises `SdfError` without a link."""
-    context.check(element, schema)
-    link = parse_text(require_child(element, "link_name"), parent=element.tag)
-    return PluginPlacement(link, parse_topic(element, "sensor_topic"))
 
 
 def parse_topic(element: Element, tag: str) -> str:

@@ -43,18 +43,18 @@ from typing import Any, NamedTuple
 
 from navsense.core.errors import SdfError, SensorError
 from navsense.core.pose import Pose, conjugate, rotate
-from navsense.core.typing import Quaternion
 from navsense.noise.channel import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.parse.dvl import LAYER
+from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
+from navsense.sdf.parse.doppler import LAYER
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
+    IDENTITY_ROTATION,
     Accuracy,
     Beams,
     BeamWeighting,
@@ -143,18 +143,22 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
     problems_before = context.problem_count
     topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
     ranges_topic = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
-    frame, reference = _parse_frame(context, plugin, mount)
+    reason = "velocities are in the axes of the sensor"
+    frame, frame_pose = _find_link_pose(context, plugin, mount, "frameName", reason)
+    reference = IDENTITY_ROTATION if frame_pose is None else conjugate(frame_pose.rotation)
     fields = _parse_errors(context, plugin, mount) | {"reference": reference}
     tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
-    points = _parse_cloud_points(context, plugin)
+    cloud_points = parse_child_count(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
     try:
         fields["beams"] = beams = _parse_beams(context, plugin)
         if tracks_water:
             layer = _parse_layer(context, plugin, beams, fields)
             fields |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
-        cloud = _parse_cloud(context, plugin, mount, reference)
+        reason = "the point cloud is in the axes of the velocity"
+        cloud_frame, pose = _find_link_pose(context, plugin, mount, "pointcloudFrame", reason)
+        cloud_pose = Pose() if pose is None else pose.inverse() @ Pose(rotation=conjugate(reference))
         with map_spec_errors(plugin.find(CLOUD_TAG) or plugin):
-            options = DvlMessageOptions(ranges_topic, *cloud, points)
+            options = DvlMessageOptions(ranges_topic, cloud_frame, cloud_pose, cloud_points)
         spec = Dvl(**fields, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=options)
         profiler = _parse_profiler(context, plugin, spec, tracks_water=tracks_water)
     except SensorError as error:
@@ -183,37 +187,14 @@ def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, defa
     return topic
 
 
-def _parse_frame(context: Context, plugin: Element, mount: Mount) -> tuple[str, Quaternion]:
-    """Return the frame of the velocity, and the rotation from the sensor's axes to it."""
-    child = plugin.find("frameName") or plugin
+def _find_link_pose(context: Context, plugin: Element, mount: Mount, tag: str, reason: str) -> tuple[str, Pose | None]:
+    """Return the link of a child, and its pose in the sensor; an unknown link gives None and a warning."""
+    child = plugin.find(tag) or plugin
     name = parse_text(child, parent=plugin.tag)
     pose = mount.find_pose(name)
     if pose is None:
-        reason = "is not a link of the model: velocities are in the axes of the sensor"
-        context.add_note("warning", f"<plugin><frameName>: {name}", reason, child.where)
-        return name, (1.0, 0.0, 0.0, 0.0)
-    return name, conjugate(pose.rotation)
-
-
-def _parse_cloud(context: Context, plugin: Element, mount: Mount, reference: Quaternion) -> tuple[str, Pose]:
-    """Return the frame of the point cloud, and the pose in it of the sensor with the axes of the velocity."""
-    child = plugin.find("pointcloudFrame") or plugin
-    name = parse_text(child, parent=plugin.tag)
-    link = mount.find_pose(name)
-    if link is None:
-        reason = "is not a link of the model: the point cloud is in the axes of the velocity"
-        context.add_note("warning", f"<plugin><pointcloudFrame>: {name}", reason, child.where)
-        return name, Pose()
-    return name, link.inverse() @ Pose(rotation=conjugate(reference))
-
-
-def _parse_cloud_points(context: Context, plugin: Element) -> int:
-    """Return the number of points per beam in the point cloud."""
-    child = plugin.find(CLOUD_TAG)
-    count = parse_child_number(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
-    if child is not None and count != int(count):
-        raise invalid_value(child, child.text, "must be a whole number", parent=plugin.tag)
-    return int(count)
+        context.add_note("warning", f"<plugin><{tag}>: {name}", f"is not a link of the model: {reason}", child.where)
+    return name, pose
 
 
 def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:

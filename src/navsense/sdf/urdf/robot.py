@@ -23,10 +23,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from navsense.core.errors import SdfError
 from navsense.core.names import WORLD_FRAME
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.names import NEWEST_VERSION, parse_name
+from navsense.sdf.names import NEWEST_VERSION, check_unique, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
 from navsense.sdf.urdf import schema
 from navsense.sdf.values import invalid_value, is_effort, parse_numbers
@@ -45,19 +44,21 @@ def convert_urdf(context: Context, robot: Element) -> Element:
     name, problems = _DEFAULT_NAME, context.problem_count
     with context.collect_errors():
         name = parse_name(robot)
-    found = _RobotConverter(context, robot, problems=problems)
-    found.read_links()
-    found.read_joints()
+    converter = _RobotConverter(context, robot, problems=problems)
+    converter.read_links()
+    converter.read_joints()
     model = robot.make_element("model", attributes={"name": name})
-    model.children = [*found.convert_origin(), *found.links.values(), *found.list_joints(), *found.list_actuators()]
-    root = found.find_root()
+    origin = robot.find("origin")
+    poses = [] if origin is None else [origin.make_element("pose", converter.format_origin(origin))]
+    model.children = [*poses, *converter.links.values(), *converter.list_joints(), *converter.list_actuators()]
+    root = converter.find_root()
     if root:
         model.attributes = {**model.attributes, "canonical_link": root}
     elif context.problem_count == problems:
         context.add_problem(invalid_value(robot, name, "a robot must have at least one link", attribute="name"))
     for gazebo in robot.find_all("gazebo"):
         with context.collect_errors():
-            found.apply_gazebo(model, gazebo)
+            converter.apply_gazebo(model, gazebo)
     sdf = robot.make_element("sdf", "", [model], {"version": f"1.{NEWEST_VERSION}"})
     upgrade_unversioned(context, sdf)
     context.incomplete = context.incomplete or context.problem_count > problems  # missing elements are already reported
@@ -94,14 +95,14 @@ class _RobotConverter:
 
     def read_links(self) -> None:
         """Read the links."""
-        before: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in self.element.find_all("link"):
             self.context.check(element, schema.LINK)
             with self.context.collect_errors():
                 name = element.get_attribute("name") or ""
                 if name != WORLD_FRAME:
                     parse_name(element)
-                _check_unique(element, before, name)
+                check_unique(element, name, elements, f"the {element.tag}s of a robot")
                 if name == WORLD_FRAME:
                     self.world = element
                 else:
@@ -117,7 +118,7 @@ class _RobotConverter:
             children: list[Element] = []
             origin, geometry = collision.find("origin"), self.context.find_child(collision, "geometry", schema.GEOMETRY)
             if origin is not None:
-                children.append(origin.make_element("pose", self._format_origin(origin, "collision")))
+                children.append(origin.make_element("pose", self.format_origin(origin, "collision")))
             if geometry is not None:
                 if not geometry.children:
                     allowed = f"must hold one of {', '.join(schema.SHAPES)}"
@@ -140,17 +141,17 @@ class _RobotConverter:
 
     def read_joints(self) -> None:
         """Read the joints; links that do not form a tree are a problem."""
-        before: dict[str, Element] = {}
+        elements: dict[str, Element] = {}
         for element in self.element.find_all("joint"):
             self.context.check(element, schema.JOINT)
             with self.context.collect_errors():
                 name = parse_name(element)
-                _check_unique(element, before, name)
+                check_unique(element, name, elements, f"the {element.tag}s of a robot")
                 self._read_joint(name, element)
-        for ring in self._find_cycles():
-            first = min(ring, key=lambda joint: joint.element.line)
-            start = ring.index(first)
-            names = [joint.parent for joint in (ring[start:] + ring[:start])]
+        for cycle in self._find_cycles():
+            first = min(cycle, key=lambda joint: joint.element.line)
+            start = cycle.index(first)
+            names = [joint.parent for joint in (cycle[start:] + cycle[:start])]
             shown = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
             allowed = "the joints must not form a cycle of links"
             self.context.add_problem(invalid_value(first.element, shown, allowed, attribute="name"))
@@ -164,12 +165,6 @@ class _RobotConverter:
         roots = (name for name in self.links if name not in self.parent_joints)
         world_links = (name for name, joint in self.parent_joints.items() if joint.parent == WORLD_FRAME)
         return next(roots, None) or next(world_links, "")
-
-    def convert_origin(self) -> Iterator[Element]:
-        """Yield the pose of the robot, if the file has one."""
-        origin = self.element.find("origin")
-        if origin is not None:
-            yield origin.make_element("pose", self._format_origin(origin))
 
     def list_joints(self) -> Iterator[Element]:
         """Yield the converted joints. A joint with the name of a link is skipped, because SDF does not allow it."""
@@ -200,7 +195,9 @@ class _RobotConverter:
                 reason = schema.IGNORED_SETTINGS[child.tag]
                 self.context.add_note("unsupported", f"<gazebo><{child.tag}>", reason, child.where)
             elif target is model and child.tag == "sensor":
-                self.context.add_problem(_misplaced_sensor_error(child))
+                name, remedy = child.attributes.get("name"), 'write <gazebo reference="LINK"> around it'
+                error = invalid_value(child, name, "belongs to a link", parent="gazebo", remedy=remedy)
+                self.context.add_problem(error)
             elif target is not None:
                 target.children.append(child)
 
@@ -210,14 +207,14 @@ class _RobotConverter:
             return self.links[reference]
         if reference in self.joints:
             return self.joints[reference].converted
-        read = next((child for child in gazebo.children if child.tag in schema.LINK_PARTS), None)
-        if reference == WORLD_FRAME and self.world is not None and read is not None:
+        has_effect = any(child.tag in schema.LINK_PARTS for child in gazebo.children)
+        if reference == WORLD_FRAME and self.world is not None and has_effect:
             allowed = "is the world, which cannot have such elements"
             raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
         allowed = "must name a link or joint of the robot"
         remedy = _suggest_name(reference, self.links)
         error = invalid_value(gazebo, reference, allowed, attribute="reference", remedy=remedy)
-        if read is not None:
+        if has_effect:
             raise error
         reason = "is not a link or joint of the robot: skipped"
         self.context.add_note("warning", f"{error.what}: {reference}", reason, gazebo.where)
@@ -226,23 +223,23 @@ class _RobotConverter:
 
     def _read_joint(self, name: str, element: Element) -> None:
         """Read a joint. Raises `SdfError` if it does not join two links."""
-        kind = element.get_attribute("type")
-        if kind not in schema.JOINT_TYPES:
+        joint_type = element.get_attribute("type")
+        if joint_type not in schema.JOINT_TYPES:
             allowed = f"must be one of {', '.join(schema.JOINT_TYPES)}"
-            self.context.add_problem(invalid_value(element, kind or "missing", allowed, attribute="type"))
+            self.context.add_problem(invalid_value(element, joint_type or "missing", allowed, attribute="type"))
         parent, child = self._read_end(element, "parent"), self._read_end(element, "child")
         if parent == child:
             raise invalid_value(element, parent, "parent and child must differ", attribute="name")
         if child == WORLD_FRAME:
             end = element.find("child") or element
             raise invalid_value(end, child, "the world cannot be a child", parent="joint", attribute="link")
-        joint = _UrdfJoint(element, parent, child, self._convert_joint(name, kind or "", element, parent, child))
+        joint = _UrdfJoint(element, parent, child, self._convert_joint(name, joint_type or "", element, parent, child))
         self.joints[name] = joint
-        before = self.parent_joints.setdefault(child, joint)
-        if before is not joint:
+        first = self.parent_joints.setdefault(child, joint)
+        if first is not joint:
             allowed = "a link has one parent joint"
             end = element.find("child") or element
-            remedy = f"the other is on line {before.element.line}"
+            remedy = f"the other is on line {first.element.line}"
             error = invalid_value(end, child, allowed, parent="joint", attribute="link", remedy=remedy)
             self.context.add_problem(error)
 
@@ -257,11 +254,11 @@ class _RobotConverter:
             raise invalid_value(end, name, allowed, parent="joint", attribute="link", remedy=remedy)
         return name
 
-    def _convert_joint(self, name: str, kind: str, element: Element, parent: str, child: str) -> Element:
+    def _convert_joint(self, name: str, joint_type: str, element: Element, parent: str, child: str) -> Element:
         """Return the SDF element of a joint, or the frame that replaces a joint of an unsupported type."""
-        axis = self._convert_axis(element, kind)
-        if schema.JOINT_TYPES.get(kind) is None:
-            what = f'<joint name="{name}" type="{kind}">'
+        axis = self._convert_axis(element, joint_type)
+        if schema.JOINT_TYPES.get(joint_type) is None:
+            what = f'<joint name="{name}" type="{joint_type}">'
             reason = "joints do not move yet: its links keep their poses"
             self.context.add_note("unsupported", what, reason, element.where)
             return element.make_element("frame", attributes={"name": name, "attached_to": child})
@@ -272,16 +269,16 @@ class _RobotConverter:
         if axis is not None:
             axis_element = element.find("axis") or element
             children.append(axis_element.make_element("axis", children=[axis_element.make_element("xyz", axis)]))
-        return element.make_element("joint", "", children, {"name": name, "type": kind})
+        return element.make_element("joint", "", children, {"name": name, "type": joint_type})
 
-    def _convert_axis(self, joint: Element, kind: str) -> str | None:
+    def _convert_axis(self, joint: Element, joint_type: str) -> str | None:
         """Return the axis of a joint in its own frame, as text; None without an axis."""
         element = joint.find("axis")
         xyz: tuple[float, ...] = _FORWARD
         if element is not None:
             self.context.check(element, schema.AXIS)
             xyz = self._parse_triple(element, "xyz", _FORWARD, "joint")
-        if kind not in _AXIS_JOINT_TYPES:
+        if joint_type not in _AXIS_JOINT_TYPES:
             return None
         if xyz == _ZERO and element is not None:
             error = invalid_value(element, "0 0 0", "must have a direction", parent="joint", attribute="xyz")
@@ -295,14 +292,14 @@ class _RobotConverter:
         for name in list(self.parent_joints):
             chain: list[_UrdfJoint] = []
             seen: dict[str, int] = {}
-            at = name
-            while at in self.parent_joints and at not in done:
-                if at in seen:
-                    yield list(reversed(chain[seen[at] :]))
+            link = name
+            while link in self.parent_joints and link not in done:
+                if link in seen:
+                    yield list(reversed(chain[seen[link] :]))
                     break
-                seen[at] = len(chain)
-                chain.append(self.parent_joints[at])
-                at = chain[-1].parent
+                seen[link] = len(chain)
+                chain.append(self.parent_joints[link])
+                link = chain[-1].parent
             done.update(seen)
 
     def _check_root(self) -> None:
@@ -322,11 +319,12 @@ class _RobotConverter:
     def _make_link_pose(self, joint: _UrdfJoint) -> Element:
         """Return the pose of the child link of a joint."""
         origin = joint.element.find("origin")
-        text = "" if origin is None else self._format_origin(origin, "joint")
+        text = "" if origin is None else self.format_origin(origin, "joint")
         attributes = {} if joint.parent == WORLD_FRAME else {"relative_to": joint.parent}
         return (origin or joint.element).make_element("pose", text, attributes=attributes)
 
-    def _format_origin(self, origin: Element, parent: str = "robot") -> str:
+    def format_origin(self, origin: Element, parent: str = "robot") -> str:
+        """Return the text of the SDF pose of an `<origin>`."""
         self.context.check(origin, schema.ORIGIN)
         xyz, rpy = (self._parse_triple(origin, name, _ZERO, parent) for name in ("xyz", "rpy"))
         return _format_numbers((*xyz, *rpy))
@@ -344,18 +342,6 @@ def _format_numbers(numbers: tuple[float, ...]) -> str:
 
 
 def _suggest_name(name: str, known: Mapping[str, object]) -> str:
-    near = get_close_matches(name, list(known)[:1000], n=1, cutoff=0.6) if len(name) <= 64 else []
-    return f"did you mean {near[0]}?" if near else ""
-
-
-def _check_unique(element: Element, before: dict[str, Element], name: str) -> None:
-    first = before.setdefault(name, element)
-    if first is not element:
-        allowed = f"must be unique among the {element.tag}s of a robot"
-        raise invalid_value(element, name, allowed, attribute="name", remedy=f"first on line {first.line}; rename one")
-
-
-def _misplaced_sensor_error(sensor: Element) -> SdfError:
-    named = sensor.attributes.get("name")
-    remedy = 'write <gazebo reference="LINK"> around it'
-    return invalid_value(sensor, named, "belongs to a link", parent="gazebo", remedy=remedy)
+    """Return a spelling suggestion for a name; "" without a similar one."""
+    similar = get_close_matches(name, list(known)[:1000], n=1, cutoff=0.6) if len(name) <= 64 else []
+    return f"did you mean {similar[0]}?" if similar else ""

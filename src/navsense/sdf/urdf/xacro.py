@@ -52,18 +52,26 @@ def expand_xacro(
     installed.
     """
     read_content(name, max_size)  # raises if it cannot be read
-    answer = _run_expansion(name, _encode_request(name, search, arguments, max_size))
+    request = {
+        "file": name,
+        "arguments": {key: str(value) for key, value in arguments.items()},
+        "folders": [str(folder.absolute()) for folder in search.list_package_folders()],
+        "max_size": max_size,
+        "memory": MAX_MEMORY,
+        "mark": _MARK,
+    }
+    answer = _run_expansion(name, json.dumps(request))
     files = tuple(answer["files"])
     for file in files:
         inputs.add_input(file)
     if "missing" in answer:
         remedy = "pip install 'navsense[xacro]', or expand the file: xacro FILE > robot.urdf"
         raise SdfError("xacro", answer["missing"], where=Where(name), allowed="must be installed", remedy=remedy)
-    for words, at in answer["warnings"]:
-        context.add_note("warning", "xacro", words, _parse_mark(files, at))
-    if "refused" in answer:
-        what, value, allowed, remedy = answer["refused"]
-        raise SdfError(what, value, where=_parse_mark(files, answer["at"]), allowed=allowed, remedy=remedy)
+    for text, mark in answer["warnings"]:
+        context.add_note("warning", "xacro", text, _parse_mark(files, mark))
+    if "error" in answer:
+        what, value, allowed, remedy = answer["error"]
+        raise SdfError(what, value, where=_parse_mark(files, answer["position"]), allowed=allowed, remedy=remedy)
     xml = answer["xml"].encode(errors="replace")
     try:
         root = parse_xml(xml, name)
@@ -74,24 +82,11 @@ def expand_xacro(
     return ExpandedXacro(root, files, len(xml), frozenset(answer["declared"]))
 
 
-def _encode_request(name: str, search: SearchPath, arguments: Mapping[str, str], max_size: int) -> str:
-    folders = [str(folder.absolute()) for folder in search.list_package_folders()]
-    asked: dict[str, Any] = {
-        "file": name,
-        "arguments": {key: str(value) for key, value in arguments.items()},
-        "folders": folders,
-        "most": max_size,
-        "memory": MAX_MEMORY,
-        "mark": _MARK,
-    }
-    return json.dumps(asked)
-
-
 def _run_expansion(name: str, request: str) -> dict[str, Any]:
     """Return the answer of the process."""
     command = [sys.executable, "-P", str(_PROGRAM)]
     try:
-        ran = subprocess.run(  # noqa: S603 - our own program
+        process = subprocess.run(  # noqa: S603 - our own program
             command,
             input=request,
             stdout=subprocess.PIPE,
@@ -101,7 +96,7 @@ def _run_expansion(name: str, request: str) -> dict[str, Any]:
             timeout=TIMEOUT,
             check=False,
         )
-        answer: dict[str, Any] = json.loads(ran.stdout)
+        answer: dict[str, Any] = json.loads(process.stdout)
     except subprocess.TimeoutExpired as error:
         allowed = f"must end within {TIMEOUT:g} s"
         raise SdfError("xacro", "did not end", where=Where(name), allowed=allowed) from error
@@ -110,9 +105,9 @@ def _run_expansion(name: str, request: str) -> dict[str, Any]:
     return answer
 
 
-def _parse_mark(files: tuple[str, ...], at: str) -> Where:
+def _parse_mark(files: tuple[str, ...], mark: str) -> Where:
     """Return the place of a mark; the first line of the file for an unknown mark."""
-    number, _, line = at.partition(":")
+    number, _, line = mark.partition(":")
     if number.isdecimal() and line.isdecimal() and int(number) < len(files):
         return Where(files[int(number)], int(line))
     return Where(files[0])
@@ -122,10 +117,9 @@ def _restore_positions(root: Element, files: tuple[str, ...]) -> None:
     """Set the place of each element to that of its mark, else to that of its parent."""
     queue = [(root, Where(root.path, root.line))]
     while queue:
-        element, around = queue.pop()
+        element, parent_place = queue.pop()
         mark = element.attributes.get(_MARK)
-        place = around if mark is None else _parse_mark(files, mark)
+        place = parent_place if mark is None else _parse_mark(files, mark)
         element.path, element.line = place.path, place.line
-        if mark is not None:
-            element.attributes = {name: text for name, text in element.attributes.items() if name != _MARK}
+        element.attributes = {name: text for name, text in element.attributes.items() if name != _MARK}
         queue.extend((child, place) for child in element.children)

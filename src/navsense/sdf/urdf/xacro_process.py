@@ -39,7 +39,7 @@ class XacroJob:
         """Start with the first file."""
         self.mark: str = request["mark"]
         self.folders = [Path(folder) for folder in request["folders"]]
-        self.bytes_left: int = request["most"]
+        self.bytes_left: int = request["max_size"]
         self.files: list[str] = [request["file"]]
         self.position = "0:0"
         self.library: Any = None
@@ -103,7 +103,7 @@ class XacroJob:
         return b"".join([*parts, content[done:]])
 
     def track(self, node: Any, *, remove: bool) -> None:
-        """Store the place of an element; `take` removes its mark."""
+        """Store the place of an element; `remove` removes its mark."""
         if node.hasAttribute(self.mark):
             self.position = node.getAttribute(self.mark)
             if remove:
@@ -111,12 +111,12 @@ class XacroJob:
 
     def find_package(self, package: str) -> str:
         """Return the folder of a package."""
-        found = next((folder / package for folder in self.folders if (folder / package).is_dir()), None)
-        if found is None:
-            shown = ", ".join(map(str, self.folders[:8])) or "no folder"
+        path = next((folder / package for folder in self.folders if (folder / package).is_dir()), None)
+        if path is None:
+            searched = ", ".join(map(str, self.folders[:8])) or "no folder"
             remedy = "name the folder that holds it by --path (path= in Python) or in ROS_PACKAGE_PATH"
-            raise_error("$(find)", package, f"no such package; searched {shown}", remedy)
-        return str(found)
+            raise_error("$(find)", package, f"no such package; searched {searched}", remedy)
+        return str(path)
 
     def add_warning(self, *words: object) -> None:
         """Add a warning of xacro."""
@@ -172,18 +172,18 @@ def expand(job: XacroJob, request: dict[str, Any]) -> dict[str, Any]:
         document = job.parse(None, job.files[0])
         library.process_doc(document, mappings=dict(request["arguments"]))
         xml = document.documentElement.toxml()
-        return {"xml": xml} if len(xml) <= request["most"] else {"refused": TOO_LARGE}
+        return {"xml": xml} if len(xml) <= request["max_size"] else {"error": TOO_LARGE}
     except RecursionError:
-        return {"refused": ENDLESS}
+        return {"error": ENDLESS}
     except MemoryError:
-        return {"refused": TOO_LARGE}
+        return {"error": TOO_LARGE}
     except Exception as error:  # noqa: BLE001 - whatever an expression does
-        return {"refused": describe_error(error, library.XacroException)}
+        return {"error": describe_error(error, library.XacroException)}
 
 
 def describe_error(error: BaseException, wrapper: type[Exception]) -> list[str]:
     """Return problem, value, allowed values and remedy of an exception."""
-    words = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
     while isinstance(error, wrapper) and isinstance(error.__dict__["exc"], Exception):
         error = error.__dict__["exc"]
     if isinstance(error, ExpansionError):
@@ -194,27 +194,27 @@ def describe_error(error: BaseException, wrapper: type[Exception]) -> list[str]:
         return TOO_LARGE
     if isinstance(error, OSError) and error.filename is not None:
         return [INCLUDE, str(error.filename), error.strerror or "cannot be read", "check the path"]
-    return ["xacro", words, "", ""]
+    return ["xacro", text, "", ""]
 
 
 def main() -> None:
     """Answer one request."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # an expression may print
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     try:
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = asked["memory"] if hard == resource.RLIM_INFINITY else min(hard, asked["memory"])
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        limit = request["memory"] if hard == resource.RLIM_INFINITY else min(hard, request["memory"])
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     except (ImportError, ValueError, OSError):
         pass  # this system has no such limits; the time is limited anyway
-    job = XacroJob(asked)
-    answer = expand(job, asked)
+    job = XacroJob(request)
+    answer = expand(job, request)
     answer |= {
         "files": job.files,
-        "at": job.position,
+        "position": job.position,
         "warnings": job.warnings,
         "declared": sorted(job.declared_arguments),
     }

@@ -1,4 +1,6 @@
-"""`<sensor type="dvl">`: navsense's own `<dvl>`, with an element for each field of the spec, and Gazebo's `<gz:dvl>`.
+"""Doppler instruments: `<sensor type="dvl">` and `<sensor type="adcp">`.
+
+`<sensor type="dvl">` has navsense's own `<dvl>`, with an element for each field of the spec, and Gazebo's `<gz:dvl>`.
 
     <dvl>
       <beams angle_deg="30" width_deg="4" rings="1" weighting="plane" absorption="0">   or nearest, or pattern (dB/m)
@@ -30,6 +32,31 @@
 
 All elements are optional. The defaults are those of the classes in `navsense.sensors.dvl`. A water track without
 `when` is a fallback. A reference without a link rotates from the sensor's axes.
+
+`<sensor type="adcp">` has navsense's own `<adcp>`, with an element for each field of the specification.
+
+    <adcp>
+      <beams angle_deg="20" width_deg="4"> <azimuths_deg>-135 135 45 -45</azimuths_deg> ... </beams>   as in `<dvl>`
+      <cells count="30" size="2" blanking="0.88" transmit_length="2" lag="0" samples="5"/>     m along the axis
+      <pings>10</pings> <bottom_pings>10</bottom_pings>                    of an ensemble; the sensor's rate is its own
+      <ping_interval>0.1</ping_interval> <processing_time>0.01</processing_time>   s; 0: the travel time
+      <propagation>true</propagation>                                      false: all pings are at the tick
+      <min>0.5</min> <max>100</max>                                        m along a beam, of the bottom's echo
+      <profile stddev="0.03" long_term_scale="0.003" long_term_offset="0.003"/>    m/s of one ping and beam; and
+      <bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>    deviations among serials
+      <reference_cell_size>2</reference_cell_size>                         m, cell size of the profile's stddev
+      <range_stddev>0.1</range_stddev>                                     m
+      <backscatter level="60" absorption="0.15" correlation="0.8" threshold="6" slope="1"/>
+      <sound speed="1500"/> <transducer>piston</transducer>                or phased_array
+      <coordinates>earth</coordinates>                                     beam, instrument, ship, earth
+      <bin_mapping>linear</bin_mapping>                                    none, nearest, linear
+      <motion_compensated>false</motion_compensated>                       by the bottom track
+      <min_beams>3</min_beams> <error_velocity_limit>1</error_velocity_limit> <min_good_share>0.25</min_good_share>
+      <side_lobes>true</side_lobes> <own_hull>false</own_hull>
+      <reference link="base_link" degrees="true">180 0 0</reference>       axes of `instrument`, as in `<dvl>`
+    </adcp>
+
+All elements are optional. The defaults are those of the classes in `navsense.sensors.adcp`.
 """
 
 from __future__ import annotations
@@ -60,12 +87,16 @@ from navsense.sdf.values import (
     parse_pose,
 )
 from navsense.sdf.xml_reader import Element
+from navsense.sensors.adcp import BEAM_ANGLE as ADCP_BEAM_ANGLE
+from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
     X_AZIMUTHS_DEG,
+    Accuracy,
     Beam,
     Beams,
     BeamWeighting,
+    DepthCells,
     DopplerTrack,
     DvlMessageOptions,
     EchoStrength,
@@ -100,22 +131,34 @@ DVL = ElementBinding(
     Dvl,
     parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read},
 )
+CELLS = ElementBinding(DepthCells, attributes=True)
+ACCURACY = ElementBinding(Accuracy, attributes=True)
+ADCP = ElementBinding(
+    Adcp,
+    parsers={
+        "cells": CELLS.read,
+        "profile": ACCURACY.read,
+        "bottom": ACCURACY.read,
+        "backscatter": ECHO_STRENGTH.read,
+        "sound": SOUND.read,
+    },
+)
 REFERENCE = ElementSchema(attributes=frozenset(("link", "degrees")))
 
 
-def parse(context: Context, block: Element | None, mount: Mount) -> Dvl:
+def parse_dvl(context: Context, block: Element | None, mount: Mount) -> Dvl:
     """Return the specification of a block; without a block the default. Raises `SdfError`."""
     if block is None:
         return Dvl(classic=mount.classic)
     return BLOCK_PARSERS[block.tag](context, block, mount)
 
 
-def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
+def _parse_own_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     """Return the specification of a `<dvl>`. Raises `SdfError`."""
     bottom, water, beams = block.find("bottom_track"), block.find("water_track"), block.find("beams")
     fields: dict[str, Any] = {"classic": mount.classic}
     if beams is not None:
-        fields["beams"], fields["message_options"] = parse_beams(context, beams)
+        fields["beams"], fields["message_options"] = _parse_beams(context, beams)
     bottom_modes = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
     fields["bottom_mode"] = _parse_mode(bottom, TrackMode.ALWAYS, bottom_modes)
     fields["water_mode"] = (
@@ -127,7 +170,7 @@ def _parse_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
         "bottom": partial(_parse_track, binding=TRACK, classic=mount.classic),
         "water": partial(_parse_track, binding=WATER_TRACK, classic=mount.classic),
         "range": partial(parse_channel_noise, classic=mount.classic),
-        "reference": partial(parse_reference, mount=mount),
+        "reference": partial(_parse_reference, mount=mount),
     }
     return DVL.read(context, block, parsers, **fields)
 
@@ -137,7 +180,7 @@ def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[Trac
     return default if element is None else TrackMode(parse_attribute_choice(element, "when", default, allowed))
 
 
-def parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
+def _parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
     """Return the beams, by default at `angle` (rad) from the axis, and their numbers."""
     context.check(element, BEAMS)
     plane, choices = BeamWeighting.PLANE, tuple(BeamWeighting)
@@ -214,7 +257,7 @@ def _parse_track(
     return binding.read(context, element, {"noise": partial(parse_noise, classic=classic)})
 
 
-def parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion:
+def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion:
     """Return the rotation from the sensor's frame to the frame of the velocities. Raises `SdfError`."""
     context.check(element, REFERENCE)
     name = element.get_attribute("link")
@@ -230,8 +273,19 @@ def parse_reference(context: Context, element: Element, mount: Mount) -> Quatern
     return normalize(multiply(conjugate(multiply(link_rotation, rotation)), mount.rotation_ws))
 
 
+def parse_adcp(context: Context, block: Element | None, mount: Mount) -> Adcp:
+    """Return the specification that a block gives, the default without a block. Raises `SdfError`."""
+    if block is None:
+        return Adcp(classic=mount.classic)
+    parsers: dict[str, ChildParser] = {
+        "beams": lambda context, element: _parse_beams(context, element, ADCP_BEAM_ANGLE)[0],
+        "reference": partial(_parse_reference, mount=mount),
+    }
+    return ADCP.read(context, block, parsers, classic=mount.classic)
+
+
 BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {
-    "dvl": _parse_dvl,
+    "dvl": _parse_own_dvl,
     "gz:dvl": parse_gz_dvl,
 }
 """Tag of a block -> parser."""
