@@ -166,8 +166,8 @@ def to_path(path: object) -> Path:
 def recovered_name(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    found = format_of_name(old)
-    suffix = find_suffix(old) if found and Capability.RECOVERY in found.capabilities else ""
+    recording_format = format_of_name(old)
+    suffix = find_suffix(old) if recording_format and Capability.RECOVERY in recording_format.capabilities else ""
     stem = old.name[: len(old.name) - len(suffix)]
     return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
@@ -187,9 +187,9 @@ def folder_error(path: Path) -> RecordingError:
 
 def find_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
-    found = format_of_recording(path)
-    if found:
-        return found
+    recording_format = format_of_recording(path)
+    if recording_format:
+        return recording_format
     if path.is_dir():
         raise folder_error(path)
     if not path.exists() and recovery_command(path):
