@@ -82,16 +82,13 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
 
 def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingError:
     """Return a `RecordingError` with a remedy for an error of the operating system."""
+    permission = "choose a folder with write permission" if operation == "write" else "ask for the right to read it"
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
         errno.EDQUOT: "free some of the quota or choose another disk",
         errno.EFBIG: "raise the limit on file sizes or record a shorter time",
-        errno.EACCES: "choose a folder with write permission"
-        if operation == "write"
-        else "ask for the right to read it",
-        errno.EPERM: "choose a folder with write permission"
-        if operation == "write"
-        else "ask for the right to read it",
+        errno.EACCES: permission,
+        errno.EPERM: permission,
         errno.EROFS: "choose a disk that is not read-only",
         errno.ENOENT: "create the directory first" if operation == "write" else "check the name",
         errno.ENOTDIR: "a component of the path is a file: choose another path",

@@ -246,14 +246,6 @@ class PendingEuroc(PendingRecording):
         )
 
 
-class EurocWriter(AtomicWriter):
-    """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        super().__init__(path, lambda: PendingEuroc(path, header))
-
-
 def find_root(folder: Path) -> Path | None:
     """Return the folder with the folders of the sensors; None if `folder` is not of EuRoC."""
     return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
@@ -416,7 +408,7 @@ FORMAT = Format(
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
-    open_writer=EurocWriter,
+    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingEuroc(path, header)),
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),

@@ -110,7 +110,12 @@ def build_message_index(channel: int, log_time: WordArray, offset: WordArray) ->
 
 
 class McapFileWriter:
-    """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered."""
+    """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered.
+
+    schemas, channels: records by id.
+    message_counts: number of messages by channel id.
+    new_definitions: records of schemas and channels that the next chunk must contain.
+    """
 
     def __init__(self, path: Path, profile: str = "ros2", final_path: Path | None = None) -> None:
         """Open `path` for writing and write the MCAP header. Raises `RecordingError` if that fails.
@@ -123,6 +128,8 @@ class McapFileWriter:
         self.schemas: dict[int, bytes] = {}
         self.channels: dict[int, bytes] = {}
         self.message_counts: dict[int, int] = {}
+        self.new_definitions: list[bytes] = []
+        self._schema_ids: dict[tuple[str, bytes], int] = {}
         self._compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._chunk_indexes: list[bytes] = []
         self._metadata_indexes: list[bytes] = []
@@ -210,6 +217,25 @@ class McapFileWriter:
         self._metadata_indexes.append(
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
+
+    def add_schema(self, name: str, definition: bytes, encoding: str = "ros2msg") -> int:
+        """Return the id of a schema; a new one is appended to `new_definitions`."""
+        schema_id = self._schema_ids.setdefault((name, definition), len(self._schema_ids) + 1)
+        if schema_id not in self.schemas:
+            self.schemas[schema_id] = records.encode_schema(schema_id, name, definition, encoding)
+            self.new_definitions.append(self.schemas[schema_id])
+        return schema_id
+
+    def add_channel(self, schema_id: int, topic: str, metadata: Mapping[str, str], encoding: str = CDR) -> int:
+        """Append a new channel to `new_definitions`; return its id. Raises `RecordingError` for too many channels."""
+        channel_id = len(self.channels)
+        if channel_id > MAX_CHANNEL_ID:
+            allowed = f"at most {MAX_CHANNEL_ID + 1}"
+            raise RecordingError("too many topics for one MCAP file", channel_id, allowed=allowed)
+        self.channels[channel_id] = records.encode_channel(channel_id, schema_id, topic, metadata, encoding)
+        self.message_counts[channel_id] = 0
+        self.new_definitions.append(self.channels[channel_id])
+        return channel_id
 
     def add_run_metadata(self, values: Mapping[str, str]) -> None:
         """Write the metadata of a run and of its world as two Metadata records; one without values is omitted."""
@@ -498,11 +524,6 @@ def make_metadata(header: RecordingHeader) -> dict[str, str]:
     return {**values, WORLD_KEY: json.dumps(world_to_json(header.world, header.allocate_topics()))}
 
 
-def _make_topics_error(channel_id: int) -> RecordingError:
-    """Return the error of a channel id above the largest one."""
-    return RecordingError("too many topics for one MCAP file", channel_id, allowed=f"at most {MAX_CHANNEL_ID + 1}")
-
-
 class McapWriter(McapWriterBase):
     """Writes time slices to one MCAP file."""
 
@@ -512,8 +533,6 @@ class McapWriter(McapWriterBase):
         self._builder = MessageBuilder(header)
         self._file = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
-        self._pending: list[bytes] = []
-        self._schemas: dict[tuple[str, str], int] = {}
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
             self._file.add_run_metadata(make_metadata(header))
@@ -529,7 +548,7 @@ class McapWriter(McapWriterBase):
         blocks = self._builder.build_static_transforms()
         for block in blocks:
             self._get_writer(block.channel)
-        if self._pending:
+        if self._file.new_definitions:
             self._write_chunk(blocks)
 
     def _get_writer(self, channel: OutputChannel) -> ChannelWriter:
@@ -537,19 +556,9 @@ class McapWriter(McapWriterBase):
         if channel in self._writers:
             return self._writers[channel]
         encoder = channel.encoder
-        schema = (encoder.type, encoder.schema)
-        if schema not in self._schemas:
-            schema_id = self._schemas[schema] = len(self._schemas) + 1
-            self._file.schemas[schema_id] = records.encode_schema(schema_id, encoder.type, encoder.schema.encode())
-            self._pending.append(self._file.schemas[schema_id])
-        channel_id = len(self._writers)
-        if channel_id > MAX_CHANNEL_ID:
-            raise _make_topics_error(channel_id)
+        schema_id = self._file.add_schema(encoder.type, encoder.schema.encode())
         qos = LATCHED_QOS_PROFILE if channel.latched else ""
-        record = records.encode_channel(channel_id, self._schemas[schema], channel.topic, {QOS_KEY: qos})
-        self._file.channels[channel_id] = record
-        self._file.message_counts[channel_id] = 0
-        self._pending.append(record)
+        channel_id = self._file.add_channel(schema_id, channel.topic, {QOS_KEY: qos})
         message = encoder.layout.template
         header = records.MESSAGE_HEADER.pack(records.MESSAGE, 22 + len(message), channel_id, 0, 0, 0)
         fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
@@ -591,7 +600,7 @@ class McapWriter(McapWriterBase):
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
-        definitions = np.frombuffer(b"".join(self._pending), dtype=np.uint8)
+        definitions = np.frombuffer(b"".join(self._file.new_definitions), dtype=np.uint8)
         indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
             writer, count = self._writers[block.channel], block.publish_time.size
@@ -601,7 +610,7 @@ class McapWriter(McapWriterBase):
             size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
         self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
-        self._pending.clear()
+        self._file.new_definitions.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
@@ -635,9 +644,7 @@ class McapTarget:
         self.output = folder / target.name
         self.file = McapFileWriter(self.output, final_path=target)
         self._channel_ids: dict[Channel, int] = {}
-        self._schemas: dict[tuple[str, bytes], int] = {}
         self._counts: list[int] = []
-        self._pending: list[bytes] = []
         self.file.add_run_metadata(make_copy_metadata(reader))
 
     def find_obstacle(self, _channel: Channel) -> str:
@@ -648,29 +655,20 @@ class McapTarget:
         """Add a channel."""
         if channel in self._channel_ids:
             return
-        channel_id = self._channel_ids[channel] = len(self._channel_ids)
-        if channel_id > MAX_CHANNEL_ID:
-            raise _make_topics_error(channel_id)
         schema, schema_encoding = channel.definition, channel.schema_encoding
         if channel.encoding == ROS1 or (channel.is_ros and not channel.definition.strip()):
             schema, schema_encoding = channel.parse_type().ros2_text.encode(), "ros2msg"
         encoding = CDR if channel.encoding == ROS1 else channel.encoding
-        schema_id = self._schemas.setdefault((channel.type, schema), len(self._schemas) + 1)
-        if schema_id not in self.file.schemas:
-            self.file.schemas[schema_id] = records.encode_schema(schema_id, channel.type, schema, schema_encoding)
-            self._pending.append(self.file.schemas[schema_id])
+        schema_id = self.file.add_schema(channel.type, schema, schema_encoding)
         qos = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
-        record = records.encode_channel(channel_id, schema_id, channel.topic, {QOS_KEY: qos}, encoding)
-        self.file.channels[channel_id] = record
-        self.file.message_counts[channel_id] = 0
+        self._channel_ids[channel] = self.file.add_channel(schema_id, channel.topic, {QOS_KEY: qos}, encoding)
         self._counts.append(0)
-        self._pending.append(record)
 
     def write(self, batch: Sequence[RawMessage]) -> None:
         """Write messages in chunks, new definitions first."""
-        if self._pending:
-            self.file.write_chunks([(b"".join(self._pending), [])])
-            self._pending.clear()
+        if self.file.new_definitions:
+            self.file.write_chunks([(b"".join(self.file.new_definitions), [])])
+            self.file.new_definitions.clear()
         messages = []
         for channel, log_time, publish_time, data in batch:
             channel_id = self._channel_ids[channel]

@@ -377,24 +377,18 @@ def check_clocks(path: Path, header: RecordingHeader) -> None:
             raise negative_stamp_error(path, clock.name, round((header.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
-class Ros1BagWriter(AtomicWriter):
-    """Writes time slices to one `.bag` of ROS 1."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_header(path, header, "a ROS bag")
-        check_clocks(path, header)
-        older = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
-        super().__init__(path, lambda: PendingBag(path, older, is_ros1=True))
+def open_ros1_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+    """Open one `.bag` of ROS 1 for writing. Raises `RecordingError` if that fails."""
+    check_header(path, header, "a ROS bag")
+    check_clocks(path, header)
+    humble = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
+    return AtomicWriter(path, lambda: PendingBag(path, humble, is_ros1=True))
 
 
-class Ros2BagWriter(AtomicWriter):
-    """Writes time slices to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_header(path, header, "a ROS bag")
-        super().__init__(path, lambda: PendingBag(path, header, is_ros1=False))
+def open_ros2_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+    """Open one bag of ROS 2, the folder `NAME` for the path `NAME.db3`. Raises `RecordingError` if that fails."""
+    check_header(path, header, "a ROS bag")
+    return AtomicWriter(path, lambda: PendingBag(path, header, is_ros1=False))
 
 
 def find_encoding_obstacle(channel: Channel) -> str:
