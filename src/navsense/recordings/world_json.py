@@ -145,7 +145,7 @@ def has_origin_and_water(data: Mapping[str, Any]) -> bool:
 
 
 @dataclass
-class _Reader:
+class WorldParser:
     """Reads values; those of unknown types are None and listed."""
 
     unknown: dict[str, list[str]] = field(default_factory=dict)
@@ -198,10 +198,11 @@ class _Reader:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
         origin = self.parse_value("origin", data.get("origin"), Origin)
         water = self.parse_value("water", data.get("water"), Water)
-        listed = data.get("anomalies", [])
-        if not isinstance(listed, list):
+        items = data.get("anomalies", [])
+        if not isinstance(items, list):
             raise DamagedError("damaged: anomalies has a wrong type")
-        anomalies = [one for each in listed if (one := self.parse_value("anomaly", each, Anomaly)) is not None]
+        parsed = [self.parse_value("anomaly", item, Anomaly) for item in items]
+        anomalies = [anomaly for anomaly in parsed if anomaly is not None]
         current = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
         environment = Environment(current=current, signals=signals, origin=origin, water=water)
@@ -244,18 +245,18 @@ def world_from_json(data: Any) -> StoredWorld | None:
 
 def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
     """Return the world of JSON with the supported format."""
-    reader = _Reader()
-    sensors = tuple(map(reader.parse_sensor, data["sensors"]))
+    parser = WorldParser()
+    sensors = tuple(map(parser.parse_sensor, data["sensors"]))
     models = tuple(map(_parse_model, data["models"]))
-    stored = {str(name): reader.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
+    stored = {str(name): parser.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
-    topic = reader.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
+    topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
     if not isinstance(topic.layers, LayersTopic | None):
         raise DamagedError("damaged: current has a wrong type")
-    environment = reader.parse_environment(data, sensors)
+    environment = parser.parse_environment(data, sensors)
     all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
     world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
-    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, reader.notes)
+    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, parser.notes)
 
 
 def _parse_model(data: Mapping[str, Any]) -> Model:
