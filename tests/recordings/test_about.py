@@ -141,7 +141,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
     assert found.metadata["world"] == "recording"
     assert np.array_equal(found["imu"].true_stamp, ns.open(folder / "a.bag")["robot::arm::imu"].true_stamp)
     assert not read_summary(bag).metadata
-    line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
+    line = "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
     assert line in convert(bag, tmp_path / "a.dvl.pd0").losses
     assert line not in convert(folder / "a.bag", tmp_path / "b.dvl.pd0").losses
 

@@ -139,7 +139,7 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
     told = json.loads(str(arrays["meta"]))
     del told["layout"]["origin"], told["layout"]["water"]
     np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(told))})
-    line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
+    line = "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
     made = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
     assert line in made.losses
     (part,) = pd0.decode(made.path.read_bytes()).blocks

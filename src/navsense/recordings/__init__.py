@@ -73,8 +73,8 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     cannot hold its sensors.
     """
     check_name(path)
-    found = format_of_name(path)
-    if found is None or found.open_writer is None:
+    recording_format = format_of_name(path)
+    if recording_format is None or recording_format.open_writer is None:
         raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
@@ -82,8 +82,8 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
             where=Where(str(path)),
             remedy="name the file with one of them",
         )
-    check_output(found, path, world)
-    return found
+    check_output(recording_format, path, world)
+    return recording_format
 
 
 def output_path(path: str | os.PathLike[str]) -> Path:
@@ -101,12 +101,12 @@ def data_path(path: str | os.PathLike[str]) -> Path:
 def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
     """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
     target = to_path(path)
-    found = find_output_format(target)
-    if Capability.RUNS not in found.capabilities and len(header.runs) != 1:
+    recording_format = find_output_format(target)
+    if Capability.RUNS not in recording_format.capabilities and len(header.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
         raise RecordingError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
-    assert found.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
-    return found.open_writer(target, header)
+    assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
+    return recording_format.open_writer(target, header)
 
 
 def runs_remedy() -> str:

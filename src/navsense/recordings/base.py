@@ -82,16 +82,13 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
 
 def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingError:
     """Return a `RecordingError` with a remedy for an error of the operating system."""
+    permission = "choose a folder with write permission" if operation == "write" else "ask for the right to read it"
     remedies = {
         errno.ENOSPC: "free some space or choose another disk",
         errno.EDQUOT: "free some of the quota or choose another disk",
         errno.EFBIG: "raise the limit on file sizes or record a shorter time",
-        errno.EACCES: "choose a folder with write permission"
-        if operation == "write"
-        else "ask for the right to read it",
-        errno.EPERM: "choose a folder with write permission"
-        if operation == "write"
-        else "ask for the right to read it",
+        errno.EACCES: permission,
+        errno.EPERM: permission,
         errno.EROFS: "choose a disk that is not read-only",
         errno.ENOENT: "create the directory first" if operation == "write" else "check the name",
         errno.ENOTDIR: "a component of the path is a file: choose another path",
@@ -166,8 +163,8 @@ def to_path(path: object) -> Path:
 def recovered_name(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    found = format_of_name(old)
-    suffix = find_suffix(old) if found and Capability.RECOVERY in found.capabilities else ""
+    recording_format = format_of_name(old)
+    suffix = find_suffix(old) if recording_format and Capability.RECOVERY in recording_format.capabilities else ""
     stem = old.name[: len(old.name) - len(suffix)]
     return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
 
@@ -187,9 +184,9 @@ def folder_error(path: Path) -> RecordingError:
 
 def find_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
-    found = format_of_recording(path)
-    if found:
-        return found
+    recording_format = format_of_recording(path)
+    if recording_format:
+        return recording_format
     if path.is_dir():
         raise folder_error(path)
     if not path.exists() and recovery_command(path):

@@ -99,24 +99,24 @@ def convert(
 def _find_target_format(target: Path) -> Format:
     """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
-    found = format_of_name(target)
-    if found is None or Capability.MESSAGES not in found.capabilities:
+    target_format = format_of_name(target)
+    if target_format is None or Capability.MESSAGES not in target_format.capabilities:
         return recordings.find_output_format(target)
-    check_output(found, target)
-    return found
+    check_output(target_format, target)
+    return target_format
 
 
 def _copy_messages(source: Path, target: Path) -> ConversionResult:
-    with message_reader.open_messages(source) as found:
-        notes = list_notes(found.metadata.get(WORLD_KEY))
-        if isinstance(found, McapReader) and find_suffix(target) == ".mcap" and found.profile != ROS1:
-            count = found.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
+    with message_reader.open_messages(source) as reader:
+        notes = list_notes(reader.metadata.get(WORLD_KEY))
+        if isinstance(reader, McapReader) and find_suffix(target) == ".mcap" and reader.profile != ROS1:
+            count = reader.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
             with open_hidden_folder(target) as work:
                 part = work.folder / target.name
                 shutil.copyfile(source, part)
                 work.commit(part)
             return ConversionResult(target, count, "message", notes=notes)
-        count, lost = copy_messages(found, target)
+        count, lost = copy_messages(reader, target)
         return ConversionResult(recordings.output_path(target), count, "message", lost, notes)
 
 
@@ -179,23 +179,23 @@ def _no_readings_error(source: Path) -> RecordingError:
 
 
 def _write_slices(
-    header: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, lost: ConversionLosses
+    header: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, losses: ConversionLosses
 ) -> ConversionResult:
     """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
-    suffix, found = find_suffix(target), False
+    suffix, has_rows = find_suffix(target), False
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
         with recordings.open_writer(part, header) as writer:
             for time_slice in slices:
-                lost.add(time_slice)
-                found = found or bool(time_slice.readings or time_slice.truth or time_slice.current)
+                losses.add(time_slice)
+                has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
                 writer.write(time_slice)
-            if not found:
+            if not has_rows:
                 raise _no_readings_error(source)
         if not suffix:
             with message_reader.open_messages(part) as messages:
                 copy_messages(messages, target)
         else:
             work.commit(recordings.output_path(part))
-    return ConversionResult(recordings.output_path(target), lost.count, lost.unit, lost.format_lines())
+    return ConversionResult(recordings.output_path(target), losses.count, losses.unit, losses.format_lines())

@@ -275,14 +275,6 @@ def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
     return f"{part.column} [{unit}]" if unit else part.column
 
 
-class CsvWriter(AtomicWriter):
-    """Writes time slices to a folder of CSV tables: NAME for the path NAME.csv."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        super().__init__(path, lambda: PendingCsv(path, header))
-
-
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
@@ -427,7 +419,7 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
-    open_writer=CsvWriter,
+    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingCsv(path, header)),
     is_folder=True,
     folder_files=(METADATA_FILE,),
     check_target=lambda path, _: check_table_folder(path),

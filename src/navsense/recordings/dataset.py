@@ -14,7 +14,6 @@ from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
 from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
-from navsense.core.typing import AnyArray
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise
@@ -140,21 +139,19 @@ def select_run(reading: Reading, index: int) -> Reading:
     if reading.clock_error.ndim == 1:
         return reading
 
-    def select(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        return {name: array[index] for name, array in arrays.items()}
-
+    groups: dict[str, Any] = {
+        group: {name: array[index] for name, array in getattr(reading, group).items()}
+        for group in ARRAY_GROUPS
+        if group != "ideal" or reading.ideal_in_runs
+    }
     return replace(
         reading,
         clock_error=reading.clock_error[index],
-        arrays=select(reading.arrays),
-        ideal=select(reading.ideal) if reading.ideal_in_runs else reading.ideal,
-        bias=select(reading.bias),
-        turn_on_bias=select(reading.turn_on_bias),
-        fault=select(reading.fault),
         valid=reading.valid[index],
         emitted=reading.emitted[index],
         arrivals=None if reading.arrivals is None else reading.arrivals[index],
         ideal_in_runs=False,
+        **groups,
     )
 
 

@@ -135,17 +135,17 @@ class BiasInterpolator:
 
     def pop_known(self, *, last: bool) -> list[tuple[Truth, FloatArray]]:
         """Remove and return truth with its biases (n, 6). With `last` return all, with constant biases at the ends."""
-        found, waiting = [], []
+        complete, waiting = [], []
         for truth in self.pending_truth:
             known = self.time[-1] if self.time.size else -math.inf
             count = truth.time.size if last else int(np.searchsorted(truth.time, known, side="right"))
             if count:
-                now = truth.between(0, count)
-                found.append((now, self._interpolate(now.time)))
+                part = truth.between(0, count)
+                complete.append((part, self._interpolate(part.time)))
             if count < truth.time.size:
                 waiting.append(truth.between(count, truth.time.size))
         self.pending_truth = waiting
-        return found
+        return complete
 
     def _interpolate(self, time: Times) -> FloatArray:
         if not self.time.size:
@@ -161,7 +161,7 @@ class PendingEuroc(PendingRecording):
         self.path, self._header = path, header
         self._imus = [sensor for sensor in header.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
-            what = "the recording has no IMU, and EuRoC has no other sensor of ours"
+            what = "the recording has no IMU, the only sensor that EuRoC supports"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
         self._folder = TableFolder(path)
         self._biases = BiasInterpolator()
@@ -246,14 +246,6 @@ class PendingEuroc(PendingRecording):
         )
 
 
-class EurocWriter(AtomicWriter):
-    """Writes time slices to a folder in the layout of EuRoC: NAME for the path NAME.euroc."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to NAME. Raises `RecordingError` if this fails."""
-        super().__init__(path, lambda: PendingEuroc(path, header))
-
-
 def find_root(folder: Path) -> Path | None:
     """Return the folder with the folders of the sensors; None if `folder` is not of EuRoC."""
     return next((root for root in (folder / MAV_FOLDER, folder) if (root / "imu0" / "data.csv").is_file()), None)
@@ -270,7 +262,7 @@ def read(path: Path) -> Dataset:
     if root is None:
         allowed = "must hold mav0/imu0/data.csv, or imu0/data.csv"
         raise RecordingError("is no folder of EuRoC", where=Where(str(folder)), allowed=allowed)
-    meta = _read_metadata(folder)
+    stored = _read_metadata(folder)
     tables: dict[str, tuple[IntArray, FloatArray]] = {}
     while (root / f"imu{len(tables)}" / "data.csv").is_file():
         name = f"imu{len(tables)}"
@@ -278,13 +270,13 @@ def read(path: Path) -> Dataset:
     state = root / STATE_FOLDER / "data.csv"
     states = _read_table(state, len(STATE_HEADER)) if state.is_file() else None
     stamps = [stamp for stamp, _ in tables.values()] + ([states[0]] if states else [])
-    epoch = int(meta.get("epoch", min(int(stamp[0]) for stamp in stamps if stamp.size) // 10**9))
-    world = _make_world(root, list(tables), str(meta.get("world", folder.name)))
+    epoch = int(stored.get("epoch", min(int(stamp[0]) for stamp in stamps if stamp.size) // 10**9))
+    world = _make_world(root, list(tables), str(stored.get("world", folder.name)))
     names = [f"{BODY_LINK}::{name}" for name in tables]
     readings = {name: _make_reading(name, *table, epoch) for name, table in zip(names, tables.values(), strict=True)}
     truth = {BODY_LINK: _make_truth(states[0], states[1], epoch)} if states else {}
-    about = {"world": world.name, "seed": int(meta.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
-    return Dataset(readings, truth, {**about, "links": list(truth), WORLD_KEY: world_to_json(world)})
+    metadata = {"world": world.name, "seed": int(stored.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
+    return Dataset(readings, truth, {**metadata, "links": list(truth), WORLD_KEY: world_to_json(world)})
 
 
 BODY_LINK = "mav0::body"
@@ -295,10 +287,10 @@ def _read_metadata(folder: Path) -> Mapping[str, Any]:
     if not (folder / METADATA_FILE).is_file():
         return {}
     try:
-        found = inputs.parse_json(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
+        data = inputs.parse_json(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except ValueError as error:
         raise RecordingError(f"is damaged: {error}", where=Where(str(folder / METADATA_FILE))) from error
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _read_table(file: Path, count: int) -> tuple[IntArray, FloatArray]:
@@ -369,8 +361,8 @@ def _make_world(root: Path, imus: Sequence[str], name: str) -> World:
 
 def _parse_pose(text: str) -> Pose:
     """Return the pose T_BS that a text has, the identity where it has none."""
-    found = _MATRIX_PATTERN.search(text)
-    cells = [inputs.parse_decimal(cell) for cell in found.group(1).split(",")] if found else []
+    match = _MATRIX_PATTERN.search(text)
+    cells = [inputs.parse_decimal(cell) for cell in match.group(1).split(",")] if match else []
     if len(cells) != 16 or any(cell is None for cell in cells):
         return Pose()
     matrix = np.array(cells, dtype=np.float64).reshape(4, 4)
@@ -402,9 +394,11 @@ def summarize(path: Path) -> RecordingSummary:
 
 def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
-    first = next(one.name for one in header.world.sensors if one.spec.type == Imu.type)
+    first = next(group.name for group in header.world.sensors if group.spec.type == Imu.type)
     groups = [
-        one for one in missing_groups(FORMAT.capabilities, reading) if one != Capability.BIAS or sensor.name != first
+        group
+        for group in missing_groups(FORMAT.capabilities, reading)
+        if group != Capability.BIAS or sensor.name != first
     ]
     return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *groups]
 
@@ -414,7 +408,7 @@ FORMAT = Format(
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
-    open_writer=EurocWriter,
+    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingEuroc(path, header)),
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),

@@ -16,7 +16,6 @@ from navsense.core.series import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader, check_header
-from navsense.recordings.mcap import records
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
@@ -37,36 +36,33 @@ class GazeboWriter(McapWriterBase):
         """Open the file and write its header and all definitions. Raises `RecordingError` if that fails."""
         check_header(path, header)
         self._sensors = {s.name: s for s in header.world.sensors if messages.has_gz(s.spec)}
-        self._channels = {name: number for number, name in enumerate(self._sensors)}
+        self._channels: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._file = McapFileWriter(path, profile="")
         try:
             self._file.add_run_metadata(make_metadata(header))
-            self._file.write_chunks([(self._encode_definitions(header.allocate_topics()), [])])
+            self._add_channels(header.allocate_topics())
+            definitions = (*self._file.schemas.values(), *self._file.channels.values())
+            self._file.write_chunks([(b"".join(definitions), [])])
         except BaseException:
             self._file.release()
             raise
 
-    def _encode_definitions(self, topics: TopicNames) -> bytes:
-        """Return the records of all schemas and channels."""
-        file, numbers = self._file, dict[str, int]()
+    def _add_channels(self, topics: TopicNames) -> None:
+        """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
-            kind = messages.GZ_TYPES[sensor.spec.type]
-            number = numbers.setdefault(kind, len(numbers) + 1)
-            file.schemas[number] = records.encode_schema(number, kind, encode_descriptor_set(), ENCODING)
-            channel, topic = self._channels[name], topics.get_sensor_topic(name, "reading")
-            file.channels[channel] = records.encode_channel(channel, number, topic, {}, ENCODING)
-            file.message_counts[channel] = 0
-        return b"".join((*file.schemas.values(), *file.channels.values()))
+            schema_id = self._file.add_schema(messages.GZ_TYPES[sensor.spec.type], encode_descriptor_set(), ENCODING)
+            topic = topics.get_sensor_topic(name, "reading")
+            self._channels[name] = self._file.add_channel(schema_id, topic, {}, ENCODING)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write all messages of a time slice in order of arrival."""
+        encoded: list[MessageRecord] = []
         with add_path_to_errors(self._file.path):
-            found = [
-                one for name, reading in time_slice.readings.items() for one in self._encode_messages(name, reading)
-            ]
-        found.sort(key=lambda one: one.log_time)
-        self._file.write_chunks(chunk_messages(found))
+            for name, reading in time_slice.readings.items():
+                encoded += self._encode_messages(name, reading)
+        encoded.sort(key=lambda message: message.log_time)
+        self._file.write_chunks(chunk_messages(encoded))
 
     def _encode_messages(self, name: str, reading: Reading) -> list[MessageRecord]:
         """Return the messages of one sensor; a row may become several."""

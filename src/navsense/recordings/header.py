@@ -170,8 +170,8 @@ class RecordingSummary:
 
 def format_seconds(stamp: int) -> str:
     """Return integer nanoseconds as exact seconds without trailing zeros."""
-    whole, part = divmod(abs(stamp), 1_000_000_000)
-    text = f"{whole}.{part:09d}".rstrip("0").rstrip(".")
+    seconds, nanoseconds = divmod(abs(stamp), 1_000_000_000)
+    text = f"{seconds}.{nanoseconds:09d}".rstrip("0").rstrip(".")
     return f"-{text}" if stamp < 0 else text
 
 

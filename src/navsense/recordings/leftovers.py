@@ -98,29 +98,29 @@ def _find_format(folder: Path) -> Format | None:
 def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
     suffixes = tuple(list_suffixes(one for one in list_formats() if one.recovery.is_truncated))
-    found = []
+    leftovers = []
     try:
         for path in sorted(to_path(folder).iterdir()):
             if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
                 left = find_leftover(path)
             else:
                 left = _find_truncated_file(path) if path.name.lower().endswith(suffixes) else None
-            found += [left] if left else []
+            leftovers += [left] if left else []
     except OSError as error:
         raise os_error(to_path(folder), error, "read") from error
-    return found
+    return leftovers
 
 
 def _find_truncated_file(path: Path) -> Leftover | None:
     """Return a truncated file; None for a complete one, and for other files."""
-    found = format_of_name(path)
-    if found is None or found.recovery.is_truncated is None or not path.is_file():
+    recording_format = format_of_name(path)
+    if recording_format is None or recording_format.recovery.is_truncated is None or not path.is_file():
         return None
     with open_for_reading(path) as file:
-        if not found.recovery.is_truncated(file):
+        if not recording_format.recovery.is_truncated(file):
             return None
         size = file.seek(0, os.SEEK_END)
-    return Leftover(path, path, found, size, atomic.is_being_written(path))
+    return Leftover(path, path, recording_format, size, atomic.is_being_written(path))
 
 
 def remove_leftover(leftover: Leftover) -> bool:
@@ -167,8 +167,8 @@ def _find_file_format(path: Path) -> Format:
     for recording_format in list_formats():
         if recording_format.recovery.magic and head.startswith(recording_format.recovery.magic):
             return recording_format
-    found = format_of_name(path)
-    remedy = NOT_RECOVERABLE if found and not found.recovery.magic else ""
+    named_format = format_of_name(path)
+    remedy = NOT_RECOVERABLE if named_format and not named_format.recovery.magic else ""
     raise RecordingError("is not an MCAP file or a ROS 1 bag", where=Where(str(path)), remedy=remedy)
 
 

@@ -100,7 +100,9 @@ class ConversionLosses:
             if has_rows and series not in self._format.capabilities:
                 lines.append(" ".join(filter(None, (series, self._format.remarks.get(series)))))
         if self._format.needs_origin and not self._has_origin:
-            lines.append("the heading of the world's axes and its water, which the recording does not say: 0 and none")
+            lines.append(
+                "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
+            )
         return lines
 
 

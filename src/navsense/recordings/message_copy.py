@@ -46,12 +46,12 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
 @contextmanager
 def open_target(target: Path, reader: MessageReader) -> Iterator[MessageTarget]:
     """Yield the recording `target` for writing. It appears at the end; after an error nothing is left."""
-    found = format_of_name(target)
-    if found is None or found.open_target is None:
+    recording_format = format_of_name(target)
+    if recording_format is None or recording_format.open_target is None:
         raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
-    check_output(found, target)
+    check_output(recording_format, target)
     with open_hidden_folder(target) as work:
-        recording = found.open_target(work.folder, target, reader)
+        recording = recording_format.open_target(work.folder, target, reader)
         try:
             yield recording
             recording.close()
@@ -64,9 +64,9 @@ def split_batches(reader: MessageReader) -> Iterator[list[RawMessage]]:
     """Yield the messages in batches of bounded size."""
     batch: list[RawMessage] = []
     size = 0
-    for item in reader.read_messages():
-        batch.append(item)
-        size += len(item.data) + 64
+    for message in reader.read_messages():
+        batch.append(message)
+        size += len(message.data) + 64
         if size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -86,18 +86,18 @@ class Transcoder:
     def transcode(self, batch: Sequence[RawMessage]) -> list[RawMessage]:
         """Return messages in this encoding, in order. Raises `RecordingError` for a message of another type."""
         groups: dict[Channel, list[int]] = {}
-        for place, item in enumerate(batch):
-            groups.setdefault(item.channel, []).append(place)
-        data = [item.data for item in batch]
-        for channel, places in groups.items():
+        for index, message in enumerate(batch):
+            groups.setdefault(message.channel, []).append(index)
+        data = [message.data for message in batch]
+        for channel, indices in groups.items():
             if not channel.is_ros or channel.encoding == self._encoding:
                 continue
-            own = [data[place] for place in places]
-            for place, raw in zip(places, self._repack(channel, own), strict=True):
-                data[place] = raw
+            messages = [data[index] for index in indices]
+            for index, raw in zip(indices, self._repack(channel, messages), strict=True):
+                data[index] = raw
         return [
-            RawMessage(item.channel, item.log_time, item.publish_time, raw)
-            for item, raw in zip(batch, data, strict=True)
+            RawMessage(message.channel, message.log_time, message.publish_time, raw)
+            for message, raw in zip(batch, data, strict=True)
         ]
 
     def _repack(self, channel: Channel, messages: list[bytes]) -> list[bytes]:

@@ -29,11 +29,11 @@ from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     BagTarget,
     McapBagTarget,
-    Ros1BagWriter,
-    Ros2BagWriter,
     bag_database,
     check_bag_folder,
     check_mcap_bag,
+    open_ros1_writer,
+    open_ros2_writer,
 )
 from navsense.recordings.summary import summarize_messages
 from navsense.world import MountedSensor
@@ -105,7 +105,7 @@ ROS1_BAG = replace(
     MCAP,
     name="ROS 1 bag",
     suffixes=(".bag",),
-    open_writer=Ros1BagWriter,
+    open_writer=open_ros1_writer,
     open_messages=open_bag,
     open_target=partial(BagTarget, is_ros1=True),
     recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC),
@@ -115,7 +115,7 @@ ROS2_BAG = replace(
     MCAP,
     name="ROS 2 bag",
     suffixes=(".db3",),
-    open_writer=Ros2BagWriter,
+    open_writer=open_ros2_writer,
     open_messages=open_bag,
     open_target=partial(BagTarget, is_ros1=False),
     recovery=Recovery(("*/*.db3",), recover_database),

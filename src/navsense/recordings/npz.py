@@ -141,13 +141,13 @@ class NpzWriter(WriterBase):
         columns = [
             {
                 "key": key,
-                "owner": one.owner,
-                "file": one.path.name,
-                "dtype": one.dtype.str,
-                "row": one.row_shape,
-                "runs": one.run_axes,
+                "owner": array.owner,
+                "file": array.path.name,
+                "dtype": array.dtype.str,
+                "row": array.row_shape,
+                "runs": array.run_axes,
             }
-            for key, one in self._arrays.items()
+            for key, array in self._arrays.items()
         ]
         try:
             save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._headers.format(), "columns": columns}))
@@ -210,7 +210,7 @@ class NpzWriter(WriterBase):
         """Write the archive and give it its name. Raises `RecordingError` if this fails."""
         if self._closed:
             return
-        archive = self._work.folder / "whole.npz"
+        archive = self._work.folder / "archive.npz"
         try:
             write_archive(archive, self._arrays, self._headers.format())
             self._work.commit(archive)
@@ -250,17 +250,17 @@ def read_unfinished_columns(folder: Path) -> tuple[dict[str, DiskArray], str]:
     state = inputs.parse_json(inputs.read_bytes(str(folder / STATE_FILE), _STATE_KIND, inputs.MAX_METADATA))
     columns: dict[str, DiskArray] = {}
     columns_of: dict[str, list[DiskArray]] = {}
-    for one in state["columns"]:
-        dtype, row = np.dtype(one["dtype"]), tuple(one["row"])
-        column = DiskArray(one["owner"], folder / Path(one["file"]).name, dtype, row, one["runs"])
+    for entry in state["columns"]:
+        dtype, row = np.dtype(entry["dtype"]), tuple(entry["row"])
+        column = DiskArray(entry["owner"], folder / Path(entry["file"]).name, dtype, row, entry["runs"])
         size = dtype.itemsize * int(np.prod(row))
         column.count = column.path.stat().st_size // size if size and column.path.exists() else 0
-        columns[one["key"]] = column
+        columns[entry["key"]] = column
         series = re.sub(f"^({'|'.join(ARRAY_GROUPS)}) of ", "", column.owner)
         columns_of.setdefault(series, []).append(column)
-    for own in columns_of.values():
-        count = min(column.count for column in own)
-        for column in own:
+    for series_columns in columns_of.values():
+        count = min(column.count for column in series_columns)
+        for column in series_columns:
             column.truncate(count)
     return columns, str(state["meta"])
 
@@ -430,10 +430,10 @@ def summarize(path: Path) -> RecordingSummary:
     """Return what an archive holds. Only the headers of the arrays and the times are read."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
-        times = {one: _read_times(archive, one.label) for one in list_series(meta)}
+        times = {series: _read_times(archive, series.label) for series in list_series(meta)}
         ends = [end for time in times.values() for end in (time[:1], time[-1:])]
         span = to_nanoseconds(meta["epoch"], np.concatenate([np.empty(0), *ends]))
-    entries = tuple(SummaryEntry(one.label, one.type, int(time.size)) for one, time in times.items())
+    entries = tuple(SummaryEntry(series.label, series.type, int(time.size)) for series, time in times.items())
     return make_summary(path, FORMAT.name, span, entries, meta)
 
 

@@ -177,7 +177,9 @@ class PendingParquet(PendingRecording):
     """A Parquet file that is written by one thread."""
 
     def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden file next to `path`."""
+        """Create the hidden file next to `path`. Raises `RecordingError` for an array that cannot have a column."""
+        for sensor in header.world.sensors:
+            check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         self._pa = import_pyarrow(path)
         self.path, self._header = path, header
         self._runs: IntArray = np.array([int(run) for run in header.runs], dtype=np.int64)
@@ -391,16 +393,6 @@ class PendingParquet(PendingRecording):
         self._work.release()
 
 
-class ParquetWriter(AtomicWriter):
-    """Writes time slices to one Parquet file."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden file. Raises `RecordingError` if this fails, or an array cannot have a column."""
-        for sensor in header.world.sensors:
-            check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
-        super().__init__(path, lambda: PendingParquet(path, header))
-
-
 MAGIC = b"PAR1"
 """First and last bytes of a Parquet file."""
 
@@ -588,7 +580,7 @@ FORMAT = Format(
     suffixes=(".parquet",),
     capabilities=LOSSLESS | {Capability.RUNS},
     read=read,
-    open_writer=ParquetWriter,
+    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingParquet(path, header)),
     summarize=summarize,
     check_target=lambda path, _: import_pyarrow(path),
     recovery=Recovery(("*.parquet",), obstacle="a .parquet cannot be read without its footer"),

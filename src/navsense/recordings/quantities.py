@@ -107,8 +107,8 @@ def decode_topic(reader: MessageReader, topic: str, message_type: str) -> Iterat
             if channel.type != message_type:
                 continue
             decoder = decoders.get(channel.key) or decoders.setdefault(channel.key, _make_decoder(channel))
-            for shape, places, rows in decoder.decode_groups(batch.size_groups):
-                yield DecodedRows(places + first, batch.log_time[places], rows, shape)
+            for shape, indices, rows in decoder.decode_groups(batch.size_groups):
+                yield DecodedRows(indices + first, batch.log_time[indices], rows, shape)
             first += batch.log_time.size
 
 
@@ -124,15 +124,15 @@ def read_values(reader: MessageReader, topic: str, message_type: str, path: str,
 
     Raises `RecordingError` for a topic without messages, and for a type that is defined without these members.
     """
-    found = list(decode_topic(reader, topic, message_type))
-    count = sum(part.number.size for part in found)
+    parts = list(decode_topic(reader, topic, message_type))
+    count = sum(part.number.size for part in parts)
     if not count:
         raise RecordingError("topic without messages", topic, where=reader.where)
     log_time, stamp = np.zeros((2, count), dtype=np.int64)
     values = np.empty((count, len(axes)))
     quantities = QUANTITIES[message_type]
     frame, covariance = "", np.zeros(9)
-    for part in found:
+    for part in parts:
         log_time[part.number] = part.log_time
         stamp[part.number] = read_stamp_field(part.rows)
         names = [f"{path}.{axis}" if path else axis for axis in axes]
@@ -164,16 +164,16 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
             if topic is None and len(fitting) == 1:
                 topic = fitting[0]
             if topic not in fitting:
-                shown = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
+                listed = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
                 allowed = f"must be a topic of Twist or Vector3: {', '.join(fitting) or 'none'}"
                 raise FieldError(
-                    "topic of the current", shown, allowed=allowed, where=where, remedy="name one as topic"
+                    "topic of the current", listed, allowed=allowed, where=where, remedy="name one as topic"
                 )
             message_type = types[topic]
-            found = read_values(reader, topic, message_type, QUANTITIES[message_type].velocity or "", "xyz")
+            topic_values = read_values(reader, topic, message_type, QUANTITIES[message_type].velocity or "", "xyz")
     except RecordingError as error:
         allowed = error.allowed or _VELOCITY_FILE.allowed
         raise FieldError(error.what, error.value, allowed=allowed, where=where, remedy=error.remedy) from error
-    times = found.stamp if "Stamped" in message_type else found.log_time
-    begin = int(times[0]) if start is None else round(start * 1e9)
-    return np.asarray((times - begin) * 1e-9, dtype=np.float64), found.values
+    times = topic_values.stamp if "Stamped" in message_type else topic_values.log_time
+    zero = int(times[0]) if start is None else round(start * 1e9)
+    return np.asarray((times - zero) * 1e-9, dtype=np.float64), topic_values.values

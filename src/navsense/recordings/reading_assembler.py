@@ -40,7 +40,7 @@ from navsense.recordings.columns import (
 from navsense.recordings.header import RecordingHeader
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
-from navsense.recordings.topic_names import FIXED, SERIES_KINDS, allocate_topics
+from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
@@ -377,7 +377,7 @@ class ReadingAssembler:
             world_topics.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_topics.extract_current_layers(rows, depth_count)},
         )
-        known = IGNORED_TOPICS | {self._topics.get_common_topic(name) for name in FIXED}
+        known = IGNORED_TOPICS | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.losses = list(dict.fromkeys(map(_format_unread, unread)))
 

@@ -46,8 +46,8 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     if not text:
         raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
-    found = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
-    file, name = (Path(found.group(1)), found.group(2)) if found else (Path(text), "")
+    match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
+    file, name = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
     recording_format = format_of_recording(file)
     is_table = file.suffix.lower() == ".csv" and (file.is_file() or not storage_path(file).is_dir())
     if is_table or not (recording_format or file.is_dir()):
@@ -96,13 +96,13 @@ def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
 
 
 def _read_messages(file: Path, name: str) -> ColumnBatch:
-    with message_reader.open_messages(file) as source:
-        channel = _select_channel(source, file, name)
+    with message_reader.open_messages(file) as reader:
+        channel = _select_channel(reader, file, name)
         buffer = TopicBuffer(channel, partial(_extract_pose, paths=QUANTITIES[channel.type]))
         if not buffer.is_known:
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
-        for batches in source.read_batches((channel.topic,)):
+        for batches in reader.read_batches((channel.topic,)):
             for batch in batches:
                 buffer.append(batch)
     if not buffer.count:

@@ -24,17 +24,17 @@ SIMULATED_SERIES: tuple[SeriesKind, ...] = ("ideal", "bias")
 POSE, ACCELERATION = "pose", "acceleration"
 CLOCK, TRANSFORMS, STATIC, CURRENT, LAYERS = "clock", "transforms", "static_transforms", "current", "current_layers"
 
-FIXED = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
+ROS_TOPICS = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
 """Topics with names that ROS defines."""
 
-Key: TypeAlias = tuple[str, ...]
+TopicKey: TypeAlias = tuple[str, ...]
 """(sensor, series kind, companion), (link, "pose"), (link, "acceleration"), or (name,) for a common topic."""
 
 
 class TopicNames:
     """The topics of a recording by their content."""
 
-    def __init__(self, topics: Mapping[Key, str]) -> None:
+    def __init__(self, topics: Mapping[TopicKey, str]) -> None:
         """Store the topics."""
         self.topics = dict(topics)
 
@@ -50,7 +50,7 @@ class TopicNames:
 
     def get_common_topic(self, name: str) -> str:
         """Return the topic of true time (`CLOCK`) or of transforms (`TRANSFORMS`, `STATIC`)."""
-        return self.topics.get((name,), FIXED[name])
+        return self.topics.get((name,), ROS_TOPICS[name])
 
     def get_sensor_topic(self, sensor: str, series_kind: SeriesKind, companion: str = "") -> str:
         """Return the topic of a series of a sensor, or of a companion message of that series."""
@@ -86,7 +86,7 @@ class TopicNames:
 
 def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]) -> TopicNames:
     """Return the topics in the JSON of a world. Raises `DamagedError` for a topic that is not a text."""
-    topics: dict[Key, str] = {}
+    topics: dict[TopicKey, str] = {}
     for sensor in sensors:
         topics |= {(sensor["name"], series_kind, ""): topic for series_kind, topic in sensor["topics"].items()}
         for companion in sensor["companions"]:
@@ -111,8 +111,8 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
     A topic that is in use gets the suffix `_`. The readings of the sensors come first, in order.
     """
     stored_topics = stored.topics if stored else {}
-    used = {*FIXED.values(), *stored_topics.values()}
-    topics: dict[Key, str] = {(name,): stored_topics.get((name,), topic) for name, topic in FIXED.items()}
+    used = {*ROS_TOPICS.values(), *stored_topics.values()}
+    topics: dict[TopicKey, str] = {(name,): stored_topics.get((name,), topic) for name, topic in ROS_TOPICS.items()}
     for key, preferred in _list_preferred_topics(world, topics, used):
         topic = stored_topics.get(key, preferred)
         while key not in stored_topics and topic in used:
@@ -126,7 +126,9 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
     return TopicNames(topics)
 
 
-def _list_preferred_topics(world: World, topics: Mapping[Key, str], used: set[str]) -> Iterator[tuple[Key, str]]:
+def _list_preferred_topics(
+    world: World, topics: Mapping[TopicKey, str], used: set[str]
+) -> Iterator[tuple[TopicKey, str]]:
     """Yield each key and its preferred topic; `topics` are those already allocated."""
     for sensor in world.sensors:
         topic = "/" + sensor.topic.strip("/")

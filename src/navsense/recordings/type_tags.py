@@ -134,7 +134,7 @@ TYPES: dict[str, StoredType] = {
 
 @runtime_checkable
 class HasType(Protocol):
-    """A specification of a sensor, which has a tag of its own: the type of the sensor."""
+    """A specification of a sensor. Its tag is the type of the sensor."""
 
     type: ClassVar[str]
 
@@ -203,7 +203,7 @@ def from_json(value: Any) -> Any:
     Raises `UnknownTypeError` for a type or a field that this version does not know, and `DamagedError` for other JSON.
     """
     if isinstance(value, list):
-        return tuple(from_json(one) for one in value)
+        return tuple(from_json(item) for item in value)
     if not isinstance(value, dict):
         return value
     if "float" in value:

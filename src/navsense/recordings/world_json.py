@@ -3,7 +3,7 @@
     {"format", "name", "models": [...], "sensors": [...], "clocks": {name: clock or null}, "current", "topics",
      "origin", "water", "anomalies"}
 
-Values with a "type" are those of `type_tags`. A reader that does not know a type goes on without the value: a sensor
+Values with a "type" are those of `type_tags`. A reader that does not know a type omits the value: a sensor
 keeps its arrays, units and topics, and everything else in the world stays typed.
 """
 
@@ -71,7 +71,7 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     """Return a world as JSON; `topics` are those of the recording, by default those that a writer allocates."""
     topics = topics or allocate_topics(world)
     environment = world.environment
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "format": FORMAT_VERSION,
         "name": world.name,
         "models": [_model_to_json(model) for model in world.models],
@@ -82,11 +82,11 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     }
     # A class of another package without a type tag is not stored.
     places = {"origin": environment.origin, "water": environment.water}
-    found |= {key: to_json(one) for key, one in places.items() if one is None or type(one) in (Origin, Water)}
+    data |= {key: to_json(one) for key, one in places.items() if one is None or type(one) in (Origin, Water)}
     field = environment.magnetic_field
     parts = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(part) for part in parts if type(part) is Anomaly]
-    return {**found, "anomalies": anomalies} if anomalies else found
+    return {**data, "anomalies": anomalies} if anomalies else data
 
 
 def _to_json_or_none(value: object) -> Any:
@@ -145,7 +145,7 @@ def has_origin_and_water(data: Mapping[str, Any]) -> bool:
 
 
 @dataclass
-class _Reader:
+class WorldParser:
     """Reads values; those of unknown types are None and listed."""
 
     unknown: dict[str, list[str]] = field(default_factory=dict)
@@ -153,13 +153,13 @@ class _Reader:
     def parse_value(self, what: str, data: Any, kind: type[Kind]) -> Kind | None:
         """Return a value of a class, None if it is null or of an unknown type. Raises `DamagedError` for another."""
         try:
-            found = from_json(data)
+            value = from_json(data)
         except UnknownTypeError as error:
             self.unknown.setdefault(str(error), []).append(what)
             return None
-        if found is not None and not isinstance(found, kind):
+        if value is not None and not isinstance(value, kind):
             raise DamagedError(f"damaged: {what} has a wrong type")
-        return found
+        return value
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -198,10 +198,11 @@ class _Reader:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
         origin = self.parse_value("origin", data.get("origin"), Origin)
         water = self.parse_value("water", data.get("water"), Water)
-        listed = data.get("anomalies", [])
-        if not isinstance(listed, list):
+        items = data.get("anomalies", [])
+        if not isinstance(items, list):
             raise DamagedError("damaged: anomalies has a wrong type")
-        anomalies = [one for each in listed if (one := self.parse_value("anomaly", each, Anomaly)) is not None]
+        parsed = [self.parse_value("anomaly", item, Anomaly) for item in items]
+        anomalies = [anomaly for anomaly in parsed if anomaly is not None]
         current = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
         environment = Environment(current=current, signals=signals, origin=origin, water=water)
@@ -244,18 +245,18 @@ def world_from_json(data: Any) -> StoredWorld | None:
 
 def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
     """Return the world of JSON with the supported format."""
-    reader = _Reader()
-    sensors = tuple(map(reader.parse_sensor, data["sensors"]))
+    parser = WorldParser()
+    sensors = tuple(map(parser.parse_sensor, data["sensors"]))
     models = tuple(map(_parse_model, data["models"]))
-    stored = {str(name): reader.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
+    stored = {str(name): parser.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
-    topic = reader.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
+    topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
     if not isinstance(topic.layers, LayersTopic | None):
         raise DamagedError("damaged: current has a wrong type")
-    environment = reader.parse_environment(data, sensors)
+    environment = parser.parse_environment(data, sensors)
     all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
     world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
-    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, reader.notes)
+    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, parser.notes)
 
 
 def _parse_model(data: Mapping[str, Any]) -> Model:
@@ -270,19 +271,19 @@ def _parse_model(data: Mapping[str, Any]) -> Model:
 def list_notes(data: Any) -> tuple[str, ...]:
     """Return the notes for the user about a world's JSON or its text, which may be None or empty."""
     try:
-        layout = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data
-        found = world_from_json(layout) if layout else None
+        world_data = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data
+        stored = world_from_json(world_data) if world_data else None
     except (DamagedError, ValueError) as error:
         return (f"its world cannot be read: {error}",)
-    if found is None:
-        return (format_note(layout),) if layout else ()
-    return found.notes
+    if stored is None:
+        return (format_note(world_data),) if world_data else ()
+    return stored.notes
 
 
 def format_note(data: Any) -> str:
     """Return the note about a world's JSON of another format."""
-    found = data.get("format", 1) if isinstance(data, Mapping) else 1
+    version = data.get("format", 1) if isinstance(data, Mapping) else 1
     return (
-        f"its world is stored in format {found}, and this version of navsense reads format {FORMAT_VERSION}: sensors "
+        f"its world is stored in format {version}, and this version of navsense reads format {FORMAT_VERSION}: sensors "
         "are known by their messages or arrays only; read it with the version of navsense that wrote it"
     )

@@ -94,31 +94,31 @@ class _McapRecovery:
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
         defined_at = dict.fromkeys(self.topics, -1)
-        for place in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
-            kind, body = int(scanned.opcodes[place]), scanned.body(place)
+        for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
+            opcode, body = int(scanned.opcodes[index]), scanned.body(index)
             reader = records.FieldReader(body)
-            if kind == records.SCHEMA:
-                schemas[reader.read_int(2)] = records.encode_record(kind, body)
-            elif kind == records.CHANNEL:
-                number, schema = reader.read_int(2), reader.read_int(2)
-                if schema and schema not in self.out.schemas and schema not in schemas:
+            if opcode == records.SCHEMA:
+                schemas[reader.read_int(2)] = records.encode_record(opcode, body)
+            elif opcode == records.CHANNEL:
+                channel_id, schema_id = reader.read_int(2), reader.read_int(2)
+                if schema_id and schema_id not in self.out.schemas and schema_id not in schemas:
                     raise records.DamagedError("a channel with an unknown schema")
-                channels[number] = (reader.read_string(), records.encode_record(kind, body))
-                defined_at.setdefault(number, place)
-        numbers, first = np.unique(messages.channel, return_index=True)
-        for number, place in zip(numbers.tolist(), messages.record_indices[first].tolist(), strict=True):
-            if defined_at.get(number, place) >= place:
+                channels[channel_id] = (reader.read_string(), records.encode_record(opcode, body))
+                defined_at.setdefault(channel_id, index)
+        channel_ids, first = np.unique(messages.channel, return_index=True)
+        for channel_id, index in zip(channel_ids.tolist(), messages.record_indices[first].tolist(), strict=True):
+            if defined_at.get(channel_id, index) >= index:
                 raise records.DamagedError("a message of an unknown channel")
         self.out.schemas.update(schemas)
-        for number, (topic, record) in channels.items():
-            self.topics[number] = topic
-            self.out.channels[number] = record
-            self.out.message_counts.setdefault(number, 0)
+        for channel_id, (topic, record) in channels.items():
+            self.topics[channel_id] = topic
+            self.out.channels[channel_id] = record
+            self.out.message_counts.setdefault(channel_id, 0)
         offsets = (messages.starts - records.MESSAGE_HEADER.size).astype(np.uint64)
         indexes = []
-        for number in numbers[np.argsort(first)].tolist():
-            rows = messages.channel == number
-            indexes.append(build_message_index(number, messages.log_time[rows], offsets[rows]))
+        for channel_id in channel_ids[np.argsort(first)].tolist():
+            rows = messages.channel == channel_id
+            indexes.append(build_message_index(channel_id, messages.log_time[rows], offsets[rows]))
         return indexes
 
 
@@ -135,20 +135,20 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
                 raise atomic.reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
-            rescue = _recover_span(file, (start, end), name, out)
+            recovery = _recover_span(file, (start, end), name, out)
     except OSError as error:
         raise os_error(path, error, "read") from error
     counts: dict[str, int] = {}
-    for number, topic in rescue.topics.items():
-        counts[topic] = counts.get(topic, 0) + rescue.out.message_counts[number]
+    for channel_id, topic in recovery.topics.items():
+        counts[topic] = counts.get(topic, 0) + recovery.out.message_counts[channel_id]
     return RecoveryResult(
         str(out),
         sum(counts.values()),
-        rescue.chunks,
-        rescue.damaged,
-        rescue.complete,
+        recovery.chunks,
+        recovery.damaged,
+        recovery.complete,
         counts,
-        notes=list_notes(rescue.world),
+        notes=list_notes(recovery.world),
     )
 
 
@@ -158,18 +158,18 @@ def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -
         work = HiddenFolder(out)
     except OSError as error:
         raise os_error(out, error) from error
-    container: McapFileWriter | None = None
+    writer: McapFileWriter | None = None
     try:
-        container = McapFileWriter(work.folder / out.name, name, final_path=out)
-        rescue = _McapRecovery(container)
-        rescue.copy_records(file, *span)
-        container.finish()
+        writer = McapFileWriter(work.folder / out.name, name, final_path=out)
+        recovery = _McapRecovery(writer)
+        recovery.copy_records(file, *span)
+        writer.finish()
         try:
-            work.commit(container.path)
+            work.commit(writer.path)
         except OSError as error:
             raise os_error(out, error) from error
     finally:
-        if container is not None:
-            container.release()
+        if writer is not None:
+            writer.release()
         work.release()
-    return rescue
+    return recovery

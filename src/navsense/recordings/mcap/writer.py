@@ -109,7 +109,12 @@ def build_message_index(channel: int, log_time: WordArray, offset: WordArray) ->
 
 
 class McapFileWriter:
-    """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered."""
+    """Writes one MCAP file. After a failure it is truncated to its last complete chunk, so that it can be recovered.
+
+    schemas, channels: records by id.
+    message_counts: number of messages by channel id.
+    new_definitions: records of schemas and channels that the next chunk must contain.
+    """
 
     def __init__(self, path: Path, profile: str = "ros2", final_path: Path | None = None) -> None:
         """Open `path` for writing and write the MCAP header. Raises `RecordingError` if that fails.
@@ -122,8 +127,7 @@ class McapFileWriter:
         self.schemas: dict[int, bytes] = {}
         self.channels: dict[int, bytes] = {}
         self.message_counts: dict[int, int] = {}
-        self.definitions: list[bytes] = []
-        """Records of the schemas and channels that the next chunk must contain."""
+        self.new_definitions: list[bytes] = []
         self._schema_ids: dict[tuple[str, bytes], int] = {}
         self._compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._chunk_indexes: list[bytes] = []
@@ -205,35 +209,6 @@ class McapFileWriter:
             self._file.truncate(self._size)
             self._file.seek(0, os.SEEK_END)
 
-    def define_channel(
-        self,
-        topic: str,
-        type_name: str,
-        schema: bytes,
-        qos_profile: str,
-        *,
-        encoding: str = CDR,
-        schema_encoding: str = "ros2msg",
-    ) -> int:
-        """Add a channel, and its schema unless another channel has it, to the definitions. Return the channel id.
-
-        Raises `RecordingError` if the file has too many channels.
-        """
-        schema_id = self._schema_ids.setdefault((type_name, schema), len(self._schema_ids) + 1)
-        if schema_id not in self.schemas:
-            self.schemas[schema_id] = records.encode_schema(schema_id, type_name, schema, schema_encoding)
-            self.definitions.append(self.schemas[schema_id])
-        channel_id = len(self.channels)
-        if channel_id > MAX_CHANNEL_ID:
-            raise RecordingError(
-                "too many topics for one MCAP file", channel_id, allowed=f"at most {MAX_CHANNEL_ID + 1}"
-            )
-        record = records.encode_channel(channel_id, schema_id, topic, {QOS_KEY: qos_profile}, encoding)
-        self.channels[channel_id] = record
-        self.message_counts[channel_id] = 0
-        self.definitions.append(record)
-        return channel_id
-
     def add_metadata(self, body: bytes) -> None:
         """Write one Metadata record."""
         name, offset = records.FieldReader(body).read_string(), self._size
@@ -242,6 +217,25 @@ class McapFileWriter:
         self._metadata_indexes.append(
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
         )
+
+    def add_schema(self, name: str, definition: bytes, encoding: str = "ros2msg") -> int:
+        """Return the id of a schema; a new one is appended to `new_definitions`."""
+        schema_id = self._schema_ids.setdefault((name, definition), len(self._schema_ids) + 1)
+        if schema_id not in self.schemas:
+            self.schemas[schema_id] = records.encode_schema(schema_id, name, definition, encoding)
+            self.new_definitions.append(self.schemas[schema_id])
+        return schema_id
+
+    def add_channel(self, schema_id: int, topic: str, metadata: Mapping[str, str], encoding: str = CDR) -> int:
+        """Append a new channel to `new_definitions`; return its id. Raises `RecordingError` for too many channels."""
+        channel_id = len(self.channels)
+        if channel_id > MAX_CHANNEL_ID:
+            allowed = f"at most {MAX_CHANNEL_ID + 1}"
+            raise RecordingError("too many topics for one MCAP file", channel_id, allowed=allowed)
+        self.channels[channel_id] = records.encode_channel(channel_id, schema_id, topic, metadata, encoding)
+        self.message_counts[channel_id] = 0
+        self.new_definitions.append(self.channels[channel_id])
+        return channel_id
 
     def add_run_metadata(self, values: Mapping[str, str]) -> None:
         """Write the metadata of a run and of its world as two Metadata records; one without values is omitted."""
@@ -543,7 +537,7 @@ class McapWriter(McapWriterBase):
         """Write the channels of the sensors, and `/tf_static`."""
         blocks = self._builder.build_static_transforms()
         self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
-        if self._file.definitions:
+        if self._file.new_definitions:
             self._write_chunk(blocks)
 
     def _define_channels(self, channels: Iterable[OutputChannel]) -> None:
@@ -552,7 +546,8 @@ class McapWriter(McapWriterBase):
             if channel in self._writers:
                 continue
             encoder, qos_profile = channel.encoder, LATCHED_QOS_PROFILE if channel.latched else ""
-            channel_id = self._file.define_channel(channel.topic, encoder.type, encoder.schema.encode(), qos_profile)
+            schema_id = self._file.add_schema(encoder.type, encoder.schema.encode())
+            channel_id = self._file.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
             message = encoder.layout.template
             header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
             fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
@@ -591,7 +586,7 @@ class McapWriter(McapWriterBase):
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
-        definitions = np.frombuffer(b"".join(self._file.definitions), dtype=np.uint8)
+        definitions = np.frombuffer(b"".join(self._file.new_definitions), dtype=np.uint8)
         indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
             writer, count = self._writers[block.channel], block.publish_time.size
@@ -601,7 +596,7 @@ class McapWriter(McapWriterBase):
             size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
         self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
-        self._file.definitions.clear()
+        self._file.new_definitions.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
@@ -651,16 +646,15 @@ class McapTarget:
             schema, schema_encoding = channel.parse_type().ros2_text.encode(), "ros2msg"
         encoding = CDR if channel.encoding == ROS1 else channel.encoding
         qos_profile = channel.qos_profiles or (LATCHED_QOS_PROFILE if channel.latched else "")
-        self._channel_ids[channel] = self.file.define_channel(
-            channel.topic, channel.type, schema, qos_profile, encoding=encoding, schema_encoding=schema_encoding
-        )
+        schema_id = self.file.add_schema(channel.type, schema, schema_encoding)
+        self._channel_ids[channel] = self.file.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile}, encoding)
         self._counts.append(0)
 
     def write(self, batch: Sequence[RawMessage]) -> None:
         """Write messages in chunks, new definitions first."""
-        if self.file.definitions:
-            self.file.write_chunks([(b"".join(self.file.definitions), [])])
-            self.file.definitions.clear()
+        if self.file.new_definitions:
+            self.file.write_chunks([(b"".join(self.file.new_definitions), [])])
+            self.file.new_definitions.clear()
         messages = []
         for channel, log_time, publish_time, data in batch:
             channel_id = self._channel_ids[channel]

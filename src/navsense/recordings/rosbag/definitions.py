@@ -48,20 +48,24 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
 
     Raises `ValueError` if neither the text nor ROS defines the type.
     """
-    found = _parse_types(kind, text, language)
-    if kind not in found:
+    types = _parse_types(kind, text, language)
+    if kind not in types:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    older = _humble_types(found)
+    humble_types = _humble_types(types)
     old, new = (
-        _make_typestore({**older, **_make_header_type(found, with_seq=True)}),
-        _make_typestore({**found, **_make_header_type(found, with_seq=False)}),
+        _make_typestore({**humble_types, **_make_header_type(types, with_seq=True)}),
+        _make_typestore({**types, **_make_header_type(types, with_seq=False)}),
     )
     try:
-        text1, md5 = old.generate_msgdef(kind, ros_version=1)
-        text2, _ = new.generate_msgdef(kind, ros_version=2)
-        own = {name: tuple(_make_field(*one) for one in parts) for name, (_, parts) in new.fielddefs.items()}
-        later = sum(SIZES[str(part[1][1][0])] for part in found[kind][1][len(older[kind][1]) :])
-        return TypeDefinition(kind, _noetic_text(kind, md5) or text1, text2, md5, new.hash_rihs01(kind), own, later)
+        ros1_text, md5 = old.generate_msgdef(kind, ros_version=1)
+        ros2_text, _ = new.generate_msgdef(kind, ros_version=2)
+        definitions = {
+            name: tuple(_make_field(*member) for member in members) for name, (_, members) in new.fielddefs.items()
+        }
+        extra = sum(SIZES[str(member[1][1][0])] for member in types[kind][1][len(humble_types[kind][1]) :])
+        return TypeDefinition(
+            kind, _noetic_text(kind, md5) or ros1_text, ros2_text, md5, new.hash_rihs01(kind), definitions, extra
+        )
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
     except Exception as error:
@@ -72,11 +76,11 @@ def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
     """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
-    found = dict(types)
+    changed = dict(types)
     for kind, text in HUMBLE_CHANGES.items():
-        if kind in found and found[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
-            found[kind] = get_types_from_msg(text, kind)[kind]
-    return found
+        if kind in changed and changed[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
+            changed[kind] = get_types_from_msg(text, kind)[kind]
+    return changed
 
 
 @cache
@@ -87,8 +91,8 @@ def _noetic_text(kind: str, md5: str) -> str:
     from rosbags.typesys import get_types_from_msg
 
     text = format_definition(kind)
-    _, own = _make_typestore(get_types_from_msg(text, kind)).generate_msgdef(kind, ros_version=1)
-    return text if own == md5 else ""
+    _, noetic_md5 = _make_typestore(get_types_from_msg(text, kind)).generate_msgdef(kind, ros_version=1)
+    return text if noetic_md5 == md5 else ""
 
 
 def _make_typestore(types: Mapping[str, Any]) -> Any:
@@ -124,21 +128,23 @@ def _make_header_type(types: Mapping[str, Any], *, with_seq: bool) -> dict[str, 
         return {}
     from rosbags.interfaces import Nodetype
 
-    constants, parts, *_ = types[HEADER_TYPE]
-    rest = [part for part in parts if part[0] != SEQ_FIELD]
-    number = [(SEQ_FIELD, (Nodetype.BASE, ("uint32", 0)))] if with_seq else []
-    return {HEADER_TYPE: (constants, number + rest)}
+    constants, all_members, *_ = types[HEADER_TYPE]
+    members = [member for member in all_members if member[0] != SEQ_FIELD]
+    seq = [(SEQ_FIELD, (Nodetype.BASE, ("uint32", 0)))] if with_seq else []
+    return {HEADER_TYPE: (constants, seq + members)}
 
 
 def _make_field(name: str, description: Any) -> MessageField:
     """Return a field as `messages` represents it."""
-    node, inner = description
+    node, details = description
     if node.name == "BASE":
-        return MessageField(name, inner[0])
+        return MessageField(name, details[0])
     if node.name == "NAME":
-        return MessageField(name, inner)
-    (_, one), count = inner
-    return MessageField(name, one if isinstance(one, str) else one[0], count if node.name == "ARRAY" else -1)
+        return MessageField(name, details)
+    (_, element), count = details
+    return MessageField(
+        name, element if isinstance(element, str) else element[0], count if node.name == "ARRAY" else -1
+    )
 
 
 def find_definitions(kind: str, definitions: Definitions) -> Mapping[str, str] | None:
@@ -153,7 +159,7 @@ def _is_defined_by(kind: str, definitions: Definitions, known: Mapping[str, str]
     """Return True if a type and its dependencies are defined as in `known`."""
     if kind not in known:
         return False
-    own = parse_fields(known[kind])
-    return definitions.get(kind) == own and all(
-        _is_defined_by(one.type, definitions, known) for one in own if "/" in one.type
+    members = parse_fields(known[kind])
+    return definitions.get(kind) == members and all(
+        _is_defined_by(member.type, definitions, known) for member in members if "/" in member.type
     )

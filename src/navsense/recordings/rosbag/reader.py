@@ -46,9 +46,9 @@ def check_bag(path: Path, kind: inputs.FileKind) -> None:
         raise kind.error(kind.what, text, where=Where(str(path)), allowed=kind.allowed) from cause
     for file in files:
         inputs.check_regular_file(str(file), kind, inputs.MAX_METADATA if file.name == BAG_METADATA_FILE else None)
-        if file.suffix == ".db3" and (found := set(UNSUPPORTED_CHARACTERS) & set(str(file))):
+        if file.suffix == ".db3" and (characters := set(UNSUPPORTED_CHARACTERS) & set(str(file))):
             allowed = f"the path of a .db3 bag must not have {' '.join(UNSUPPORTED_CHARACTERS)}"
-            value = " ".join(sorted(found))
+            value = " ".join(sorted(characters))
             raise kind.error(kind.what, value, where=Where(str(file)), allowed=allowed, remedy="rename it")
 
 
@@ -174,22 +174,22 @@ class SplitBagReader:
     def __post_init__(self) -> None:
         """Join the channels and the metadata of the files."""
         self.where = Where(str(self.path))
-        self.channels = list(dict.fromkeys(chain.from_iterable(part.channels for part in self.readers)))
+        self.channels = list(dict.fromkeys(chain.from_iterable(reader.channels for reader in self.readers)))
         if not self.metadata:
-            self.metadata = {key: value for part in self.readers for key, value in part.metadata.items()}
+            self.metadata = {key: value for reader in self.readers for key, value in reader.metadata.items()}
         self.is_navsense = bool(self.metadata)
 
     def count_messages(self) -> MessageCounts:
         """Return the counts in the summaries of the files."""
-        return join_counts(part.count_messages() for part in self.readers)
+        return join_counts(reader.count_messages() for reader in self.readers)
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages of all files."""
-        return chain.from_iterable(part.read_messages() for part in self.readers)
+        return chain.from_iterable(reader.read_messages() for reader in self.readers)
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics, file by file, in batches of bounded size."""
-        return chain.from_iterable(part.read_batches(topics) for part in self.readers)
+        return chain.from_iterable(reader.read_batches(topics) for reader in self.readers)
 
 
 @contextmanager

@@ -68,13 +68,13 @@ class BagRecord:
 
 def parse_header(data: bytes) -> dict[str, bytes]:
     """Return the fields of a header. Raises `DamagedError`."""
-    reader, found = records.FieldReader(data), dict[str, bytes]()
+    reader, fields = records.FieldReader(data), dict[str, bytes]()
     while reader.offset < len(data):
         name, equals, value = bytes(reader.read(reader.read_int(4))).partition(b"=")
         if not equals:
             raise records.DamagedError("a field of a header has no value")
-        found[name.decode(errors="replace")] = value
-    return found
+        fields[name.decode(errors="replace")] = value
+    return fields
 
 
 def _read_block(file: BinaryIO, left: int) -> bytes | None:
@@ -97,9 +97,11 @@ def read_records(file: BinaryIO, end: int) -> Iterator[BagRecord]:
 def unpack_chunk(chunk: BagRecord) -> bytes:
     """Decompress the records of a chunk, at most the declared size. Raises `DamagedError`."""
     size = int.from_bytes(chunk.header.get("size", b""), "little")
-    form = chunk.header.get("compression", b"").decode(errors="replace")
-    if form != "bz2":
-        return records.decompress(records.Chunk(0, 0, size, 0, "" if form == "none" else form, chunk.data))
+    compression = chunk.header.get("compression", b"").decode(errors="replace")
+    if compression != "bz2":
+        return records.decompress(
+            records.Chunk(0, 0, size, 0, "" if compression == "none" else compression, chunk.data)
+        )
     problem = expansion_problem(size, len(chunk.data), inputs.UNCHECKED_CHUNK_SIZE)
     if problem:
         raise records.DamagedError(f"a chunk {problem}")
@@ -134,51 +136,53 @@ class TruncatedBagReader:
         for record in self._records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
                 self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
-        self._connections = {number: line for number, line in self._connections.items() if line.topic != METADATA_TOPIC}
+        self._connections = {
+            number: channel for number, channel in self._connections.items() if channel.topic != METADATA_TOPIC
+        }
         self.channels = list(dict.fromkeys(self._connections.values()))
         self.is_navsense = bool(self.metadata)
 
     def _is_metadata(self, message: BagRecord) -> bool:
         """Return True if a message contains the metadata of the recording."""
-        line = self._connections.get(message.connection)
-        return line is not None and line.topic == METADATA_TOPIC
+        channel = self._connections.get(message.connection)
+        return channel is not None and channel.topic == METADATA_TOPIC
 
     def _records(self) -> Iterator[BagRecord]:
         """Yield the connections and messages of all complete chunks."""
         self.chunk_count = self.damaged_count = 0
         self.file.seek(len(BAG_MAGIC))
-        for outer in read_records(self.file, self._end):
-            if outer.kind != CHUNK:
+        for chunk in read_records(self.file, self._end):
+            if chunk.kind != CHUNK:
                 continue
             try:
-                data = unpack_chunk(outer)
-                found = list(read_records(io.BytesIO(data), len(data)))
-                for one in found:
-                    self._add_connection(one)
+                data = unpack_chunk(chunk)
+                inner = list(read_records(io.BytesIO(data), len(data)))
+                for record in inner:
+                    self._add_connection(record)
             except (records.DamagedError, struct.error, KeyError):
                 self.damaged_count += 1
                 continue
             self.chunk_count += 1
-            yield from found
+            yield from inner
 
     def _add_connection(self, record: BagRecord) -> None:
         """Add a connection."""
         if record.kind != CONNECTION:
             return
-        values = parse_header(record.data)
-        topic, kind = (values[key].decode(errors="replace") for key in ("topic", "type"))
+        fields = parse_header(record.data)
+        topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
-        package, _, short = kind.partition("/")
-        latched = values.get("latching") == b"1"
-        line = Channel(topic, f"{package}/msg/{short}", ROS1, values["message_definition"], "ros1msg", latched)
-        self._connections[record.connection] = line
+        package, _, name = message_type.partition("/")
+        latched = fields.get("latching") == b"1"
+        channel = Channel(topic, f"{package}/msg/{name}", ROS1, fields["message_definition"], "ros1msg", latched)
+        self._connections[record.connection] = channel
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in the order of the file."""
-        known = dict(self._connections)
+        channels = dict(self._connections)
         for record in self._records():
-            if record.kind == MESSAGE and record.connection in known:
-                yield RawMessage(known[record.connection], record.time, record.time, record.data)
+            if record.kind == MESSAGE and record.connection in channels:
+                yield RawMessage(channels[record.connection], record.time, record.time, record.data)
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics, in batches of bounded size."""
@@ -207,16 +211,16 @@ class TruncatedDatabaseReader:
         self.is_navsense = bool(self.metadata)
         with map_sqlite_errors():
             self._database = sqlite3.connect(self.path)
-            forms = {
-                kind: (form, text.encode())
-                for kind, form, text in self._database.execute(
+            definitions = {
+                kind: (encoding, text.encode())
+                for kind, encoding, text in self._database.execute(
                     "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
                 )
             }
             rows = self._database.execute(
                 "SELECT id, name, type, serialization_format, offered_qos_profiles FROM topics ORDER BY id"
             )
-            self._topics = {number: _make_channel(forms, *row) for number, *row in rows}
+            self._topics = {number: _make_channel(definitions, *row) for number, *row in rows}
         self.channels = list(dict.fromkeys(self._topics.values()))
 
     def read_messages(self) -> Iterator[RawMessage]:
@@ -235,11 +239,13 @@ class TruncatedDatabaseReader:
         self._database.close()
 
 
-def _make_channel(forms: Mapping[str, tuple[str, bytes]], name: str, kind: str, encoding: str, quality: str) -> Channel:
+def _make_channel(
+    definitions: Mapping[str, tuple[str, bytes]], topic: str, message_type: str, encoding: str, profiles: str
+) -> Channel:
     """Return the topic of a row."""
-    form, text = forms.get(kind, ("", b""))
-    latched = any(value in quality for value in LATCHED_DURABILITIES)
-    return Channel(name, kind, encoding or CDR, text, form, latched, quality)
+    schema_encoding, definition = definitions.get(message_type, ("", b""))
+    latched = any(value in profiles for value in LATCHED_DURABILITIES)
+    return Channel(topic, message_type, encoding or CDR, definition, schema_encoding, latched, profiles)
 
 
 def recover_bag(path: Path, out: Path) -> RecoveryResult:

@@ -2,7 +2,7 @@
 
 Topics and messages are those of an MCAP recording. A bag stores one time per message, the log time. The definitions are
 in the bag, and so is the metadata, in ROS 1 as a message (see `metadata`). An incomplete bag is in a hidden folder
-beside the target.
+next to the target.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 if TYPE_CHECKING:
     import sqlite3
 
-    from rosbags.interfaces import Connection
+    from rosbags.interfaces import Connection, Qos
+    from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import Writer as Writer2
 
 BAG_METADATA_FILE = "metadata.yaml"
@@ -60,13 +61,15 @@ ROS2_TIME_LIMIT = 2**63
 
 
 @cache
-def type_hash(kind: str, definition: str, ros_version: int) -> str:
+def type_hash(message_type: str, definition: str, ros_version: int) -> str:
     """Return the hash that identifies a type: the MD5 sum in ROS 1, the RIHS01 hash in ROS 2."""
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
     store = get_typestore(Stores.EMPTY)
-    store.register(get_types_from_msg(definition, kind))
-    return store.generate_msgdef(kind, ros_version=1)[1] if ros_version == 1 else store.hash_rihs01(kind)
+    store.register(get_types_from_msg(definition, message_type))
+    return (
+        store.generate_msgdef(message_type, ros_version=1)[1] if ros_version == 1 else store.hash_rihs01(message_type)
+    )
 
 
 def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
@@ -99,6 +102,12 @@ def map_sqlite_errors() -> Iterator[None]:
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
 
 
+def _make_ros1_writer(path: Path) -> Writer1:
+    from rosbags.rosbag1 import Writer
+
+    return Writer(path)
+
+
 def _make_ros2_writer(path: Path) -> Writer2:
     import sqlite3
 
@@ -121,6 +130,12 @@ def _make_ros2_writer(path: Path) -> Writer2:
     return writer
 
 
+def _parse_qos(profiles: str) -> Sequence[Qos]:
+    from rosbags.rosbag2.metadata import parse_qos
+
+    return parse_qos(profiles)
+
+
 class Ros1Bag:
     """A ROS 1 bag, format 2.0. `start` (ns) is the time of the metadata in a bag without messages."""
 
@@ -130,9 +145,7 @@ class Ros1Bag:
         """Plan the bag."""
         self.path = path
         self._metadata, self._start, self._caller_id = metadata, start, caller_id
-        from rosbags.rosbag1 import Writer
-
-        self._writer = Writer(path)
+        self._writer = _make_ros1_writer(path)
         self._first_open_chunk = 0
 
     def open(self) -> None:
@@ -175,7 +188,7 @@ class Ros1Bag:
 class Ros2Bag:
     """A ROS 2 bag: a folder with the messages in one `.db3`.
 
-    With `is_recoverable` each `write` is a transaction, and the metadata is also in a file beside the bag, so a bag can
+    With `is_recoverable` each `write` is a transaction, and a file next to the bag has the metadata. So a bag can
     be recovered after a crash.
     """
 
@@ -205,8 +218,6 @@ class Ros2Bag:
         self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
     ) -> Connection:
         """Return a new connection; without `qos_profiles` those of a latched topic if `latched`."""
-        from rosbags.rosbag2.metadata import parse_qos
-
         profiles = qos_profiles or (LATCHED_QOS_PROFILE if latched else "")
         with map_sqlite_errors():
             return self._writer.add_connection(
@@ -214,7 +225,7 @@ class Ros2Bag:
                 message_type,
                 msgdef=definition,
                 rihs01=type_hash,
-                offered_qos_profiles=parse_qos(profiles) if profiles else (),
+                offered_qos_profiles=_parse_qos(profiles) if profiles else (),
             )
 
     def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
@@ -329,7 +340,7 @@ class PendingBag(PendingRecording):
 
     def _write(self, blocks: list[MessageBlock]) -> None:
         """Write blocks, their messages in order of arrival. After a failure of the disk the bag is removed."""
-        made: list[tuple[int, OutputChannel, bytes]] = []
+        messages: list[tuple[int, OutputChannel, bytes]] = []
         counts = dict(self._counts)
         for block in blocks:
             if not block.publish_time.size:
@@ -338,13 +349,13 @@ class PendingBag(PendingRecording):
             rows = self._encode(block, first)
             counts[block.channel.topic] += rows.shape[0]
             data, width = rows.tobytes(), rows.shape[1]
-            parts = (data[at : at + width] for at in range(0, len(data), width))
-            made += zip(block.log_time.tolist(), [block.channel] * rows.shape[0], parts, strict=True)
-        made.sort(key=itemgetter(0))
+            records = (data[at : at + width] for at in range(0, len(data), width))
+            messages += zip(block.log_time.tolist(), [block.channel] * rows.shape[0], records, strict=True)
+        messages.sort(key=itemgetter(0))
         try:
             for block in blocks:
                 self._get_connection(block.channel)
-            self._bag.write([(time, self._connections[channel.topic], data) for time, channel, data in made])
+            self._bag.write([(time, self._connections[channel.topic], data) for time, channel, data in messages])
         except BaseException:
             self.discard()
             raise
@@ -375,24 +386,18 @@ def check_clocks(path: Path, header: RecordingHeader) -> None:
             raise negative_stamp_error(path, clock.name, round((header.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
-class Ros1BagWriter(AtomicWriter):
-    """Writes time slices to one `.bag` of ROS 1."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_header(path, header, "a ROS bag")
-        check_clocks(path, header)
-        older = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
-        super().__init__(path, lambda: PendingBag(path, older, is_ros1=True))
+def open_ros1_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+    """Open one `.bag` of ROS 1 for writing. Raises `RecordingError` if that fails."""
+    check_header(path, header, "a ROS bag")
+    check_clocks(path, header)
+    humble = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
+    return AtomicWriter(path, lambda: PendingBag(path, humble, is_ros1=True))
 
 
-class Ros2BagWriter(AtomicWriter):
-    """Writes time slices to one bag of ROS 2: the folder `NAME` for the path `NAME.db3`."""
-
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Create the hidden folder next to `path`. Raise `RecordingError` if this fails."""
-        check_header(path, header, "a ROS bag")
-        super().__init__(path, lambda: PendingBag(path, header, is_ros1=False))
+def open_ros2_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+    """Open one bag of ROS 2, the folder `NAME` for the path `NAME.db3`. Raises `RecordingError` if that fails."""
+    check_header(path, header, "a ROS bag")
+    return AtomicWriter(path, lambda: PendingBag(path, header, is_ros1=False))
 
 
 def find_encoding_obstacle(channel: Channel) -> str:
@@ -433,15 +438,15 @@ class BagTarget:
         """Add a connection; topics that differ only in their sender share one."""
         if channel in self._connections:
             return
-        kind = channel.parse_type()
-        known_by = kind.md5 if self._is_ros1 else kind.rihs01
-        key = (channel.topic, known_by)
+        message_type = channel.parse_type()
+        hash_text = message_type.md5 if self._is_ros1 else message_type.rihs01
+        key = (channel.topic, hash_text)
         if key not in self._known:
-            text = kind.ros1_text if self._is_ros1 else kind.ros2_text
+            text = message_type.ros1_text if self._is_ros1 else message_type.ros2_text
             if channel.encoding == ROS1 if self._is_ros1 else channel.schema_encoding == "ros2msg":
                 text = channel.definition.decode(errors="replace")
             self._known[key] = self._bag.add_connection(
-                channel.topic, channel.type, text, known_by, latched=channel.latched, qos_profiles=channel.qos_profiles
+                channel.topic, channel.type, text, hash_text, latched=channel.latched, qos_profiles=channel.qos_profiles
             )
         self._connections[channel] = self._known[key]
 
@@ -451,19 +456,19 @@ class BagTarget:
 
     def _check(self, batch: Sequence[RawMessage]) -> Iterator[tuple[int, Connection, bytes]]:
         """Yield messages with times that the bag supports."""
-        for one in batch:
-            check_time(self._target, one, ROS1_TIME_LIMIT if self._is_ros1 else ROS2_TIME_LIMIT)
+        for message in batch:
+            check_time(self._target, message, ROS1_TIME_LIMIT if self._is_ros1 else ROS2_TIME_LIMIT)
             if self._is_ros1:
-                self._check_stamp(one)
-            yield one.log_time, self._connections[one.channel], one.data
+                self._check_stamp(message)
+            yield message.log_time, self._connections[message.channel], message.data
 
     def _check_stamp(self, message: RawMessage) -> None:
         """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
-        channel, log, _, data = message
-        if log < 0:
-            raise negative_stamp_error(self._target, GLOBAL_TIME, log)
-        parts = channel.parse_type().definitions[channel.type]
-        if channel.encoding != ROS1 and parts and parts[0].type == HEADER_TYPE and data[7] & 0x80:
+        channel, log_time, _, data = message
+        if log_time < 0:
+            raise negative_stamp_error(self._target, GLOBAL_TIME, log_time)
+        members = channel.parse_type().definitions[channel.type]
+        if channel.encoding != ROS1 and members and members[0].type == HEADER_TYPE and data[7] & 0x80:
             raise negative_stamp_error(
                 self._target,
                 f"of {channel.topic}",
@@ -507,11 +512,11 @@ class McapBagTarget:
 
     def write(self, batch: Sequence[RawMessage]) -> None:
         """Write messages, and update their counts and times."""
-        for one in batch:
-            check_time(self._target, one)
-            self._counts[one.channel] += 1
-            first, last = self._span or (one.log_time, one.log_time)
-            self._span = (min(first, one.log_time), max(last, one.log_time))
+        for message in batch:
+            check_time(self._target, message)
+            self._counts[message.channel] += 1
+            first, last = self._span or (message.log_time, message.log_time)
+            self._span = (min(first, message.log_time), max(last, message.log_time))
         self._mcap.write(batch)
 
     def close(self) -> None:
@@ -530,9 +535,10 @@ class McapBagTarget:
 def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) -> None:
     """Raise `RecordingError` for a log time (ns) that a bag cannot hold: `limit` or later."""
     if message.log_time >= limit:
-        whose = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
-        seconds, rest = divmod(limit, NANOSECONDS_PER_SECOND)
-        allowed = f"must be below {seconds}{f'.{rest:09d}' if rest else ''} in a bag of {whose}"
+        ros = "ROS 1" if limit == ROS1_TIME_LIMIT else "ROS 2"
+        seconds, nanoseconds = divmod(limit, NANOSECONDS_PER_SECOND)
+        fraction = f".{nanoseconds:09d}" if nanoseconds else ""
+        allowed = f"must be below {seconds}{fraction} in a bag of {ros}"
         what = f"time of a message on topic {message.channel.topic}, in seconds"
         raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
 
@@ -576,7 +582,7 @@ def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last:
     ]
     span = {"starting_time": {"nanoseconds_since_epoch": first}, "duration": {"nanoseconds": last - first}}
     total = sum(counts.values())
-    found = {
+    information = {
         "version": 8,
         "storage_identifier": "mcap",
         **span,
@@ -590,4 +596,4 @@ def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last:
         "ros_distro": "navsense",
     }
     # JSON is valid YAML.
-    return json.dumps({"rosbag2_bagfile_information": found}, indent=1) + "\n"
+    return json.dumps({"rosbag2_bagfile_information": information}, indent=1) + "\n"
