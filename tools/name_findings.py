@@ -61,7 +61,6 @@ ALLOWED: dict[str, str] = {
     "at": "`motion.at(t)`, `field.at(position, t)`: the value at a time and place",
     "between": "`reading.between(first, stop)`: the rows between two indices",
     "open": "a verb",
-    "seed": "a noun: the seed of random draws",
     "shorten": "a verb",
     "whiten": "a verb: multiply by the inverse square root of the covariance",
 }

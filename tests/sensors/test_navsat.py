@@ -221,3 +221,12 @@ def test_without_errors_own_places_stay_as_they_are() -> None:
     for name, own in zip(PLACE, (lat, lon, alt), strict=True):
         assert reading[name].tobytes() == own.tobytes()
     assert np.array_equal(reading["velocity"], velocity)
+
+
+def test_errors_leave_the_measured_arrays_writable() -> None:
+    zeros = np.zeros(3)
+    ideal = {"latitude": zeros + 0.8, "longitude": zeros + 0.1, "altitude": zeros}
+    measured = {"latitude": zeros + 0.8, "longitude": zeros + 0.1}
+    errors = NavSat().compute_errors(measured, ideal)
+    assert all(array.flags.writeable for array in measured.values())
+    assert np.array_equal(errors["latitude"], zeros)

@@ -225,7 +225,9 @@ class NavSat:
         """Return the metres (n,) north and east, along the horizontal plane, from ideal to measured positions."""
         positions = _get_positions(ideal)
         east, north = np.empty(len(positions[0])), np.empty(len(positions[0]))
-        measured = (make_read_only(arrays["latitude"][:]), make_read_only(arrays["longitude"][:]))
+        measured = (arrays["latitude"].view(), arrays["longitude"].view())
+        for array in measured:
+            array.setflags(write=False)  # the kernel takes read-only arrays; those of the caller stay as they are
         _measure_displacement(positions, measured, east, north)
         return {"latitude": north, "longitude": east}
 
