@@ -198,10 +198,12 @@ def test_errors_are_one_line_with_exit_code_2(
     assert message in ended.stderr + ended.stdout
 
 
-@pytest.mark.parametrize("command", ["check", "describe", "run"])
-def test_a_recording_in_place_of_a_world_names_the_command_that_reads_it(inside: Typed, command: str) -> None:
+@pytest.mark.parametrize("command", [["check"], ["describe"], ["run"], ["report", "-o", "page.html", "--world"]])
+def test_recording_in_place_of_a_world_names_the_command_that_reads_it(
+    inside: Typed, command: list[str], tmp_path: Path
+) -> None:
     recording = Path(__file__).parent / "golden" / "recordings" / "2" / "run.mcap"
-    ended = inside(command, recording)
+    ended = inside(*command, recording, *([recording] if command[0] == "report" else []), cwd=tmp_path)
     assert ended.returncode == 2
     (line,) = (ended.stdout + ended.stderr).splitlines()
     assert line.endswith(
