@@ -39,6 +39,7 @@ from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
 from navsense.noise.terms import make_flicker_components
+from navsense.recordings.dataset import select_run as select_run  # noqa: PLC0414 - the tests of laws use it
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags
@@ -210,23 +211,6 @@ def check_same_reading(law: str, one: Reading, other: Reading, condition: str) -
             check_law(is_identical(left[name], right[name]), law, f"{group}[{name!r}] differs {condition}")
     for name in ("time", "clock_error", "arrival", "valid", "emitted"):
         check_law(is_identical(getattr(one, name), getattr(other, name)), law, f"{name} differs {condition}")
-
-
-def select_run(reading: Reading, row: int) -> Reading:
-    """Return one run of a batch."""
-    return replace(
-        reading,
-        clock_error=reading.clock_error[row],
-        arrays={name: array[row] for name, array in reading.arrays.items()},
-        bias={name: array[row] for name, array in reading.bias.items()},
-        turn_on_bias={name: array[row] for name, array in reading.turn_on_bias.items()},
-        fault={kind: rows[row] for kind, rows in reading.fault.items()},
-        ideal={name: array[row] for name, array in reading.ideal.items()} if reading.ideal_in_runs else reading.ideal,
-        ideal_in_runs=False,
-        arrivals=None if reading.arrivals is None else reading.arrivals[row],
-        valid=reading.valid[row],
-        emitted=reading.emitted[row],
-    )
 
 
 def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
