@@ -29,7 +29,8 @@ from navsense.calibration.ellipsoid import ellipsoid
 from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import MAX_FIELD, MIN_FIELD, is_plausible_strength, list_plausible_units
+from navsense.calibration.units import MAX_FIELD, MIN_FIELD, format_unit, is_plausible_strength, list_plausible_units
+from navsense.calibration.verdict import format_vector
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy
@@ -228,8 +229,7 @@ def list_rotation_notes(result: Calibration) -> tuple[str, ...]:
     if length == 0.0:
         return ()
     angle = math.degrees(math.atan2(length, float(np.trace(rotation)) - 1.0))
-    axis_text = ", ".join(f"{value:.2f}" for value in axis / length)
-    note = f"the soft iron turns the field by {angle:.2g} deg about ({axis_text}) in the sensor"
+    note = f"the soft iron turns the field by {angle:.2g} deg about {format_vector(axis / length, '.2f')} in the sensor"
     if angle > MAX_IRON_ROTATION:
         note += (
             ", more than iron does: check the mounting, and that the attitude is that of this sensor's body."
@@ -282,7 +282,7 @@ def list_noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     if ratio <= MAX_NOISE_RATIO:
         return ()
     note = f"the residuals are {ratio:.3g} times the noise that the file declares, {samples.noise:.3g}"
-    note += f" {samples.unit}" if samples.unit else ""
+    note += format_unit(samples.unit)
     residuals = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
     usual = float(np.median(residuals)) / NORMAL_MEDIAN
     limit = OUTLIER_STDDEVS * max(usual, samples.noise)
