@@ -197,7 +197,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
         CHANNEL,
         TIDE + "2021-03-09 13:00, ebb,-24\n",
         "<tidal> flow.csv:4",
-        "gap in the tide table of row 2 (h)",
+        "gap in the tide table (h)",
     ),
     "tide in miles an hour": (
         CHANNEL,

@@ -70,7 +70,7 @@ def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
         (' latitude_deg="91"/>', "<navsense:water> latitude of the water (rad): 1.58"),
         (
             "><temperature>10</temperature></navsense:water>",
-            "<navsense:water> temperature of row 0 (K): 10.0; must",
+            "<navsense:water> temperature (K): 10.0; must",
         ),
         ("><salt>35</salt></navsense:water>", "<navsense:water><salt>; is not allowed here"),
         ("><density>x</density></navsense:water>", "<navsense:water><density>: x; must be a finite number"),
