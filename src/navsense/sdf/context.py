@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.search_path import MissingFileError
@@ -69,6 +70,12 @@ class ElementSchema:
 def split_tags(text: str) -> frozenset[str]:
     """Return the tags or attributes of a text."""
     return frozenset(text.split())
+
+
+def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **others: Any) -> ElementSchema:
+    """Return a schema whose tags and attributes are given as texts, separated by blanks; `others` are other fields."""
+    tags = (split_tags(children), split_tags(repeatable))
+    return ElementSchema(*tags, attributes=split_tags(attributes), **others)
 
 
 LEAF = ElementSchema()

@@ -26,7 +26,7 @@ from navsense.environment.magnetic import Anomaly
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import MAX_VALUE, ScheduledFault, check_fault
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.values import invalid_value, parse_attribute_number, split_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -35,7 +35,7 @@ FAULTS_TAG = "navsense:faults"
 
 FAULTS = ElementBinding(Faults, repeatable=("fault",))
 FAULT = ElementBinding(ScheduledFault, attributes=True)
-SCHEDULED_FAULTS = ElementSchema(repeatable=frozenset(("fault",)))
+SCHEDULED_FAULTS = make_schema(repeatable="fault")
 
 NO_FAULTS = Faults()
 
