@@ -136,15 +136,15 @@ class Context:
         if not self._problems:
             return
         order = self._make_sort_key()
-        found = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
-        first = found[0]
+        problems = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
+        first = problems[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
-            found = (first, *found[1:])
-        if self.problem_count > MAX_PROBLEMS and len(found) == MAX_PROBLEMS:
+            problems = (first, *problems[1:])
+        if self.problem_count > MAX_PROBLEMS and len(problems) == MAX_PROBLEMS:
             stopped = f"reading stops after {MAX_PROBLEMS}; there may be more"
-            found = (*found, SdfError("problems", where=Where(self.path), allowed=stopped))
-        first.problems = found
+            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=stopped))
+        first.problems = problems
         raise first
 
     def add_note(self, kind: str, what: str, reason: str, where: Where | None) -> None:

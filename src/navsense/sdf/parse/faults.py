@@ -105,9 +105,9 @@ def _list_faults(context: Context, owner: Element) -> list[Element]:
 
 def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float, ...]:
     """Return start, end (s) and numbers of a fault, which must have this kind."""
-    given, start, end, value = _parse_fault(element)
-    if given != kind:
-        raise invalid_value(element, given or "missing", f"must be {kind} here", attribute="kind")
+    fault_kind, start, end, value = _parse_fault(element)
+    if fault_kind != kind:
+        raise invalid_value(element, fault_kind or "missing", f"must be {kind} here", attribute="kind")
     for name in ("array", "period"):
         if name in element.attributes:
             allowed = "is allowed in a sensor's fault only"
