@@ -232,7 +232,7 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
     "topic": ("<uniform>1 0 0</uniform>", 'topic=""', 3, "<navsense:current topic>: empty; must be a topic"),
     "position": ("<uniform>1 0 0</uniform>", 'position="1 2"', 3, "position>: 1 2; must be 3 finite numbers"),
     "start": ("<uniform>1 0 0</uniform>", 'start="today"', 3, "start>: today; must be a date and time"),
-    "no speed": ("<gauss_markov/>", "", 4, "<gauss_markov>: without <speed>; must hold it"),
+    "no speed": ("<gauss_markov/>", "", 4, "<gauss_markov><speed>: missing; must be given"),
     "both spreads": (
         '<gauss_markov>\n<speed stddev="1" density="1"/></gauss_markov>',
         "",

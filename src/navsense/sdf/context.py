@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.search_path import MissingFileError
@@ -71,6 +72,12 @@ def split_tags(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **others: Any) -> ElementSchema:
+    """Return a schema whose tags and attributes are given as texts, separated by blanks; `others` are other fields."""
+    tags = (split_tags(children), split_tags(repeatable))
+    return ElementSchema(*tags, attributes=split_tags(attributes), **others)
+
+
 LEAF = ElementSchema()
 """Schema of an element with a text only."""
 
@@ -129,15 +136,15 @@ class Context:
         if not self._problems:
             return
         order = self._make_sort_key()
-        found = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
-        first = found[0]
+        problems = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
+        first = problems[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
-            found = (first, *found[1:])
-        if self.problem_count > MAX_PROBLEMS and len(found) == MAX_PROBLEMS:
+            problems = (first, *problems[1:])
+        if self.problem_count > MAX_PROBLEMS and len(problems) == MAX_PROBLEMS:
             stopped = f"reading stops after {MAX_PROBLEMS}; there may be more"
-            found = (*found, SdfError("problems", where=Where(self.path), allowed=stopped))
-        first.problems = found
+            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=stopped))
+        first.problems = problems
         raise first
 
     def add_note(self, kind: str, what: str, reason: str, where: Where | None) -> None:

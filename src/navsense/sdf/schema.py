@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema, split_tags
+from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema, make_schema, split_tags
 from navsense.sensors import SENSORS
 
 _VISUAL_ONLY = "has only a visual effect"
@@ -33,18 +33,15 @@ ACTUATOR_TAG = "actuator of URDF"
 
 _CLOCK_TAGS = split_tags("clock navsense:clock")
 
-SDF = ElementSchema(
-    repeatable=split_tags("world model"),
-    unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY},
-    attributes=split_tags("version"),
+SDF = make_schema(
+    repeatable="world model", unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY}, attributes="version"
 )
 
 _PLUGIN_ATTRIBUTES = split_tags("name filename")
 
 _UUV_CURRENT = ElementSchema(children=split_tags("namespace constant_current"), attributes=_PLUGIN_ATTRIBUTES)
 _DAVE_CURRENT = ElementSchema(
-    children=split_tags("namespace constant_current transient_current tidal_oscillation"),
-    attributes=_PLUGIN_ATTRIBUTES,
+    children=split_tags("namespace constant_current transient_current tidal_oscillation"), attributes=_PLUGIN_ATTRIBUTES
 )
 
 CURRENT_PLUGINS = {
@@ -63,8 +60,8 @@ PRELOAD_FILES = split_tags(
 """Files of Gazebo's plug-in of a world that reads a table."""
 
 PRELOAD = ElementSchema(children=split_tags("data dimensions"), attributes=_PLUGIN_ATTRIBUTES)
-DIMENSIONS = ElementSchema(children=split_tags("ignore_time time space"))
-SPACE = ElementSchema(children=split_tags("x y z"), attributes=split_tags("reference units"))
+DIMENSIONS = make_schema("ignore_time time space")
+SPACE = make_schema("x y z", attributes="reference units")
 
 WORLD = ElementSchema(
     children=split_tags(
@@ -87,20 +84,20 @@ WORLD = ElementSchema(
     attributes=split_tags("name"),
 )
 
-INCLUDE = ElementSchema(
-    children=split_tags("uri name pose static placement_frame"),
-    repeatable=split_tags("plugin"),
+INCLUDE = make_schema(
+    "uri name pose static placement_frame",
+    repeatable="plugin",
     unsupported={"model_state": _NO_STATE, "namespace": _NO_NAMESPACES},
     forbidden={"experimental:params": _NO_PARAMS},
-    attributes=split_tags("merge"),
+    attributes="merge",
 )
 
 SKIPPED_INCLUDE = replace(
     INCLUDE, unsupported={**INCLUDE.unsupported, "experimental:params": "changes a skipped include"}, forbidden={}
 )
 
-PHYSICS = ElementSchema(
-    children=split_tags("max_step_size"),
+PHYSICS = make_schema(
+    "max_step_size",
     unsupported=dict.fromkeys(
         ("real_time_factor", "real_time_update_rate", "max_contacts", "dart", "simbody", "bullet", "ode"), _NO_PHYSICS
     ),
@@ -108,20 +105,20 @@ PHYSICS = ElementSchema(
         "magnetic_field": "moved to <world> in SDF 1.6; move it there",
         "gravity": "moved to <world> in SDF 1.6; move it there",
     },
-    attributes=split_tags("default"),
+    attributes="default",
     ignored_attributes={"name": _NO_PHYSICS, "type": _NO_PHYSICS},
 )
 
-SPHERICAL_COORDINATES = ElementSchema(
-    children=split_tags("surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation"),
+SPHERICAL_COORDINATES = make_schema(
+    "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation",
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
 )
 
-GRAVITY_MODEL = ElementSchema(attributes=split_tags("model"))
-MAGNETIC_MODEL = ElementSchema(attributes=split_tags("model date"))
-DIPOLE = ElementSchema(children=split_tags("pose moment"), attributes=split_tags("radius"))
-SIGNAL = ElementSchema(repeatable=split_tags("point"), attributes=split_tags("name file"))
-SIGNAL_POINT = ElementSchema(attributes=split_tags("time"))
+GRAVITY_MODEL = make_schema(attributes="model")
+MAGNETIC_MODEL = make_schema(attributes="model date")
+DIPOLE = make_schema("pose moment", attributes="radius")
+SIGNAL = make_schema(repeatable="point", attributes="name file")
+SIGNAL_POINT = make_schema(attributes="time")
 
 UUV_DVL_FILE = "libuuv_gazebo_ros_dvl_plugin.so"
 """File of a plug-in of a model that is a DVL."""
@@ -189,10 +186,7 @@ DSROS_DVL_PLUGIN = ElementSchema(
         ocean_current_topic waterTrackBins currentProfileCoordMode navsense:layer navsense:cloud_points
         """
     ),
-    unsupported={
-        "stratified_ocean_current_topic": _NO_CURRENT_TOPIC,
-        "collide_bitmask": "all bodies are hit",
-    },
+    unsupported={"stratified_ocean_current_topic": _NO_CURRENT_TOPIC, "collide_bitmask": "all bodies are hit"},
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
@@ -228,36 +222,34 @@ LINK = ElementSchema(
     attributes=split_tags("name"),
 )
 
-COLLISION = ElementSchema(
-    children=split_tags("pose geometry"),
+COLLISION = make_schema(
+    "pose geometry",
     unsupported={
         "laser_retro": "the intensity of returns is not simulated",
         **dict.fromkeys(("max_contacts", "density", "auto_inertia_params", "surface", "mass"), _NO_DYNAMICS),
         "frame": _OLD_FRAMES,
     },
-    attributes=split_tags("name"),
+    attributes="name",
 )
 
 _NO_SHAPE = "rays do not hit it: this shape is not simulated yet"
 
-GEOMETRY = ElementSchema(
-    children=split_tags("empty box capsule cylinder ellipsoid heightmap mesh plane sphere"),
+GEOMETRY = make_schema(
+    "empty box capsule cylinder ellipsoid heightmap mesh plane sphere",
     unsupported=dict.fromkeys(("cone", "image", "polyline"), _NO_SHAPE),
 )
 
-MESH = ElementSchema(
-    children=split_tags("uri submesh scale"),
-    unsupported={"convex_decomposition": "rays hit the mesh itself"},
-    attributes=split_tags("optimization"),
+MESH = make_schema(
+    "uri submesh scale", unsupported={"convex_decomposition": "rays hit the mesh itself"}, attributes="optimization"
 )
-SUBMESH = ElementSchema(children=split_tags("name center"))
-HEIGHTMAP = ElementSchema(
-    children=split_tags("uri size pos sampling"),
+SUBMESH = make_schema("name center")
+HEIGHTMAP = make_schema(
+    "uri size pos sampling",
     unsupported={"texture": _VISUAL_ONLY, "blend": _VISUAL_ONLY, "use_terrain_paging": _VISUAL_ONLY},
 )
 
-JOINT = ElementSchema(
-    children=split_tags("parent child pose axis axis2"),
+JOINT = make_schema(
+    "parent child pose axis axis2",
     unsupported={
         **dict.fromkeys(
             split_tags("gearbox_ratio gearbox_reference_body thread_pitch screw_thread_pitch physics"), _NO_JOINTS
@@ -266,23 +258,23 @@ JOINT = ElementSchema(
         "sensor": "sensors in joints measure forces, which are not simulated; move other sensors to a link",
         "plugin": PLUGIN_NOT_RUN,
     },
-    attributes=split_tags("name type"),
+    attributes="name type",
 )
 
-JOINT_AXIS = ElementSchema(
-    children=split_tags("xyz"),
+JOINT_AXIS = make_schema(
+    "xyz",
     unsupported=dict.fromkeys(("dynamics", "initial_position", "limit", "mimic"), _NO_JOINTS),
     forbidden={"use_parent_model_frame": 'was replaced by <xyz expressed_in="__model__"> in SDF 1.7'},
 )
 
-XYZ = ElementSchema(attributes=split_tags("expressed_in"))
+XYZ = make_schema(attributes="expressed_in")
 
 JOINT_TYPES = split_tags("continuous revolute gearbox revolute2 prismatic ball screw universal fixed")
 
-FRAME = ElementSchema(children=split_tags("pose"), attributes=split_tags("name attached_to"))
+FRAME = make_schema("pose", attributes="name attached_to")
 
-POSE = ElementSchema(
-    attributes=split_tags("relative_to rotation_format degrees"),
+POSE = make_schema(
+    attributes="relative_to rotation_format degrees",
     forbidden={"frame": "the attribute frame of SDF 1.5 and 1.6 is not supported; use relative_to of SDF 1.7"},
 )
 
@@ -372,29 +364,24 @@ DSROS_DVL_SENSOR = replace(
 
 _BEAM_EXTENSIONS = split_tags("navsense:own_hull navsense:sound")
 RAY = ElementSchema(
-    children=split_tags("scan range noise") | _BEAM_EXTENSIONS,
-    unsupported={"visibility_mask": "all bodies are hit"},
+    children=split_tags("scan range noise") | _BEAM_EXTENSIONS, unsupported={"visibility_mask": "all bodies are hit"}
 )
-SCAN = ElementSchema(children=split_tags("horizontal vertical"))
-SAMPLES = ElementSchema(children=split_tags("samples resolution min_angle max_angle"))
-RAY_RANGE = ElementSchema(children=split_tags("min max resolution"))
+SCAN = make_schema("horizontal vertical")
+SAMPLES = make_schema("samples resolution min_angle max_angle")
+RAY_RANGE = make_schema("min max resolution")
 SONAR = ElementSchema(children=split_tags("geometry min max radius noise") | _BEAM_EXTENSIONS)
-BEAM = ElementSchema(children=split_tags("axis"), attributes=split_tags("width_deg rings"))
+BEAM = make_schema("axis", attributes="width_deg rings")
 
-CLOCK = ElementSchema(
-    children=split_tags("noise navsense:oscillator navsense:discipline navsense:monotonic navsense:faults"),
-    attributes=split_tags("name"),
+CLOCK = make_schema(
+    "noise navsense:oscillator navsense:discipline navsense:monotonic navsense:faults", attributes="name"
 )
 
-PART = ElementSchema(attributes=split_tags("temperature"))
+PART = make_schema(attributes="temperature")
 
 _AXIS_TAGS = split_tags("x y z")
 AXES = ElementSchema(children=_AXIS_TAGS)
-AXIS = ElementSchema(children=split_tags("noise"))
+AXIS = make_schema("noise")
 
-MOTION = ElementSchema(
-    repeatable=split_tags("navsense:waypoint"),
-    attributes=split_tags("loop degrees file bandwidth"),
-)
+MOTION = make_schema(repeatable="navsense:waypoint", attributes="loop degrees file bandwidth")
 
-WAYPOINT = ElementSchema(attributes=split_tags("time degrees rotation_format"))
+WAYPOINT = make_schema(attributes="time degrees rotation_format")

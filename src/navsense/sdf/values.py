@@ -26,8 +26,8 @@ def invalid_value(
 
 def error_at(element: Element, error: NavsenseError) -> SdfError:
     """Return the error of a specification as an error of the SDF file at the line of an element."""
-    inside = f" {error.where}" if error.where else ""
-    what = f"<{element.tag}>{inside} {error.what}"
+    place = f" {error.where}" if error.where else ""
+    what = f"<{element.tag}>{place} {error.what}"
     return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.frames import MODEL_FRAME
 from navsense.sdf.values import invalid_value, parse_flag
 from navsense.sdf.xml_reader import Element
@@ -59,7 +59,7 @@ NEWER_ELEMENTS = {
 }
 """Parent and element -> y of the SDF version 1.y that introduced it."""
 
-IMU_NOISE = ElementSchema(children=frozenset(("type", "rate", "accel")))
+IMU_NOISE = make_schema("type rate accel")
 
 _DEFAULT_TOPIC = "__default_topic__"
 _IMU_CHANNELS = {"angular_velocity": "rate", "linear_acceleration": "accel"}

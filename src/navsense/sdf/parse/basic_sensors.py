@@ -24,7 +24,7 @@ from navsense.core.errors import SdfError
 from navsense.core.inputs import parse_decimal
 from navsense.noise.channel import Noise
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import make_channel_parsers, read_sensor
 from navsense.sdf.values import invalid_value, parse_attribute_number
@@ -36,7 +36,7 @@ from navsense.sensors.navsat import NO_ORIGIN, NavSat
 
 MAGNETOMETER = ElementBinding(Magnetometer)
 ALTIMETER = ElementBinding(Altimeter)
-REFERENCE = ElementSchema(attributes=frozenset(("period",)))
+REFERENCE = make_schema(attributes="period")
 INITIAL = "initial"
 AIR_PRESSURE = ElementBinding(AirPressure)
 SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing", "velocity_sensing")}

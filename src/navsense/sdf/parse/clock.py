@@ -40,7 +40,7 @@ from navsense.clock import (
 )
 from navsense.core.errors import ClockError, SdfError
 from navsense.sdf.binder import ChildParser, ElementBinding
-from navsense.sdf.context import LEAF, Context, ElementSchema
+from navsense.sdf.context import LEAF, Context, make_schema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import join_names, parse_name
 from navsense.sdf.parse.children import parse_child_flag
@@ -74,8 +74,8 @@ RATE_CONVERSIONS: Mapping[str, Callable[[float], float]] = {
 }
 """Attribute `per` of an ageing -> conversion to an ageing per second."""
 
-_AGEING = ElementSchema(attributes=frozenset(("per",)))
-_TEMPERATURE = ElementSchema(attributes=frozenset(("signal",)))
+_AGEING = make_schema(attributes="per")
+_TEMPERATURE = make_schema(attributes="signal")
 
 
 @dataclass

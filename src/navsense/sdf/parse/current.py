@@ -51,7 +51,7 @@ from navsense.environment.current import (
     TideTable,
 )
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import LEAF, Context, ElementSchema, split_tags
+from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema, split_tags
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.search_path import SearchPath
 from navsense.sdf.values import (
@@ -284,7 +284,7 @@ def _parse_tidal_ellipses(context: Context, element: Element, site: CurrentConte
 
 def _parse_grid(_context: Context, element: Element, site: CurrentContext) -> VectorField:
     x, y, z = (require_attribute_text(element, name) for name in "xyz")
-    options: dict[str, Any] = _get_attributes(element, "units", "outside", "outside_vertical", "outside_time")
+    options: dict[str, Any] = _get_attributes(element, "units", *_GRID_OUTSIDE.split())
     return GriddedCurrent.from_file(
         site.search.find_data_file(element, "file"),
         space=require_attribute_text(element, "space"),  # type: ignore[arg-type]  # checked by the grid
@@ -328,53 +328,35 @@ def _get_attributes(element: Element, *names: str) -> dict[str, str]:
 CurrentParser = Callable[[Context, Element, CurrentContext], VectorField]
 
 _CURRENT_TAGS = split_tags("uniform gauss_markov stratified tidal tidal_ellipses grid replay boundary_layer profile")
+_GRID_OUTSIDE = "outside outside_vertical outside_time"
 _TIDE_ATTRIBUTES = split_tags("name phase_deg speed_deg_per_hour greenwich")
 
 CURRENT = ElementSchema(repeatable=_CURRENT_TAGS, attributes=split_tags("topic rate position start"))
-DEPTH_ROW = ElementSchema(attributes=split_tags("depth"))
+DEPTH_ROW = make_schema(attributes="depth")
 CONSTITUENT = ElementSchema(attributes=_TIDE_ATTRIBUTES | {"amplitude"})
 ELLIPSE = ElementSchema(attributes=_TIDE_ATTRIBUTES | {"major", "minor", "direction_deg"})
 
 CURRENT_PARSERS: Mapping[str, tuple[ElementSchema, CurrentParser]] = {
     "uniform": (LEAF, _parse_uniform),
-    "gauss_markov": (
-        ElementSchema(split_tags("speed horizontal_angle vertical_angle"), attributes=split_tags("name")),
-        _parse_gauss_markov,
-    ),
+    "gauss_markov": (make_schema("speed horizontal_angle vertical_angle", attributes="name"), _parse_gauss_markov),
     "stratified": (
-        ElementSchema(
-            split_tags("speed direction"), repeatable=split_tags("layer"), attributes=split_tags("file outside name")
-        ),
+        make_schema("speed direction", repeatable="layer", attributes="file outside name"),
         _parse_stratified,
     ),
     "tidal": (
-        ElementSchema(
-            repeatable=split_tags("constituent"),
-            attributes=split_tags("file mean flood_direction_deg ebb_direction_deg"),
-        ),
+        make_schema(repeatable="constituent", attributes="file mean flood_direction_deg ebb_direction_deg"),
         _parse_tidal,
     ),
-    "tidal_ellipses": (
-        ElementSchema(repeatable=split_tags("ellipse"), attributes=split_tags("mean")),
-        _parse_tidal_ellipses,
-    ),
+    "tidal_ellipses": (make_schema(repeatable="ellipse", attributes="mean"), _parse_tidal_ellipses),
     "grid": (
-        ElementSchema(
-            attributes=split_tags(
-                """file space units x y z east north up time ignore_time start outside outside_vertical
-                outside_time"""
-            )
-        ),
+        make_schema(attributes=f"file space units x y z east north up time ignore_time start {_GRID_OUTSIDE}"),
         _parse_grid,
     ),
-    "replay": (ElementSchema(attributes=split_tags("file topic frame start outside")), _parse_replay),
+    "replay": (make_schema(attributes="file topic frame start outside"), _parse_replay),
     "boundary_layer": (
         ElementSchema(repeatable=_CURRENT_TAGS, attributes=split_tags("bed thickness exponent")),
         _parse_boundary_layer,
     ),
-    "profile": (
-        ElementSchema(repeatable=_CURRENT_TAGS | {"factor"}, attributes=split_tags("outside")),
-        _parse_profile,
-    ),
+    "profile": (ElementSchema(repeatable=_CURRENT_TAGS | {"factor"}, attributes=split_tags("outside")), _parse_profile),
 }
 """Element -> its schema and the parser of its current."""

@@ -84,8 +84,8 @@ def _check_columns(
         return
     with map_spec_errors(element):
         _parse_table(context, table, site, dvl_columns)
-    shown = ", ".join(column or "none" for column in columns)
-    reason = f"a world has one current, and its columns are {shown}"
+    names = ", ".join(column or "none" for column in columns)
+    reason = f"a world has one current, and its columns are {names}"
     context.add_note("warning", "<water_velocity>", reason, element.where)
 
 

@@ -46,7 +46,7 @@ from navsense.environment.current import (
     UuvGaussMarkovProcess,
 )
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema, split_tags
+from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.current import CurrentContext, ParsedCurrents
@@ -61,13 +61,11 @@ DATE_TAGS, TIME_TAGS = ("year", "month", "day"), ("hour", "minute")
 
 PROCESS = ElementBinding(UuvGaussMarkovProcess)
 CONSTANT_CURRENT = ElementSchema(frozenset(("topic", *PROCESS_TAGS)))
-TRANSIENT_CURRENT = ElementSchema(split_tags("topic_stratified databasefilePath"))
-TIDAL_OSCILLATION = ElementSchema(
-    split_tags("databasefilePath harmonic_constituents mean_direction world_start_time_GMT")
-)
+TRANSIENT_CURRENT = make_schema("topic_stratified databasefilePath")
+TIDAL_OSCILLATION = make_schema("databasefilePath harmonic_constituents mean_direction world_start_time_GMT")
 HARMONIC_CONSTITUENTS = ElementSchema(frozenset(CONSTITUENT_TAGS))
-CONSTITUENT = ElementSchema(split_tags("amp phase speed"))
-MEAN_DIRECTION = ElementSchema(split_tags("ebb flood"))
+CONSTITUENT = make_schema("amp phase speed")
+MEAN_DIRECTION = make_schema("ebb flood")
 START_TIME = ElementSchema(frozenset((*DATE_TAGS, *TIME_TAGS)))
 
 

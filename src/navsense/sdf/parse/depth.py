@@ -59,20 +59,22 @@ def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, moun
 
 def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFormula:
     """Return the water that a `<formula>` assumes. Raises `SdfError`."""
-    kind = element.text
-    if kind not in FORMULA_ATTRIBUTES:
-        raise invalid_value(element, kind or "empty", f"must be one of {', '.join(FORMULA_ATTRIBUTES)}", parent="depth")
-    context.check(element, ElementSchema(attributes=frozenset(FORMULA_ATTRIBUTES[kind])))
-    if kind == KNOWN_WATER:
+    formula = element.text
+    if formula not in FORMULA_ATTRIBUTES:
+        raise invalid_value(
+            element, formula or "empty", f"must be one of {', '.join(FORMULA_ATTRIBUTES)}", parent="depth"
+        )
+    context.check(element, ElementSchema(attributes=frozenset(FORMULA_ATTRIBUTES[formula])))
+    if formula == KNOWN_WATER:
         return None
-    numbers = {name: parse_attribute_number(element, name) for name in FORMULA_ATTRIBUTES[kind]}
+    numbers = {name: parse_attribute_number(element, name) for name in FORMULA_ATTRIBUTES[formula]}
     with map_spec_errors(element):
-        if kind == CONSTANT_DENSITY:
+        if formula == CONSTANT_DENSITY:
             if numbers["density"] is None:
                 raise invalid_value(element, "missing", "must be given (kg/m^3)", attribute="density")
             return ConstantDensity(**{name: number for name, number in numbers.items() if number is not None})
         degrees = numbers["latitude_deg"]
-        return _make_formula(LATITUDE_FORMULAS[kind], None if degrees is None else math.radians(degrees), mount)
+        return _make_formula(LATITUDE_FORMULAS[formula], None if degrees is None else math.radians(degrees), mount)
 
 
 def check_water(context: Context, mount: Mount, assumed: DepthFormula) -> None:

@@ -70,7 +70,7 @@ from typing import Any
 from navsense.core.pose import conjugate, from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
 from navsense.sdf.binder import ChildParser, ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_vector
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
 from navsense.sdf.parse.mount import Mount
@@ -121,16 +121,13 @@ BEAMS = ElementSchema(
     attributes=_WIDTH_ATTRIBUTES | {"angle_deg", "weighting", "absorption"},
 )
 BEAM = ElementSchema(children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES.union(BEAM_ANGLES, ("id",)))
-BEAM_POSE = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
+BEAM_POSE = make_schema(attributes="rotation_format degrees")
 TRACK = ElementBinding(DopplerTrack, other_attributes=("when",))
 WATER_TRACK = ElementBinding(DopplerTrack, other_children=("layer",), other_attributes=("when",))
 LAYER = ElementBinding(WaterMassLayer, attributes=True)
 ECHO_STRENGTH = ElementBinding(EchoStrength, attributes=True)
 LONG_TERM = ElementBinding(LongTermFilter, attributes=True)
-DVL = ElementBinding(
-    Dvl,
-    parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read},
-)
+DVL = ElementBinding(Dvl, parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read})
 CELLS = ElementBinding(DepthCells, attributes=True)
 ACCURACY = ElementBinding(Accuracy, attributes=True)
 ADCP = ElementBinding(
@@ -143,7 +140,7 @@ ADCP = ElementBinding(
         "sound": SOUND.read,
     },
 )
-REFERENCE = ElementSchema(attributes=frozenset(("link", "degrees")))
+REFERENCE = make_schema(attributes="link degrees")
 
 
 def parse_dvl(context: Context, block: Element | None, mount: Mount) -> Dvl:
@@ -284,8 +281,5 @@ def parse_adcp(context: Context, block: Element | None, mount: Mount) -> Adcp:
     return ADCP.read(context, block, parsers, classic=mount.classic)
 
 
-BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {
-    "dvl": _parse_own_dvl,
-    "gz:dvl": parse_gz_dvl,
-}
+BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {"dvl": _parse_own_dvl, "gz:dvl": parse_gz_dvl}
 """Tag of a block -> parser."""

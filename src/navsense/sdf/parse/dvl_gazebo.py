@@ -33,7 +33,7 @@ import math
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
 from navsense.noise.channel import NEUTRAL, Noise
-from navsense.sdf.context import LEAF, Context, ElementSchema
+from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_child_noise
@@ -72,23 +72,23 @@ MODES = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
 
 _VISUAL_ONLY = "has only a visual effect"
 
-DVL = ElementSchema(
-    children=frozenset(
-        """type arrangement tracking resolution minimum_range maximum_range reference_frame navsense:own_hull
-        navsense:propagation""".split()
-    ),
+DVL = make_schema(
+    """
+    type arrangement tracking resolution minimum_range maximum_range reference_frame navsense:own_hull
+    navsense:propagation
+    """,
     unsupported={"visualize": _VISUAL_ONLY},
 )
-ARRANGEMENT = ElementSchema(repeatable=frozenset(("beam",)), attributes=frozenset(("degrees",)))
-BEAM = ElementSchema(children=frozenset(("aperture", "rotation", "tilt")), attributes=frozenset(("id",)))
-TRACKING = ElementSchema(children=frozenset(("bottom_mode", "water_mass_mode")))
-BOTTOM_MODE = ElementSchema(children=frozenset(("when", "noise")), unsupported={"visualize": _VISUAL_ONLY})
+ARRANGEMENT = make_schema(repeatable="beam", attributes="degrees")
+BEAM = make_schema("aperture rotation tilt", attributes="id")
+TRACKING = make_schema("bottom_mode water_mass_mode")
+BOTTOM_MODE = make_schema("when noise", unsupported={"visualize": _VISUAL_ONLY})
 WATER_MASS_MODE = ElementSchema(
     children=BOTTOM_MODE.children | {"water_velocity", "boundaries", "bins"}, unsupported=BOTTOM_MODE.unsupported
 )
-WATER_VELOCITY = ElementSchema(children=frozenset("xyz"))
-BOUNDARIES = ElementSchema(children=frozenset(("near", "far")))
-FRAME = ElementSchema(attributes=frozenset(("rotation_format", "degrees")))
+WATER_VELOCITY = make_schema("x y z")
+BOUNDARIES = make_schema("near far")
+FRAME = make_schema(attributes="rotation_format degrees")
 
 
 def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
@@ -212,10 +212,7 @@ def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float)
         far = parse_child_number(context, boundaries, "far", far, above=0.0)
         element = boundaries.find("far") or boundaries
     if far > maximum:
-        allowed, remedy = (
-            f"must be at most the maximum range, {maximum:g} m",
-            "Gazebo does not load such a sensor",
-        )
+        allowed, remedy = (f"must be at most the maximum range, {maximum:g} m", "Gazebo does not load such a sensor")
         raise invalid_value(element, far, allowed, parent=water.tag, remedy=remedy)
     bins = parse_child_count(context, water, "bins", DEFAULT_BINS)
     with map_spec_errors(element):

@@ -26,7 +26,7 @@ from navsense.environment.magnetic import Anomaly
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import MAX_VALUE, ScheduledFault, check_fault
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.values import invalid_value, parse_attribute_number, split_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -35,7 +35,7 @@ FAULTS_TAG = "navsense:faults"
 
 FAULTS = ElementBinding(Faults, repeatable=("fault",))
 FAULT = ElementBinding(ScheduledFault, attributes=True)
-SCHEDULED_FAULTS = ElementSchema(repeatable=frozenset(("fault",)))
+SCHEDULED_FAULTS = make_schema(repeatable="fault")
 
 NO_FAULTS = Faults()
 
@@ -105,9 +105,9 @@ def _list_faults(context: Context, owner: Element) -> list[Element]:
 
 def _parse_fault_of_kind(element: Element, kind: str, count: int) -> tuple[float, ...]:
     """Return start, end (s) and numbers of a fault, which must have this kind."""
-    given, start, end, value = _parse_fault(element)
-    if given != kind:
-        raise invalid_value(element, given or "missing", f"must be {kind} here", attribute="kind")
+    fault_kind, start, end, value = _parse_fault(element)
+    if fault_kind != kind:
+        raise invalid_value(element, fault_kind or "missing", f"must be {kind} here", attribute="kind")
     for name in ("array", "period"):
         if name in element.attributes:
             allowed = "is allowed in a sensor's fault only"

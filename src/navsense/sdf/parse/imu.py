@@ -35,7 +35,7 @@ from navsense.core.errors import SdfError
 from navsense.core.pose import from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, ElementSchema
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import make_channel_parsers
 from navsense.sdf.values import invalid_value, parse_vector
@@ -52,14 +52,14 @@ IMU = ElementBinding(
     forbidden={"noise": "moved to each axis in SDF 1.6: <angular_velocity><x><noise>, ..."},
 )
 
-ORIENTATION_REFERENCE_FRAME = ElementSchema(
-    children=frozenset(("localization", "custom_rpy")),
+ORIENTATION_REFERENCE_FRAME = make_schema(
+    "localization custom_rpy",
     unsupported={"grav_dir_x": "has an effect with GRAV_UP and GRAV_DOWN only, which are not supported"},
 )
 
 VIBRATION = ElementBinding(Vibration)
 
-CUSTOM_RPY = ElementSchema(attributes=frozenset(("parent_frame",)))
+CUSTOM_RPY = make_schema(attributes="parent_frame")
 
 ENU_ROTATIONS: dict[str, Quaternion] = {
     "ENU": (1.0, 0.0, 0.0, 0.0),

@@ -12,7 +12,7 @@
 
 `<ray>` and `<lidar>` are elements of SDF. They accept `<navsense:sound>` and `<navsense:own_hull>` in the sensor. All
 their rays make one return. A sensor whose angles span more than `MAX_BEAM_ANGLE` is a scanner. Scanners are not
-simulated, except with the plug-in of `range_plugin`. `<sonar>` is a cone along -z of the sensor, as in Gazebo Classic
+simulated, except with the plug-in of `gazebo_range`. `<sonar>` is a cone along -z of the sensor, as in Gazebo Classic
 (`SonarSensor`), with its radius at its maximum range.
 """
 

@@ -164,6 +164,6 @@ def _warn_about_differences(context: Context, element: Element, mount: Mount, so
     child = element.find("update_rate")
     rate = parse_child_number(context, element, "update_rate", 0.0)
     if child is not None and any(sonar.sensor.rate != rate for sonar in sonars):
-        shown = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
-        reason = f"differs from that of its range sensors, {shown} Hz: the DVL pings at the rate of the plug-in"
+        rates = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
+        reason = f"differs from that of its range sensors, {rates} Hz: the DVL pings at the rate of the plug-in"
         context.add_note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)

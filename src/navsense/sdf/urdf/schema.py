@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from navsense.sdf.context import ElementSchema, split_tags
+from navsense.sdf.context import ElementSchema, make_schema, split_tags
 
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
@@ -15,9 +15,9 @@ _NO_ACTUATORS = "actuators and their controllers are not simulated"
 _NO_JOINT_MOTION = "joints do not move yet: their position is 0"
 _OTHER_PROGRAM = "belongs to another program"
 
-ROBOT = ElementSchema(
-    children=split_tags("origin"),
-    repeatable=split_tags("link joint gazebo"),
+ROBOT = make_schema(
+    "origin",
+    repeatable="link joint gazebo",
     unsupported={
         "material": _VISUAL_ONLY,
         "transmission": _NO_ACTUATORS,
@@ -26,12 +26,12 @@ ROBOT = ElementSchema(
         "sensor": 'is not read; write <gazebo reference="LINK"><sensor>, as in Gazebo',
     },
     forbidden={"plugin": "belongs to a <gazebo>", "include": "belongs to a <gazebo>"},
-    attributes=split_tags("name"),
+    attributes="name",
     ignored_attributes={"version": "all versions of URDF are read in the same way"},
 )
 
-LINK = ElementSchema(
-    repeatable=split_tags("collision"),
+LINK = make_schema(
+    repeatable="collision",
     unsupported={
         "inertial": _NO_DYNAMICS,
         "contact": _NO_DYNAMICS,
@@ -43,14 +43,14 @@ LINK = ElementSchema(
         "origin": "belongs to the parent joint of the link",
         "pose": "belongs to the parent joint of the link, as <origin>",
     },
-    attributes=split_tags("name"),
+    attributes="name",
     ignored_attributes={"type": _OTHER_PROGRAM},
 )
 
-COLLISION = ElementSchema(
-    children=split_tags("origin geometry"),
+COLLISION = make_schema(
+    "origin geometry",
     unsupported={"verbose": "it does not define a shape", "contact_coefficients": _NO_DYNAMICS},
-    attributes=split_tags("name"),
+    attributes="name",
     ignored_attributes={"group": "all surfaces are hit"},
 )
 
@@ -65,15 +65,15 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
 
 GEOMETRY = ElementSchema(children=frozenset(SHAPES))
 
-JOINT = ElementSchema(
-    children=split_tags("origin parent child axis"),
+JOINT = make_schema(
+    "origin parent child axis",
     unsupported=dict.fromkeys(("limit", "dynamics", "mimic", "calibration", "safety_controller"), _NO_JOINT_MOTION),
-    attributes=split_tags("name type"),
+    attributes="name type",
 )
 
-ORIGIN = ElementSchema(attributes=split_tags("xyz rpy"))
-AXIS = ElementSchema(attributes=split_tags("xyz"))
-END = ElementSchema(attributes=split_tags("link"))
+ORIGIN = make_schema(attributes="xyz rpy")
+AXIS = make_schema(attributes="xyz")
+END = make_schema(attributes="link")
 
 JOINT_TYPES = {
     "continuous": "continuous",
@@ -85,7 +85,7 @@ JOINT_TYPES = {
 }
 """Joint type of URDF -> type of SDF; None if SDF does not have it."""
 
-GAZEBO = ElementSchema(attributes=split_tags("reference"))
+GAZEBO = make_schema(attributes="reference")
 
 _NEVER_LUMPED = "is always the case: joints are kept and links are not merged"
 
