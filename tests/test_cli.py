@@ -85,7 +85,7 @@ def test_recover(inside: Typed, tmp_path: Path) -> None:
     assert inside("info", tmp_path / "cut-recovered.mcap").returncode == 0
 
 
-def test_check_says_one_line_a_problem(inside: Typed, tmp_path: Path) -> None:
+def test_check_prints_one_line_per_problem(inside: Typed, tmp_path: Path) -> None:
     assert inside("check", QUADROTOR).returncode == 0
     bad = tmp_path / "bad.sdf"
     text = QUADROTOR.read_text().replace("<stddev>", "<stddev>-")
@@ -106,7 +106,7 @@ LIMITS = "<min>0.1</min><max>50</max>"
 
 
 @pytest.mark.requirement("DVU-2")
-def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Path) -> None:
+def test_check_reads_surfaces_that_rays_can_hit(inside: Typed, tmp_path: Path) -> None:
     """One that is broken is a problem, with both places; no ray meets it in a world of an IMU alone."""
     (tmp_path / "bed.txt").write_text("1 2\n3 x\n")
     world = tmp_path / "w.sdf"
@@ -122,7 +122,7 @@ def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Pa
 
 
 @pytest.mark.requirement("DVU-2")
-def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
+def test_run_warns_when_no_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
     """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world = tmp_path / "w.sdf"
@@ -134,7 +134,7 @@ def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Pat
 
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
-def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
+def test_fault_file_is_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
     """By the end of a sensor's name; one that begins at the end of the run is told of, one before it is not."""
     world, faults = tmp_path / "w.sdf", tmp_path / "faults.toml"
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
@@ -190,7 +190,7 @@ def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
         (["nonsense"], "No such command"),
     ],
 )
-def test_mistakes_end_in_one_line_and_exit_code_2(
+def test_invalid_input_prints_one_line_and_exits_with_2(
     inside: Typed, arguments: list[object], message: str, tmp_path: Path
 ) -> None:
     ended = inside(*arguments, cwd=tmp_path)
@@ -198,14 +198,14 @@ def test_mistakes_end_in_one_line_and_exit_code_2(
     assert message in ended.stderr + ended.stdout
 
 
-def test_a_mistake_ends_the_process_without_a_traceback(tmp_path: Path) -> None:
+def test_invalid_input_prints_no_traceback(tmp_path: Path) -> None:
     ended = navsense("run", "missing.sdf", cwd=tmp_path)
     assert ended.returncode == 2, ended.stderr
     assert "missing.sdf" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_full_disk_is_an_error_and_written_data_stay(tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_written_data(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     target = tmp_path / "full.mcap"
@@ -216,7 +216,7 @@ def test_full_disk_is_an_error_and_written_data_stay(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_names_are_printed_as_they_are(inside: Typed, tmp_path: Path) -> None:
+def test_names_are_printed_unchanged(inside: Typed, tmp_path: Path) -> None:
     world = tmp_path / "odd.sdf"
     sensor = '<sensor name="x[bold]y[/]" type="magnetometer"><update_rate>10</update_rate></sensor>'
     other = '<sensor name="touch" type="contact"/>'
@@ -230,7 +230,7 @@ def test_names_are_printed_as_they_are(inside: Typed, tmp_path: Path) -> None:
     assert "contact" in ran.stderr, "what is not simulated is said"
 
 
-def test_a_full_standard_output_is_an_error() -> None:
+def test_full_standard_output_is_an_error() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     with Path("/dev/full").open("w") as full:
@@ -261,7 +261,7 @@ def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
+def test_stopped_run_leaves_complete_recordings(inside: Typed, number: signal.Signals, tmp_path: Path) -> None:
     outputs = [tmp_path / "stopped.mcap", tmp_path / "stopped.npz"]
     command = [sys.executable, "-m", "navsense", "run", str(QUADROTOR), "--duration", "100000"]
     command += [part for output in outputs for part in ("-o", str(output))]
@@ -280,7 +280,7 @@ def test_a_stopped_run_leaves_whole_recordings(inside: Typed, number: signal.Sig
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
-def test_a_signal_during_compilation_stops_before_the_next_kernel(
+def test_signal_during_compilation_stops_before_the_next_kernel(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The compiled kernels stay usable in the cache."""
@@ -324,7 +324,7 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
     """The command is complete. The handlers of the interpreter's exit run from the last one registered to the first."""
     script = (
         "import atexit, os, sys, time; from navsense.cli import main; "
@@ -335,7 +335,7 @@ def test_a_signal_after_the_end_does_not_change_the_exit_code(number: signal.Sig
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_no_standard_output_is_no_error() -> None:
+def test_missing_standard_output_is_not_an_error() -> None:
     """As in `navsense check world.sdf >&-`."""
     script = f"exec {sys.executable} -m navsense check {QUADROTOR} >&-"
     ended = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
@@ -343,7 +343,7 @@ def test_no_standard_output_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
-def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
+def test_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
     """As in `navsense describe world.sdf | head`."""
     given = [] if command.startswith("-") else [str(QUADROTOR)]
     if command == "info":
@@ -377,7 +377,7 @@ def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path,
         ("run", QUADROTOR, "--faults", ""),
     ],
 )
-def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
+def test_empty_path_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
     """An empty path is the current folder."""
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
@@ -386,7 +386,7 @@ def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...],
 
 
 @pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.csv", "x.bag"])
-def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: Path) -> None:
+def test_symlink_to_itself_is_rejected_as_output(inside: Typed, name: str, tmp_path: Path) -> None:
     link = tmp_path / (name if name != "x.csv" else "x")
     link.symlink_to(link.name)
     ended = inside("run", QUADROTOR, "--duration", 0.1, "-o", name, cwd=tmp_path)
@@ -398,7 +398,7 @@ def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.parquet", "x.bag", "x.db3", "x"])
 @pytest.mark.parametrize("command", ["convert", "info", "report", "recover", "calibrate", "run"])
-def test_a_link_to_itself_is_no_input(inside: Typed, command: str, name: str, tmp_path: Path) -> None:
+def test_symlink_to_itself_is_rejected_as_input(inside: Typed, command: str, name: str, tmp_path: Path) -> None:
     (tmp_path / name).symlink_to(name)
     arguments: dict[str, tuple[object, ...]] = {
         "convert": (name, "out.npz"),

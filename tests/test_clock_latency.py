@@ -25,7 +25,7 @@ def sent(time: Times) -> BoolArray:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_without_latency_a_sample_arrives_when_it_is_taken() -> None:
+def test_sample_without_latency_arrives_at_sampling_time() -> None:
     time = np.arange(100) / 30.0
     assert np.array_equal(ArrivalQueue(None, "imu", 1, 0).compute_arrivals(time, sent(time)), time)
     assert np.array_equal(ArrivalQueue(Latency(), "imu", 1, 0).compute_arrivals(time, sent(time)), time)
@@ -35,7 +35,7 @@ def test_without_latency_a_sample_arrives_when_it_is_taken() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
+def test_latency_is_lognormal_with_declared_mean_and_deviation() -> None:
     """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
@@ -49,7 +49,7 @@ def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
+def test_arrivals_equal_a_reference_queue() -> None:
     """Against a queue in plain words, with NumPy's own generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
@@ -68,7 +68,7 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_dropped_sample_delays_no_other() -> None:
+def test_dropped_sample_does_not_delay_other_samples() -> None:
     time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
     every = np.arange(3000) % 2 == 0
     ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, every)
@@ -83,7 +83,7 @@ def test_dropped_sample_delays_no_other() -> None:
 @pytest.mark.requirement("CLK-9")
 @pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
 @pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
-def test_arrival_of_a_dropped_sample(sheet: Latency, cuts: list[int]) -> None:
+def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, cuts: list[int]) -> None:
     """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
@@ -102,7 +102,7 @@ def test_arrival_of_a_dropped_sample(sheet: Latency, cuts: list[int]) -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_cut_anywhere_and_live() -> None:
+def test_latency_is_equal_for_any_block_size_and_in_live_runs() -> None:
     time = np.arange(2000) / 150.0
     whole = ArrivalQueue(WIRE, "dvl", 5, 0).compute_arrivals(time, sent(time))
     for cuts in ([1], [7, 8, 1500], list(range(1, 40))):
@@ -118,7 +118,7 @@ def test_cut_anywhere_and_live() -> None:
     )
 
 
-def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
+def test_sensors_and_runs_have_independent_latencies() -> None:
     time = np.arange(10) * 1.0
     one, other, later = (
         ArrivalQueue(WIRE, name, 5, run).compute_arrivals(time, sent(time)) - time
@@ -147,7 +147,7 @@ def test_invalid_latency_is_an_error(sizes: dict[str, float], message: str) -> N
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-3, 6e3])
-def test_the_widest_latencies_there_are_arrive(size: float) -> None:
+def test_largest_allowed_latency_spread_gives_finite_arrivals(size: float) -> None:
     time = np.arange(500) / 20.0
     wide = Latency(mean=size, stddev=1e6 * size)
     ours = ArrivalQueue(wide, "dvl", 5, 0).compute_arrivals(time, sent(time))

@@ -60,7 +60,7 @@ def mixed(end: float, count: int = 300) -> FloatArray:
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_at_its_samples_a_sensors_clock_equals_the_stamps_to_the_last_bit(monotonic: bool) -> None:
+def test_sensor_clock_at_sample_times_equals_the_stamps_bitwise(monotonic: bool) -> None:
     batch = ns.simulate(world(monotonic=monotonic), 3.0, seed=4)
     sim = after(world(monotonic=monotonic), 3.0)
     for name in (IMU, MAG):
@@ -103,7 +103,7 @@ CLOCKS = {
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
-def test_one_instant_and_an_array_have_the_same_bits(clock: Clock, monotonic: bool) -> None:
+def test_scalar_and_array_instants_give_equal_bits(clock: Clock, monotonic: bool) -> None:
     sim = after(replace(world(), clocks=(replace(clock, monotonic=monotonic),)), 3.0)
     instants = np.concatenate((mixed(3.0, 60), [0.0, -0.0, 5e-324, 1e-9, math.nextafter(3.0, 0.0), 3.0]))
     for reader in (sim.clock(CLOCK), sim.sensor(IMU).clock):
@@ -120,7 +120,7 @@ def count_event(events: list[str], _frame: FrameType, event: str, _argument: obj
 
 @pytest.mark.skipif(INTERPRETED, reason="counts the calls outside the kernels")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_a_read_of_one_instant_makes_few_calls(monotonic: bool) -> None:
+def test_reading_one_instant_makes_few_python_calls(monotonic: bool) -> None:
     """The cost of a read is that of its Python calls: at most 50, where an array of one instant takes twice as many."""
     sim = after(world(monotonic=monotonic), 3.0)
     for clock, instant in ((sim.clock(CLOCK), sim.time), (sim.sensor(IMU).clock, 1.2345), (sim.sensor(IMU).clock, 1.0)):
@@ -135,7 +135,7 @@ def test_a_read_of_one_instant_makes_few_calls(monotonic: bool) -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_query_changes_no_reading() -> None:
+def test_clock_query_does_not_change_readings() -> None:
     quiet, asked = ns.live(world(), seed=4), ns.live(world(), seed=4)
     for _ in range(150):
         one, other = quiet.step(), asked.step()
@@ -149,7 +149,7 @@ def test_a_query_changes_no_reading() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_the_answers_have_the_declared_mean_and_jitter() -> None:
+def test_clock_readings_have_the_declared_mean_and_jitter() -> None:
     """5000 instants: the mean of normals is off by 1 / sqrt(n), their deviation by 1 / sqrt(2 n), 1e-6 each."""
     sim, n = after(world(Noise(mean=0.5, stddev=1e-3), discipline=None), 3.0), 5000
     instants = np.random.default_rng(3).uniform(0.0, 3.0, n)
@@ -218,7 +218,7 @@ def test_an_instant_in_the_future_is_an_error() -> None:
             sim.sensor(IMU).clock.time(wrong)
 
 
-def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
+def test_counter_based_normal_matches_seeded_sfc64() -> None:
     """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
     key, words, mask = seed_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
@@ -241,7 +241,7 @@ def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_takes_numbers_lists_and_arrays() -> None:
+def test_clock_accepts_numbers_lists_and_arrays() -> None:
     clock = after(world(), 0.5).sensor("imu").clock
     instants = [0.1, 0.0, 0.25]
     errors = clock.error(np.array(instants))
@@ -260,7 +260,7 @@ def test_a_clock_takes_numbers_lists_and_arrays() -> None:
 @pytest.mark.parametrize(
     "wrong", ["a", None, True, [True], ["0.1"], [[0.1, 0.2]], [[0.1], [0.1, 0.2]], np.zeros((2, 2)), 1j]
 )
-def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
+def test_invalid_instant_types_raise_error(wrong: Any) -> None:
     clock = after(world(), 0.5).sensor("imu").clock
     for read in (clock.error, clock.time):
         with pytest.raises(ClockError, match=r"^instants \(s\): .*; must be a number, or numbers \(n,\)$"):
@@ -269,7 +269,7 @@ def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_an_instant_from_before_the_clocks_memory_has_the_same_reading(monotonic: bool) -> None:
+def test_reading_before_the_stored_blocks_is_unchanged(monotonic: bool) -> None:
     sim = after(world(monotonic=monotonic), REALISATION_MEMORY + 3.0)
     clock = sim.sensor("imu").clock
     early = np.linspace(0.0, 2.0, 9)

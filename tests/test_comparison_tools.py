@@ -123,7 +123,7 @@ def test_saved_files_are_compared_with_exit_code(tmp_path: Path, value: float, c
     assert done.stdout.startswith("run: 1 arrays: " + ("DIFFERENT: 1 different: a" if code else "same"))
 
 
-def test_a_renamed_attribute_is_read_by_each_of_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_attribute_is_read_by_old_and_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = tool("runs_for_comparison")
     monkeypatch.setitem(runs.ATTRIBUTES, "truth", ("ideal",))
     assert runs.get(SimpleNamespace(truth=1), "truth") == runs.get(SimpleNamespace(ideal=1), "truth") == 1
@@ -153,7 +153,7 @@ def test_runs_cover_every_sensor() -> None:
     assert len(runs) > 200
 
 
-def test_different_descriptions_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_of_descriptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     descriptions = tool("compare_descriptions")
     old = {"a.sdf: check": "sound\nexit code 0\n", "b.sdf: check": "sound\nexit code 0\n"}
     assert descriptions.compare(old, dict(old)) == {}
@@ -168,7 +168,7 @@ def test_different_descriptions_are_shown(capsys: pytest.CaptureFixture[str]) ->
     assert "3 of 3 outputs differ" in capsys.readouterr().out
 
 
-def test_commands_run_with_their_exit_code(tmp_path: Path) -> None:
+def test_commands_are_compared_with_their_exit_code(tmp_path: Path) -> None:
     descriptions = tool("descriptions_for_comparison")
     (tmp_path / "bad.sdf").write_text("<sdf version='1.9'><world/></sdf>", encoding="utf-8")
     (path,) = descriptions.list_files([str(tmp_path), str(tmp_path)])
@@ -188,7 +188,7 @@ def test_the_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_a_commit_that_does_not_exist_ends_with_a_message() -> None:
+def test_unknown_commit_is_an_error_message() -> None:
     command = [sys.executable, str(TOOLS / "compare_runs.py"), "no-such-commit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

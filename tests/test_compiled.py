@@ -79,19 +79,19 @@ def unlike(name: str) -> int:
     return int(np.count_nonzero(compiled.view(np.int64) != interpreted.view(np.int64)))
 
 
-def test_calls_of_kernels_are_found() -> None:
+def test_kernel_calls_are_found() -> None:
     assert {"sin", "sqrt", "exp", "pow"} <= set(called_in_kernels())
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", called_in_kernels())
-def test_a_function_of_kernels_is_the_same_compiled_and_interpreted(name: str) -> None:
+def test_compiled_and_interpreted_functions_agree_bitwise(name: str) -> None:
     assert unlike(name) == 0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ["gamma"])
-def test_one_that_differs_is_seen(name: str) -> None:
+def test_difference_between_compiled_and_interpreted_is_detected(name: str) -> None:
     assert unlike(name) > 0
 
 

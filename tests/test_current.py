@@ -42,7 +42,7 @@ def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
     return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
 
 
-def test_printed_location_is_a_line(tmp_path: Path) -> None:
+def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
     """Of a run, of one that is loaded, and of what is in it: not the numbers."""
     run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
@@ -54,13 +54,13 @@ def test_printed_location_is_a_line(tmp_path: Path) -> None:
         assert repr(one.truth["auv::base"]).endswith("; 100 instants>")
 
 
-def test_world_without_the_element() -> None:
+def test_world_without_current_element_records_no_current() -> None:
     run = ns.simulate(world(None), 1.0)
     assert run.current is None
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_it_is_the_field_at_the_place_and_rate() -> None:
+def test_recorded_current_is_the_field_at_the_declared_position_and_rate() -> None:
     topic = CurrentTopic("/flow", 4.0, (1.0, 2.0, -5.0))
     run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
     assert run.current is not None
@@ -74,7 +74,7 @@ def test_it_is_the_field_at_the_place_and_rate() -> None:
 
 
 @pytest.mark.requirement("CUR-1")
-def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
+def test_runs_have_different_currents_and_run_0_equals_the_single_run() -> None:
     sea = world(FieldSum((LAYERS, CHANCE)))
     single, many = ns.simulate(sea, DURATION, seed=SEED), ns.simulate(sea, DURATION, seed=SEED, runs=3)
     other = ns.simulate(sea, DURATION, seed=SEED, runs=[2])
@@ -91,7 +91,7 @@ def test_each_run_has_its_own_and_run_0_is_the_single_one() -> None:
 
 
 @pytest.mark.requirement("CUR-1")
-def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path) -> None:
+def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path: Path) -> None:
     sea, path = world(FieldSum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
@@ -115,7 +115,7 @@ def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path)
 
 @pytest.mark.requirement("CUR-1", "CUR-2", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suffix: str) -> None:
+def test_stratified_current_is_recorded_in_the_dave_message(tmp_path: Path, suffix: str) -> None:
     sea, path = world(FieldSum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
@@ -138,7 +138,7 @@ def test_that_of_the_layers_is_recorded_as_dave_publishes_it(tmp_path: Path, suf
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 @pytest.mark.parametrize("runs", [None, 3])
-def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
+def test_recorded_current_is_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
@@ -170,7 +170,7 @@ def test_a_live_run_draws_the_current_of_the_same_run() -> None:
         assert np.array_equal(field.at(np.zeros((250, 3)), run.time), run.velocity[0])
 
 
-def test_where_it_is_not_given_the_error_says_so() -> None:
+def test_current_outside_its_range_names_topic_and_time() -> None:
     ends = CurrentReplay(np.array([0.0, 1.0]), np.zeros((2, 3)))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world(ends), 5.0)
@@ -180,7 +180,7 @@ def test_where_it_is_not_given_the_error_says_so() -> None:
         ns.simulate(world(deep, CurrentTopic(position=(0.0, 0.0, -20.0))), 1.0)
 
 
-def test_two_of_one_name_are_refused() -> None:
+def test_duplicate_current_names_are_an_error() -> None:
     with pytest.raises(FieldError, match="must be unique"):
         ns.simulate(world(FieldSum((CHANCE, CHANCE))), 1.0)
 
@@ -194,7 +194,7 @@ def test_invalid_topics(given: dict[str, object], problem: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_a_turned_world_has_the_current_turned() -> None:
+def test_rotated_world_rotates_the_current() -> None:
     half = math.sqrt(0.5)
     turned = Environment(current=FieldSum((UniformField((0.1, 0.0, 0.0)), LAYERS))).rotate((half, 0.0, 0.0, half))
     assert turned.current is not None
@@ -203,7 +203,7 @@ def test_a_turned_world_has_the_current_turned() -> None:
     assert Environment().rotate((half, 0.0, 0.0, half)).current is None
 
 
-def test_of_several_runs_no_sensor_feels_that_of_one() -> None:
+def test_shared_random_current_has_no_velocity_outside_a_run() -> None:
     """The ideal values of a sensor are those of all runs."""
     run = ns.simulate(world(CHANCE), 1.0, seed=SEED, runs=2)
     shared = run.session.world.environment.current

@@ -157,7 +157,7 @@ def test_dead_reckoning_error_is_within_its_estimate(reckoning: Any) -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_common_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_common_mode_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn: no false alarms. Gravity of the world's middle would be found in a thousand vehicles."""
     world, begin = reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     run = ns.simulate(faultless(reckoning, world), DURATION, runs=1)

@@ -40,7 +40,7 @@ def tools() -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.compiled
-def test_its_cheap_figures_are_up_to_date(tools: tuple[Any, Any]) -> None:
+def test_generated_figures_are_up_to_date(tools: tuple[Any, Any]) -> None:
     assert tools[0].outdated(CHEAP) == []
 
 
@@ -54,20 +54,20 @@ def test_outdated_list_is_reported(tools: tuple[Any, Any], tmp_path: Path, monke
 
 
 @pytest.mark.compiled
-def test_the_course_is_right_in_every_frame(tools: tuple[Any, Any]) -> None:
+def test_course_is_correct_in_every_frame(tools: tuple[Any, Any]) -> None:
     rows = [line.split(" | ") for line in tools[0].course().text.splitlines()[2:]]
     assert len(rows) == 4
     assert {row[-1] for row in rows} == {"030° |"}
     assert [row[-2] for row in rows] == ["090°", "090°", "030°", "060°"]
 
 
-def test_every_part_is_on_the_page_once(tools: tuple[Any, Any]) -> None:
+def test_every_part_is_listed_once(tools: tuple[Any, Any]) -> None:
     found = [name for _, name, _ in tools[0].MARKED.findall(PAGE)]
     assert sorted(found) == sorted(tools[0].PARTS)
     assert not [name for name in found if f"<!-- made: {name} -->\n<!-- end -->" in PAGE]
 
 
-def test_its_pictures_are_small_and_whole() -> None:
+def test_pictures_are_small_and_complete() -> None:
     shown = re.findall(r"!\[.+?\]\((.+?)\)", PAGE)
     assert sorted(shown) == sorted(f"pictures/{path.name}" for path in (ROOT / "docs" / "pictures").glob("dvl-*"))
     for name in shown:
@@ -78,7 +78,7 @@ def test_its_pictures_are_small_and_whole() -> None:
         assert b"nan" not in picture
 
 
-def test_its_table_has_each_array_of_a_reading() -> None:
+def test_table_lists_every_array_of_a_reading() -> None:
     """Name, shape of n pings of k beams, and unit, in the order of the reading."""
     rows = [line.split(" | ") for line in PAGE.splitlines() if re.match(r"\| `\w+` \| n", line)]
     shapes: dict[Any, str] = {0: "n", 3: "n, 3", (3, 3): "n, 3, 3", 4: "n, k"}
@@ -86,7 +86,7 @@ def test_its_table_has_each_array_of_a_reading() -> None:
     assert [tuple(row[:3]) for row in rows] == wanted
 
 
-def test_its_python_runs(tmp_path: Path) -> None:
+def test_python_examples_run(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     script = tmp_path / "page.py"
     script.write_text(block, encoding="utf-8")
@@ -99,7 +99,7 @@ def test_its_python_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("DVW-1")
-def test_its_robot_is_read(tmp_path: Path) -> None:
+def test_example_robot_can_be_loaded(tmp_path: Path) -> None:
     (robot,) = re.findall(r"```xml\n(<robot.*?)```", PAGE, re.DOTALL)
     (tmp_path / "auv.urdf").write_text(robot, encoding="utf-8")
     (tmp_path / "sea.sdf").write_text(WORLD, encoding="utf-8")
@@ -111,7 +111,7 @@ def test_its_robot_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.35, 0.1), (-20.0, 20.0), (0.0, 230.0), (3.0, 3.01)])
-def test_ticks_are_round_and_within(tools: tuple[Any, Any], low: float, high: float) -> None:
+def test_axis_ticks_are_round_and_within_limits(tools: tuple[Any, Any], low: float, high: float) -> None:
     found = tools[1].ticks(low, high)
     step = found[1] - found[0]
     assert 4 <= len(found) <= 10
@@ -121,7 +121,7 @@ def test_ticks_are_round_and_within(tools: tuple[Any, Any], low: float, high: fl
     assert min(abs(digits - whole) for whole in (1.0, 2.0, 5.0)) < 1e-6
 
 
-def test_a_line_is_where_its_numbers_are_and_has_their_gaps(tools: tuple[Any, Any]) -> None:
+def test_line_follows_its_values_and_breaks_at_gaps(tools: tuple[Any, Any]) -> None:
     charts = tools[1]
     left, above, right, below = charts.MARGIN
     line = charts.Line("a < b", [0.0, 1.0, 2.0, 3.0], [0.0, math.nan, 10.0, 5.0], "red")
@@ -132,7 +132,7 @@ def test_a_line_is_where_its_numbers_are_and_has_their_gaps(tools: tuple[Any, An
     assert "a < b" in [one.text for one in drawn.iter()]
 
 
-def test_steps_keep_a_number_till_the_next(tools: tuple[Any, Any]) -> None:
+def test_step_line_holds_each_value_until_the_next(tools: tuple[Any, Any]) -> None:
     assert tools[1].steps([0.0, 1.0, 3.0], [5.0, 6.0, 7.0]) == ([0.0, 1.0, 1.0, 3.0, 3.0], [5.0, 5.0, 6.0, 6.0, 7.0])
 
 

@@ -98,7 +98,7 @@ def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
 
 @pytest.mark.requirement("NOI-6", "NOI-2")
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
+def test_faults_do_not_depend_on_block_size(name: str, kind: str) -> None:
     spec = KINDS[name].example_spec()
     world = under(spec, planned(kind, spec))
     whole, state = pieces(world, ())
@@ -111,7 +111,7 @@ def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "BAT-1", "LIV-1")
 @pytest.mark.parametrize("name", KINDS)
-def test_in_batches_and_live_they_are_the_same(name: str) -> None:
+def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
     """All kinds at once; the sensor beside it is to the last bit what it is beside a sound one."""
     spec, duration = KINDS[name].example_spec(), ROWS / RATE
     world = under(spec, planned("all", spec))
@@ -130,7 +130,7 @@ def test_in_batches_and_live_they_are_the_same(name: str) -> None:
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
-def test_each_fault_acts_on_every_sensor(name: str, kind: str) -> None:
+def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
     """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
     spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())
@@ -200,7 +200,7 @@ LASTING = {"long_term_velocity", "long_term_covariance"}
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "array", "kind"), OTHERS)
-def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str) -> None:
+def test_fault_changes_only_its_declared_array(name: str, array: str, kind: str) -> None:
     """Not only of the first one: it is off by the value on the faulty rows, and the others are as they were."""
     spec = KINDS[name].example_spec()
     sound, _ = pieces(under(spec, ()), ())

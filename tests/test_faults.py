@@ -93,7 +93,7 @@ def world(tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_each_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
+def test_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
     """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
@@ -121,7 +121,7 @@ def test_each_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> None:
+def test_scheduled_faults_are_equal_in_batch_and_live_runs(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run, many = ns.simulate(struck, 6.0, seed=1), ns.simulate(struck, 6.0, seed=1, runs=2)
     rows: list[Any] = []
@@ -144,7 +144,7 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
         (tuple(range(6)), [[0, 1, 2], [3, 4, 5]]),
     ],
 )
-def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any) -> None:
+def test_fault_offsets_arrays_of_two_axes(value: tuple[float, ...], added: Any) -> None:
     """By one number, by one along the last axis, or by one each."""
     made = ScheduledFault("bias", 0.1, 0.3, "velocity", value)
     check_fault(None, {"velocity": (2, 3)}, made)
@@ -157,7 +157,7 @@ def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_fault_file_equals_faults_declared_in_the_world(world: Callable[..., Any], tmp_path: Path) -> None:
     own = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     (tmp_path / "faults.toml").write_text(TOML)
     given = with_faults(world(), tmp_path / "faults.toml")
@@ -168,7 +168,7 @@ def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any
 
 
 @pytest.mark.requirement("NOI-6")
-def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_fault_file_accepts_an_unambiguous_name_ending(world: Callable[..., Any], tmp_path: Path) -> None:
     ends = TOML.replace('"m::l::mag"', '"mag"').replace('"m::l::c"', '"l::c"')
     (tmp_path / "faults.toml").write_text(ends)
     (tmp_path / "full.toml").write_text(TOML)
@@ -191,7 +191,7 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
 
 
 @pytest.mark.requirement("NOI-6")
-def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
+def test_faults_after_the_end_of_a_run_are_listed(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     late = "does not act in a run from 0 to 3 s"
     assert list(describe_inactive_faults(struck, 3.0)) == [
@@ -203,7 +203,7 @@ def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> No
 
 
 @pytest.mark.requirement("NOI-6")
-def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
+def test_faults_before_a_run_are_listed_and_long_lists_shortened(world: Callable[..., Any]) -> None:
     one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
     (early,) = describe_inactive_faults(world(sensor=one), 1.0)
     assert early == "m::l::mag: bias from -5 s does not act in a run from 0 to 1 s"
@@ -214,7 +214,7 @@ def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callabl
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")
-def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_recordings_contain_the_faults(world: Callable[..., Any], tmp_path: Path) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run = ns.simulate(struck, 6.0, seed=1, epoch=10)
     for name in ("run.npz", "run.mcap", "run.bag"):

@@ -42,7 +42,7 @@ def slabs() -> list[TimeSlice]:
     return list(prepare(example_world(("imu", Imu())), 10.0, seed=1).compute_slices(1.0))
 
 
-def test_some_are_made_before_the_first_is_handed_on(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_buffered_up_to_the_sample_limit(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
     each = sum(reading.time.size for reading in slabs[0].readings.values())
     monkeypatch.setattr(buffering, "MAX_BUFFERED_SAMPLES", 4 * each)
     made: list[int] = []
@@ -51,7 +51,7 @@ def test_some_are_made_before_the_first_is_handed_on(slabs: list[TimeSlice], mon
     assert [count for _, count in seen] == [4] * 4 + [8] * 4 + [10] * 2
 
 
-def test_slow_computation_is_passed_on_at_once(slabs: list[TimeSlice]) -> None:
+def test_slow_slices_are_yielded_immediately(slabs: list[TimeSlice]) -> None:
     made: list[int] = []
     counts = [len(made) for _ in buffer_slices(watched(slabs, made), Wall(buffering.MAX_BUFFERED_SECONDS).now)]
     assert counts == list(range(1, 11))
@@ -65,7 +65,7 @@ def test_waiting_slices_are_yielded_before_an_error(slabs: list[TimeSlice], end:
     assert found == slabs[:3]
 
 
-def test_an_interrupt_keeps_the_windows_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_keeps_waiting_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slabs = Session.compute_slices
     monkeypatch.setattr(
         Session, "compute_slices", lambda own: watched(list(slabs(own, 1.0))[:2], [], KeyboardInterrupt())

@@ -40,7 +40,7 @@ def documented(name: str, text: str) -> bool:
     return re.search(rf"\b{name}\b|\b{group}_x`?, `?_y`?, `?_z\b", text) is not None
 
 
-def test_terms_are_sorted_and_stand_once() -> None:
+def test_terms_are_sorted_and_unique() -> None:
     terms = [term for term, _ in ROWS]
     assert len(terms) > 50
     assert terms == sorted(set(terms), key=str.lower)

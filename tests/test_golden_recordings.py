@@ -90,7 +90,7 @@ def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
-def test_every_specification_is_the_declared_one(folder: Path, name: str) -> None:
+def test_every_specification_equals_the_declaration(folder: Path, name: str) -> None:
     found = stored(folder / name)
     assert found.notes == ()
     assert read_summary(folder / name).notes == ()
@@ -131,7 +131,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_messages_of_gazebo_are_listed(folder: Path) -> None:
+def test_gazebo_messages_are_listed(folder: Path) -> None:
     found = read_summary(folder / "run.gz.mcap")
     assert found.notes == ()
     assert {entry.name for entry in found.entries} == {"/imu", "/compass", "/altimeter", "/dvl", "/adcp"}
@@ -140,7 +140,7 @@ def test_messages_of_gazebo_are_listed(folder: Path) -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
-def test_a_later_default_changes_no_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_default_does_not_change_a_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files hold every field, so no default of a class acts when they are read."""
     for kind in (Noise, Imu, Magnetometer, Altimeter, Dvl, Adcp, Latency, Clock, Faults):
         defaults = kind.__init__.__defaults__

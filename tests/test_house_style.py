@@ -340,7 +340,7 @@ def report(problems: list[str]) -> str:
     return "\n" + "\n".join(problems)
 
 
-def test_the_sources_are_found() -> None:
+def test_source_files_are_found() -> None:
     assert {"", "core.errors", "core.pose"} <= {module.name for module in modules()}
 
 
@@ -372,7 +372,7 @@ def test_annotations_are_complete() -> None:
     assert not problems, report(problems)
 
 
-def test_all_that_is_public_has_a_docstring() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     problems = []
     for module in modules():
         if module.text.strip() and ast.get_docstring(module.tree) is None:
@@ -391,7 +391,7 @@ def test_all_that_is_public_has_a_docstring() -> None:
     assert not problems, report(problems)
 
 
-def test_imports_point_towards_the_definitions() -> None:
+def test_imports_respect_the_layers() -> None:
     problems = []
     for module in modules():
         own = layer(module.name)
@@ -405,7 +405,7 @@ def test_imports_point_towards_the_definitions() -> None:
     assert not problems, report(problems)
 
 
-def test_private_modules_are_imported_in_their_folder_only() -> None:
+def test_private_modules_are_imported_only_in_their_folder() -> None:
     found = {(m.name, name): line for m in modules() for name, line in strangers(m.name, m.package, imports(m))}
     problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
     problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
@@ -420,7 +420,7 @@ def test_imports_of_private_modules_are_found() -> None:
     assert not list(strangers("sensors", True, named))
 
 
-def test_imports_make_no_cycle() -> None:
+def test_imports_have_no_cycle() -> None:
     graph = {module.name: {name for name, _ in imports(module)} for module in modules()}
     assert not cycles(graph), report([" -> ".join(cycle) for cycle in cycles(graph)])
 
@@ -469,7 +469,7 @@ def tries(name: str, call: ast.Call) -> bool:
     return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
 
 
-def test_attributes_are_declared_by_types() -> None:
+def test_optional_attributes_are_declared_by_types() -> None:
     """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
     calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
     tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]
@@ -504,7 +504,7 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
-def test_files_of_users_are_opened_in_one_place() -> None:
+def test_user_files_are_opened_in_one_module() -> None:
     """A user's file can be an endless pipe or have unlimited nesting: `inputs` has the limits."""
     found = [(module.name, *call) for module in modules() for call in opening_calls(module)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if (name, call) not in OPENERS]
@@ -548,7 +548,7 @@ def test_kernels_take_few_arguments() -> None:
     assert {name for name, count in counts.items() if count > KERNEL_ARGUMENTS} == LONG_KERNELS.keys()
 
 
-def test_files_are_replaced_in_one_place() -> None:
+def test_files_are_replaced_in_one_module() -> None:
     """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
     found = [(module.name, *call) for module in modules() for call in replacing_calls(module.tree)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if name != "core.atomic"]
@@ -564,7 +564,7 @@ def test_calls_that_replace_files_are_found(text: str) -> None:
     assert not list(replacing_calls(ast.parse("text.replace('a', 'b'); replace(reading, epoch=1)")))
 
 
-def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+def test_heavy_libraries_are_imported_lazily() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     heavy = tuple(settings["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
     problems = []
@@ -624,7 +624,7 @@ def test_default_tolerances_are_found(call: str, *, passes: bool) -> None:
     assert (list(default_tolerances(ast.parse(call))) == []) == passes
 
 
-def test_no_file_speaks_of_where_it_was_written() -> None:
+def test_no_file_names_its_development_environment() -> None:
     problems = []
     for path in project_files():
         if path == Path(__file__).resolve():
@@ -655,7 +655,7 @@ def test_no_registry_is_named() -> None:
     assert not problems, report(problems)
 
 
-def test_constraints_are_versions_and_nothing_else() -> None:
+def test_constraints_contain_only_versions() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lines if not line.startswith("#")]
     names = [line.partition("==")[0] for line in pinned]

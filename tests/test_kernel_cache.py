@@ -110,7 +110,7 @@ def test_a_missing_data_file_is_written_again(made: Made, tmp_path: Path, caplog
 
 
 @pytest.mark.compiled
-def test_the_machine_code_of_other_argument_types_is_not_run(made: Made, tmp_path: Path) -> None:
+def test_machine_code_for_other_argument_types_is_not_run(made: Made, tmp_path: Path) -> None:
     """Two processes that compile at the same time can leave the index of one and the data of the other."""
     made()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
@@ -174,7 +174,7 @@ def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str
         ("NUMBA_CPU_FEATURES", "unknown"),
     ],
 )
-def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
+def test_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
     """A recording that exists stays as it was."""
     older = tmp_path / "older.mcap"
     older.write_bytes(b"an older recording")
@@ -188,7 +188,7 @@ def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: 
 
 
 @pytest.mark.compiled
-def test_a_processor_that_llvm_knows_is_allowed() -> None:
+def test_processor_name_known_to_llvm_is_allowed() -> None:
     script = "from navsense.core.kernels import load_numba; load_numba()"
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=110)
@@ -204,7 +204,7 @@ def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
 
-def test_a_run_in_memory_needs_no_second_thread(request: pytest.FixtureRequest) -> None:
+def test_run_in_memory_needs_no_second_thread(request: pytest.FixtureRequest) -> None:
     world = navsense.load(QUADROTOR)
     with_two = navsense.simulate(world, 0.5, seed=3)
     request.getfixturevalue("without_threads")
@@ -216,7 +216,7 @@ def test_a_run_in_memory_needs_no_second_thread(request: pytest.FixtureRequest) 
 
 
 @pytest.mark.parametrize(("suffix", "code"), [("mcap", 0), ("csv", 2), ("parquet", 2)])
-def test_a_recording_without_threads_is_written_or_refused(
+def test_recording_without_threads_is_written_or_an_error(
     without_threads: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -241,13 +241,13 @@ def test_a_recording_without_threads_is_written_or_refused(
         assert not list(tmp_path.iterdir())
 
 
-def test_a_port_without_threads_is_refused(without_threads: None) -> None:
+def test_port_without_threads_is_an_error(without_threads: None) -> None:
     with pytest.raises(RecordingError, match="cannot start another thread"):
         TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 
 @pytest.mark.compiled
-def test_the_report_of_a_name_that_is_not_utf8_is_written(tmp_path: Path) -> None:
+def test_report_with_a_non_utf8_name_is_written(tmp_path: Path) -> None:
     """An ASCII locale decodes all other names in this way."""
     path, page = tmp_path / os.fsdecode(b"\xff.mcap"), tmp_path / "page.html"
     navsense.record(navsense.load(QUADROTOR), path, 0.1)

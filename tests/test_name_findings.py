@@ -83,7 +83,7 @@ def test_bare_participles_and_prepositions_are_found_with_their_uses(tool: Any) 
     assert names_in(tool, tool.BARE) == {"turned": 3, "_popped": 1, "of": 1, "unheard": 0, "stated": 0}
 
 
-def test_the_kind_of_a_definition(tool: Any) -> None:
+def test_definitions_are_classified_by_kind(tool: Any) -> None:
     kinds = {one.name: one.definitions[0].kind for one in tool.find_names(SOURCES) if one.section == tool.BARE}
     assert kinds["stated"] == "property"
     assert kinds["_popped"] == "method"
@@ -101,12 +101,12 @@ def test_the_most_used_names_come_first(tool: Any) -> None:
 
 
 @pytest.mark.parametrize("word", ["turned", "unfelt", "written", "foretold", "misunderstood", "rebuilt", "lit"])
-def test_participles(tool: Any, word: str) -> None:
+def test_participles_are_recognised(tool: Any, word: str) -> None:
     assert tool.is_participle(word)
 
 
 @pytest.mark.parametrize("word", ["turn", "cut", "read", "seed", "open", "den", "string", "understand", "_seed"])
-def test_other_words_are_no_participles(tool: Any, word: str) -> None:
+def test_other_words_are_not_participles(tool: Any, word: str) -> None:
     assert not tool.is_participle(word)
 
 
@@ -123,7 +123,7 @@ def test_every_exception_is_needed(tool: Any) -> None:
     )
 
 
-def test_the_package_has_no_such_name(tool: Any) -> None:
+def test_package_has_no_finding(tool: Any) -> None:
     """Class names are unique; no name is a bare participle or preposition, or has a vague word."""
     found = tool.find_names(tool.read_sources(tool.PACKAGE))
     assert [f"{one.section}: {one.name} in {one.definitions[0].path}" for one in found] == []

@@ -37,18 +37,18 @@ def base_name(requirement: str) -> str:
     return re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]
 
 
-def test_the_version_is_one() -> None:
+def test_version_is_the_same_everywhere() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", navsense.__version__)
     assert installed().version == navsense.__version__
 
 
-def test_the_changelog_knows_the_version_or_is_ahead() -> None:
+def test_changelog_contains_the_version_or_unreleased_changes() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## (\d+\.\d+\.\d+)", text, flags=re.MULTILINE)
     assert "## Unreleased" in text or navsense.__version__ in released
 
 
-def test_the_types_are_shipped() -> None:
+def test_py_typed_file_is_installed() -> None:
     assert (Path(navsense.__file__).parent / "py.typed").is_file()
 
 
@@ -68,7 +68,7 @@ def test_package_metadata_equals_pyproject() -> None:
     assert given == wanted
 
 
-def test_no_extra_is_needed_at_the_core() -> None:
+def test_core_dependencies_are_in_no_extra() -> None:
     project = settings()["project"]
     core = {base_name(requirement) for requirement in project["dependencies"]}
     extras = {base_name(line) for lines in project["optional-dependencies"].values() for line in lines}

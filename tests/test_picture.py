@@ -97,7 +97,7 @@ def png(values: FloatArray) -> bytes:
 # Tracks
 
 
-def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> None:
+def test_track_follows_the_motion_and_distance_is_its_length(world_of: Text) -> None:
     """A circle in 60 waypoints, one round: the spline through them is off the circle by less than 1e-4 of it."""
     turn = np.linspace(0.0, 2.0 * math.pi, 61)
     points = [(k, f"{50 * math.cos(a)} {50 * math.sin(a)} -3 0 0 {a}") for k, a in enumerate(turn)]
@@ -111,7 +111,7 @@ def test_a_track_is_its_motion_and_its_way_the_length_of_it(world_of: Text) -> N
     assert chart(world_of(robot(*points, loop=True)), 15.0).end == 15.0
 
 
-def test_a_climb_is_a_way(world_of: Text) -> None:
+def test_climb_counts_as_distance(world_of: Text) -> None:
     found = chart(world_of(robot((0, "3 4 0 0 0 0"), (10, "3 4 8 0 0 0"))))
     assert found.tracks[0].distance[-1] == pytest.approx(8.0, rel=1e-12, abs=0.0)
     assert (found.view.width, found.view.height) == pytest.approx((0.8 + 0.0, 0.8), rel=1e-12, abs=0.0), (
@@ -119,7 +119,7 @@ def test_a_climb_is_a_way(world_of: Text) -> None:
     )
 
 
-def test_who_is_a_vehicle(world_of: Text) -> None:
+def test_moving_models_and_models_with_sensors_are_vehicles(world_of: Text) -> None:
     """What moves or has sensors; what merely stands there is none, unless there is nothing else."""
     still = robot(name="mooring")
     bare = robot(name="dock", link="")
@@ -130,13 +130,13 @@ def test_who_is_a_vehicle(world_of: Text) -> None:
     assert chart(world_of("")).tracks == ()
 
 
-def test_a_model_that_turns_on_the_spot_stands_still(world_of: Text) -> None:
+def test_model_rotating_in_place_is_stationary(world_of: Text) -> None:
     found = chart(world_of(robot((0, "1 2 3 0 0 0"), (9, "1 2 3 0 0 1"))))
     assert found.tracks[0].position.tolist() == [[1.0, 2.0, 3.0]]
     assert not found.moving
 
 
-def test_a_motion_that_never_ends_needs_a_duration(world_of: Text) -> None:
+def test_endless_motion_needs_a_duration(world_of: Text) -> None:
     world = world_of(robot())
     endless = DrivenMotion(State())
     with pytest.raises(SimulationError, match=r"duration; must be given: the motion of auv never ends; --duration"):
@@ -168,7 +168,7 @@ def test_relief_shows_the_surfaces(world_of: Text) -> None:
     assert max(found.height.shape) == ground.CELLS
 
 
-def test_a_height_map_lies_where_its_file_says(world_of: Text, tmp_path: Path) -> None:
+def test_height_map_lies_at_its_declared_position(world_of: Text, tmp_path: Path) -> None:
     """An image that rises to the east: its largest value is size_z at the eastern rim, on straight lines between."""
     (tmp_path / "ramp.png").write_bytes(png(np.tile(np.arange(129) * 500.0, (129, 1))))
     geometry = "<heightmap><uri>ramp.png</uri><size>200 100 16</size><pos>0 0 -40</pos></heightmap>"
@@ -190,7 +190,7 @@ SHAPES: list[tuple[Any, list[list[float]]]] = [
 
 
 @pytest.mark.parametrize(("shape", "points"), SHAPES)
-def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
+def test_bounding_box_contains_its_surface(shape: Any, points: list[list[float]]) -> None:
     """Turned and moved by SciPy, all corners are within; unturned, the box is that of the corners."""
     spin = Rotation.from_euler("xyz", (0.4, -0.7, 2.1))
     x, y, z, w = spin.as_quat().tolist()
@@ -213,14 +213,14 @@ def test_a_box_holds_its_surface(shape: Any, points: list[list[float]]) -> None:
         (Capsule(2.0, 6.0), (2.0, 2.0, 5.0)),
     ],
 )
-def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
+def test_bounding_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
     box = bounding_box(Body("b", shape, Pose((1.0, 1.0, 1.0))))
     assert box is not None
     assert np.allclose(box - 1.0, (np.negative(half), half), rtol=1e-12, atol=0.0)
     assert bounding_box(Body("b", Plane())) is None
 
 
-def test_the_bottom_is_beneath_and_not_the_vehicle_itself(world_of: Text) -> None:
+def test_clearance_is_to_the_bottom_and_excludes_the_own_hull(world_of: Text) -> None:
     hull = IMU + '<collision name="hull"><geometry><box><size>2 2 2</size></box></geometry></collision>'
     body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + bed(
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
@@ -250,7 +250,7 @@ def test_vehicles_are_not_ground(world_of: Text) -> None:
     assert float(np.nanmax(chart(world_of(tower)).relief.height)) == pytest.approx(1.0, abs=0.1)
 
 
-def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
+def test_clearance_without_ground_is_missing(world_of: Text) -> None:
     found = chart(world_of(robot((0, "0 0 5 0 0 0"), (10, "8 0 2 0 0 0"))))
     assert np.isnan(found.ground[0]).all()
     assert format_clearance(found) == ""
@@ -258,7 +258,7 @@ def test_where_there_is_no_ground_there_is_no_clearance(world_of: Text) -> None:
     assert height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
 
 
-def test_the_nearest_of_several_is_named(world_of: Text) -> None:
+def test_nearest_model_is_named(world_of: Text) -> None:
     body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0")
     high = robot((0, "0 0 0 0 0 0"), (10, "8 0 0 0 0 0"), name="high")
     low = robot((0, "0 0 -20 0 0 0"), (400, "8 0 -28 0 0 0"), name="low")
@@ -275,7 +275,7 @@ places = st.tuples(st.floats(-1e5, 1e5), st.floats(-1e5, 1e5))
 
 @given(places, places, places, places)
 @settings(max_examples=60)
-def test_a_view_holds_all_tracks_and_is_no_ribbon(a: Any, b: Any, c: Any, d: Any) -> None:
+def test_view_contains_all_tracks_with_limited_aspect_ratio(a: Any, b: Any, c: Any, d: Any) -> None:
     given_tracks = tracks((a, b), (c, d))
     view = find_view(given_tracks, Scene())
     for track in given_tracks:
@@ -305,7 +305,7 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
 
-def test_ground_is_seen_from_above_whatever_its_height() -> None:
+def test_relief_shows_ground_of_any_height() -> None:
     """A mountain of 9 km and a trench of 11, and a plane so steep that a view of 100 km rises 200 km."""
     places = np.array([(0.0, 0.0), (5e4, 0.0), (-5e4, 0.0)])
     for height in (9e3, -11e3):
@@ -346,7 +346,7 @@ def test_slopes_that_face_the_light_are_bright() -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
+def test_current_profile_and_arrows_equal_the_boundary_layer_law(world_of: Text) -> None:
     """A boundary layer of the power 1/7 over a bed at -40 m, at heights of the column; the arrows at the start's."""
     current = (
         '<navsense:water surface="0"/><navsense:current><boundary_layer bed="-40" thickness="20">'
@@ -369,7 +369,7 @@ def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_a_current_by_chance_is_that_of_the_run(world_of: Text) -> None:
+def test_random_current_is_that_of_the_run(world_of: Text) -> None:
     current = (
         '<navsense:water surface="5"/><navsense:current rate="1" position="0 0 -10"><gauss_markov name="w">'
         '<speed mean="0.4" stddev="0.2" correlation_time="30"/></gauss_markov></navsense:current>'
@@ -386,7 +386,7 @@ def test_a_current_by_chance_is_that_of_the_run(world_of: Text) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) -> None:
+def test_missing_current_is_reported_with_the_reason(world_of: Text) -> None:
     current = (
         '<navsense:water surface="0"/><navsense:current><stratified outside="error">'
         '<layer depth="0">0.5 0 0</layer><layer depth="20">0.1 0 0</layer></stratified></navsense:current>'
@@ -475,7 +475,7 @@ def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monke
     assert (quiver.X > 75.0).any()
 
 
-def test_steps_on_a_floor_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vertical_walls_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten lines along one wall would be a blot; a slope has its own."""
     sheets = kept(monkeypatch)
     floor = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
@@ -488,7 +488,7 @@ def test_steps_on_a_floor_have_no_contours(world_of: Text, tmp_path: Path, monke
     assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0), rel=1e-12, abs=0.0)
 
 
-def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The world's x axis 30 degrees from east to north: north is 60 degrees from x, a bearing of 30 on the sheet."""
     sheets = kept(monkeypatch)
     place = (
@@ -506,7 +506,7 @@ def test_north_is_where_the_heading_has_it(world_of: Text, tmp_path: Path, monke
     assert (sheets[1].axes[0].get_xlabel(), sheets[1].axes[0].get_ylabel()) == ("x, east (m)", "y, north (m)")
 
 
-def test_names_are_on_no_other(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six vehicles that start within a few metres of each other: no name covers another or a start."""
     sheets, transforms = kept(monkeypatch), pytest.importorskip("matplotlib.transforms")
     names = ["a", "glider_of_a_longer_name", "c$d$", "boat", "e", "名前"]
@@ -544,7 +544,9 @@ def test_stationary_models_are_labelled_with_heights(
     assert sheets[1].axes[0].get_xlim() == pytest.approx((-5.0, 5.0), rel=1e-12, abs=0.0)
 
 
-def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_axes_of_a_large_view_are_in_kilometres(
+    world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sheets = kept(monkeypatch)
     draw(tmp_path / "x.png", world_of(SEA + robot((0, "0 0 -10 0 0 0"), (86400 * 5, "100000 30000 -10 0 0 0"))))
     plan, _, time, profile, _ = sheets[0].axes
@@ -554,7 +556,7 @@ def test_a_view_of_kilometres_is_drawn_in_them(world_of: Text, tmp_path: Path, m
     assert profile.get_xlabel() == "distance (km)"
 
 
-def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
+def test_distant_water_surface_does_not_compress_the_profile(world_of: Text) -> None:
     body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
     assert height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
@@ -563,7 +565,7 @@ def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
     assert (low, high) == pytest.approx((-66.0, 6.0), rel=1e-12, abs=0.0)
 
 
-def test_units_and_round_numbers() -> None:
+def test_axes_use_readable_units_and_round_numbers() -> None:
     assert [time_scale(last).unit for last in (0.0, 300.0, 301.0, 1e4, 1.1e4, 3e5, 4e5)] == [
         "s",
         "s",
@@ -584,7 +586,7 @@ def test_units_and_round_numbers() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".PNG", *SUFFIXES[1:]])
-def test_pictures_are_written_and_written_over(world_of: Text, suffix: str, tmp_path: Path) -> None:
+def test_pictures_are_written_and_overwritten(world_of: Text, suffix: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     target, world = tmp_path / f"sea{suffix}", world_of(SEA + robot(*DIVE))
     target.write_text("what was there before")
@@ -595,14 +597,14 @@ def test_pictures_are_written_and_written_over(world_of: Text, suffix: str, tmp_
 
 
 @pytest.mark.parametrize("name", ["fleet.sdf", "auv_survey.sdf"])
-def test_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
+def test_pictures_of_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(tmp_path / "x.png", sdf.load(EXAMPLES / name, path=[EXAMPLES / "models"]))
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
 @pytest.mark.compiled
-def test_a_large_height_map_is_drawn_whole(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_height_map_is_drawn_completely(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """2048 x 2048 heights of a bowl, at the resolution that pictures have, against its equation."""
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(ground, "CELLS", 640)
@@ -620,14 +622,14 @@ def test_a_large_height_map_is_drawn_whole(world_of: Text, tmp_path: Path, monke
     assert (tmp_path / "x.png").stat().st_size > 50_000
 
 
-def test_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
+def test_pictures_of_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("dave/dave_ocean_waves_transient_current.world", "gz-sim/flat_seabed.sdf"):
         draw(tmp_path / "x.png", sdf.load(shared_data / name, missing="skip"))
         assert (tmp_path / "x.png").stat().st_size > 5_000
 
 
-def test_pictures_that_cannot_be_written(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_picture_is_an_error(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(robot(*DIVE))
     with pytest.raises(RecordingError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", world)
@@ -648,7 +650,7 @@ def test_pictures_that_cannot_be_written(world_of: Text, tmp_path: Path, monkeyp
     assert not (tmp_path / "x.png").exists()
 
 
-def test_ground_that_cannot_be_read_is_named(world_of: Text, tmp_path: Path) -> None:
+def test_unreadable_ground_is_named(world_of: Text, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     text = bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
     (tmp_path / "bed.png").write_bytes(b"no image")
@@ -667,7 +669,7 @@ def navsense(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
 
 
-def test_the_command_draws_and_says_so(tmp_path: Path) -> None:
+def test_command_draws_and_prints_the_path(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     log, target = tmp_path / "log.csv", tmp_path / "x.png"
     rows = "".join(f"{0.1 * k},{k},0,1,1,0,0,0\n" for k in range(100))

@@ -59,7 +59,7 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_faults_leave_everything_else_as_it_is() -> None:
+def test_faults_change_nothing_else() -> None:
     whole = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
     cut = ns.simulate(troubled(None), 4.0, seed=3)[NAME]
     assert np.array_equal(whole.arrival, whole.time)
@@ -117,7 +117,7 @@ def sdf(inside: str) -> str:
 
 
 @pytest.mark.requirement("CLK-9", "NOI-6")
-def test_they_are_read_from_sdf(tmp_path: Path) -> None:
+def test_latency_and_faults_are_read_from_sdf(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     path.write_text(
         sdf(
@@ -148,7 +148,7 @@ def test_invalid_value_error_has_its_line(tmp_path: Path, inside: str, message: 
 
 
 @pytest.mark.requirement("NOI-6", "MAG-7")
-def test_a_signal_that_is_missing_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_missing_signal_is_an_error_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     warm = "<navsense:noise><temperature_coefficient>1e-8</temperature_coefficient></navsense:noise>"
     block = f"<magnetometer><x><noise type='gaussian'>{warm}</noise></x></magnetometer>"
@@ -176,7 +176,7 @@ def test_description_names_the_origin_and_earth_rotation() -> None:
 
 @pytest.mark.requirement("PRS-1", "NAV-1")
 @pytest.mark.parametrize("how", ["batch", "live"])
-def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> None:
+def test_leaving_the_range_of_a_field_names_sensor_and_time(how: str) -> None:
     """It climbs 1000 m/s from 75 km, and the atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
     world = example_world(("baro", AirPressure()))
     line = waypoints((0.0, 10.0, 20.0), [Pose((0.0, 0.0, z)) for z in (75e3, 80e3, 85e3)])
@@ -198,7 +198,7 @@ def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> No
     assert said.endswith(UNDEFINED_FIELD_REMEDY)
 
 
-def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
+def test_world_without_coordinates_names_its_navsat() -> None:
     world = replace(example_world(("gps", NavSat())), environment=Environment())
     with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; has no"):
         ns.simulate(world, 1.0)

@@ -137,7 +137,7 @@ def at_rows(truth: Any, time: FloatArray) -> slice:
 # the bed and the way
 
 
-def test_bottom_and_path_are_those_of_the_script(tmp_path: Path) -> None:
+def test_bottom_and_path_equal_the_output_of_the_script(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "seabed.py")]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -152,14 +152,14 @@ def test_bottom_and_path_are_those_of_the_script(tmp_path: Path) -> None:
     assert f"<pos>0 0 {low:.3f}</pos>" in text
 
 
-def test_the_bed_is_thirty_to_sixty_metres_deep_and_rough(bed: Bed) -> None:
+def test_bottom_is_rough_and_30_to_60_metres_deep(bed: Bed) -> None:
     assert -60.0 < bed.heights.min() < bed.heights.max() < -30.0
     slopes = np.hypot(*np.gradient(bed.heights, SPACING))
     assert 0.03 < np.median(slopes) < 0.3
     assert slopes.max() < 1.0
 
 
-def test_the_vehicle_keeps_clear_of_the_ground_and_of_the_surface(run: ns.Run, bed: Bed) -> None:
+def test_vehicle_stays_clear_of_bottom_and_surface(run: ns.Run, bed: Bed) -> None:
     """Nose, tail and a ring round the hull, ten times a second; the ground is that of the picture itself."""
     truth = run.truth["auv::base_link"]
     clear = []
@@ -171,7 +171,7 @@ def test_the_vehicle_keeps_clear_of_the_ground_and_of_the_surface(run: ns.Run, b
     assert np.max(clear) < 17.0
 
 
-def test_it_goes_to_and_fro_at_its_speed_nose_ahead(run: ns.Run) -> None:
+def test_vehicle_follows_the_lines_at_constant_speed_heading_forward(run: ns.Run) -> None:
     truth = run.truth["auv::base_link"]
     speed = np.linalg.norm(truth.velocity, axis=1)
     assert truth.time[-1] == pytest.approx(DURATION - 0.1, abs=1e-9)
@@ -190,7 +190,7 @@ def test_it_goes_to_and_fro_at_its_speed_nose_ahead(run: ns.Run) -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
+def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: Bed) -> None:
     """The nearest ray is no farther than the axis and no nearer than the nearest of a cone with many more rays."""
     reading, truth = run["auv::altimeter_link::altimeter"], run.truth["auv::altimeter_link"]
     rows = slice(0, None, 40)
@@ -216,7 +216,7 @@ def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_ranges_have_the_noise_that_the_file_says(run: ns.Run) -> None:
+def test_ranges_have_the_declared_noise(run: ns.Run) -> None:
     """Told by 1500 m/s; then white noise of 3 cm, and rounding to 1 cm. Chen and Millero and TEOS-10 differ by 3e-5.
 
     A variance of n samples has the deviation sqrt(2 / n) of it.
@@ -257,7 +257,7 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
 
 
 @pytest.mark.requirement("MAG-1")
-def test_the_compass_feels_the_place(run: ns.Run) -> None:
+def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
     """The field of pygeomag at the world's origin: over 200 m of the survey it changes by some nanotesla."""
     row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
@@ -295,7 +295,7 @@ def ellipses(world: ET.Element, height: FloatArray, time: FloatArray) -> FloatAr
 
 
 @pytest.mark.requirement("CUR-2")
-def test_the_current_is_the_sheared_tide_of_that_day(run: ns.Run, world: ET.Element) -> None:
+def test_current_is_the_sheared_tide_of_the_date(run: ns.Run, world: ET.Element) -> None:
     current = run.current
     assert current is not None
     assert current.position == (0.0, 0.0, -30.0)
@@ -312,7 +312,7 @@ def test_the_current_is_the_sheared_tide_of_that_day(run: ns.Run, world: ET.Elem
 
 
 @pytest.mark.requirement("CUR-2")
-def test_the_current_turns_with_the_tide_and_with_depth(run: ns.Run) -> None:
+def test_current_rotates_with_tide_and_depth(run: ns.Run) -> None:
     assert run.current is not None
     velocity = np.asarray(run.current.velocity).reshape(-1, 3)
     way = np.degrees(np.unwrap(np.arctan2(velocity[:, 1], velocity[:, 0])))
@@ -346,7 +346,7 @@ TYPES = {
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_one_command_records_all_of_it(recording: Path, run: ns.Run) -> None:
+def test_one_command_records_every_topic(recording: Path, run: ns.Run) -> None:
     """What mcap and its ROS 2 decoder read of the last twenty seconds is what the same run has in memory."""
     with recording.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()])
@@ -374,7 +374,7 @@ def test_one_command_records_all_of_it(recording: Path, run: ns.Run) -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap", "CLK-1")
-def test_two_clocks_stamp_it_and_rosbags_reads_it(recording: Path, run: ns.Run) -> None:
+def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, run: ns.Run) -> None:
     """The computer's clock is off by up to milliseconds, the inertial one by microseconds; a current has none."""
     off: dict[str, list[float]] = {}
     with AnyReader([recording]) as reader:
@@ -393,7 +393,7 @@ def test_two_clocks_stamp_it_and_rosbags_reads_it(recording: Path, run: ns.Run) 
 
 
 @pytest.mark.requirement("GAP-8")
-def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
+def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
     """Over the ground, down to where side lobes spoil it; its noise is that of four pings for either."""
     profile, flow = run["auv::adcp_link::adcp"], ns.load(SURVEY).environment.current
     assert flow is not None

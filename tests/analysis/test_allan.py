@@ -55,7 +55,7 @@ def averages(values: FloatArray, factor: int) -> FloatArray:
 @pytest.mark.parametrize(
     ("file", "values", "factors"), [("nine.csv", NINE, [1, 2]), ("thousand.csv", thousand(), [1, 10, 100])]
 )
-def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: list[int]) -> None:
+def test_deviations_equal_nist_published_values(file: str, values: FloatArray, factors: list[int]) -> None:
     held = 0
     for name, expected in published(file):
         if name == "stddev":
@@ -68,7 +68,7 @@ def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: l
     assert held == len(KINDS) + 1
 
 
-def test_the_thousand_values_are_those_of_nist() -> None:
+def test_nist_test_sequence_has_the_published_values() -> None:
     values = thousand()
     numbers = np.rint(values * 2147483647).astype(np.int64)
     assert list(numbers[1:4]) == [395529916, 1209410747, 633705974]
@@ -81,7 +81,7 @@ def test_the_thousand_values_are_those_of_nist() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(("count", "rate"), [(2000, 50.0), (377, 0.3)])
-def test_allantools_gives_the_same(name: str, count: int, rate: float) -> None:
+def test_deviations_equal_allantools(name: str, count: int, rate: float) -> None:
     random = np.random.default_rng(count)
     values = random.standard_normal(count) + np.cumsum(random.standard_normal(count)) / 7.0 + 9.81
     mine, other = KINDS[name]
@@ -97,7 +97,7 @@ def test_allantools_gives_the_same(name: str, count: int, rate: float) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_phase_and_frequency_are_one() -> None:
+def test_phase_and_frequency_data_give_equal_results() -> None:
     values = np.random.default_rng(2).standard_normal(500)
     phase = np.concatenate(([0.0], np.cumsum(values))) / 20.0
     for name, (kind, _) in KINDS.items():
@@ -106,7 +106,7 @@ def test_phase_and_frequency_are_one() -> None:
         assert np.array_equal(other.terms, one.terms)
 
 
-def test_a_slope_of_the_phase_is_not_seen() -> None:
+def test_constant_frequency_offset_has_no_effect() -> None:
     """A clock that is off by 1e9 s and by 50 ppm has the deviation of its noise."""
     noise = np.random.default_rng(3).standard_normal(3000) * 1e-6
     clean = allan.mdev(noise, 10.0, [1, 10, 100], phase=True)
@@ -114,7 +114,7 @@ def test_a_slope_of_the_phase_is_not_seen() -> None:
     assert offset.deviation == pytest.approx(clean.deviation, rel=1e-9, abs=0.0)
 
 
-def test_several_axes_and_runs_are_each_their_own() -> None:
+def test_axes_and_runs_are_independent() -> None:
     values = np.random.default_rng(4).standard_normal((2, 3, 300, 4))
     whole = allan.oadev(values, 5.0)
     assert whole.deviation.shape == (2, 3, whole.factor.size, 4) == whole.dof.shape == whole.exponent.shape
@@ -134,7 +134,7 @@ def test_several_axes_and_runs_are_each_their_own() -> None:
         whole.select(1)
 
 
-def test_values_of_any_real_type_are_taken_and_left_as_they_are() -> None:
+def test_real_values_of_any_type_are_accepted_unmodified() -> None:
     values = (np.arange(200) % 7 + np.arange(200) // 50).astype(np.int16)
     expected = allan.oadev(values.astype(np.float64), 1.0).deviation
     assert np.array_equal(allan.oadev(values, 1.0).deviation, expected)
@@ -147,7 +147,7 @@ def test_values_of_any_real_type_are_taken_and_left_as_they_are() -> None:
     assert np.array_equal(given, values)
 
 
-def test_factors_are_spread_evenly_over_decades() -> None:
+def test_averaging_factors_are_evenly_spaced_per_decade() -> None:
     factors = allan.log_spaced_factors(10000)
     assert (factors[0], factors[-1]) == (1, 10000)
     ratios = factors[1:] / factors[:-1]
@@ -160,7 +160,7 @@ def test_factors_are_spread_evenly_over_decades() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_longest_span_of_each_has_its_last_terms(name: str) -> None:
+def test_longest_averaging_factor_has_terms(name: str) -> None:
     values = np.random.default_rng(6).standard_normal(31)
     kind = KINDS[name][0]
     longest = kind(values, 1.0).kind.longest(32)
@@ -219,7 +219,7 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 
 @pytest.mark.parametrize("factor", [1, 2, 5, 16])
 @pytest.mark.parametrize("order", [2, 3])
-def test_the_power_law_is_that_of_allantools(factor: int, order: int) -> None:
+def test_power_law_equals_allantools(factor: int, order: int) -> None:
     random = np.random.default_rng(9)
     for exponent in (2, 1, 0, -1, -2):
         values = coloured(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
@@ -228,7 +228,7 @@ def test_the_power_law_is_that_of_allantools(factor: int, order: int) -> None:
         assert allan.identify_exponent(phase, factor, order) == max(2 - 2 * order, min(2, expected))
 
 
-def test_where_too_few_averages_are_left_the_power_law_of_the_shorter_span_stands() -> None:
+def test_power_law_of_the_shorter_span_is_kept_for_few_averages() -> None:
     values = coloured(-2, 2000, np.random.default_rng(10))
     curve = allan.oadev(values, 1.0, [900, 1, 300])
     assert list(curve.exponent) == [-2, -2, -2]
@@ -236,7 +236,7 @@ def test_where_too_few_averages_are_left_the_power_law_of_the_shorter_span_stand
 
 
 @pytest.mark.requirement("NOI-6")
-def test_the_interval_is_that_of_chi_squared() -> None:
+def test_interval_is_that_of_chi_squared() -> None:
     from scipy.stats import chi2
 
     values = np.random.default_rng(11).standard_normal(1000)
@@ -257,7 +257,7 @@ def test_the_interval_is_that_of_chi_squared() -> None:
 @pytest.mark.parametrize(
     ("term", "low"), [(theory.White(1.0), 0.0), (theory.Flicker(1.0), 0.481), (theory.RandomWalk(1.0), 0.750)]
 )
-def test_the_total_variance_comes_out_low_as_published(term: theory.NoiseTerm, low: float) -> None:
+def test_total_variance_has_the_published_bias(term: theory.NoiseTerm, low: float) -> None:
     """Its mean over the Allan variance is 1 - low tau / T (NIST SP 1065, table 7), from the covariance of the phase.
 
     Of T samples that is a sum over T - 1 middles as if they were T.
@@ -284,7 +284,7 @@ def test_the_total_variance_comes_out_low_as_published(term: theory.NoiseTerm, l
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("name", KINDS)
-def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
+def test_intervals_have_the_declared_coverage(name: str) -> None:
     """Of 2000 records of white noise 90 percent hold the true deviation: binomial, false alarms 1e-6 a span."""
     records, count, rate = 2000, 200, 4.0
     values = np.random.default_rng(12).standard_normal((count, records))
@@ -311,7 +311,7 @@ def test_compiled_and_interpreted_sums_agree_to_the_last_bit(
 
 
 @pytest.mark.compiled
-def test_a_long_record_loses_no_digit() -> None:
+def test_long_record_loses_no_precision() -> None:
     """10^6 values 9.81 + 1e-6 w: the sums are those of exact fractions of the same doubles, to 1e-9."""
     values = 9.81 + 1e-6 * np.random.default_rng(14).standard_normal(1_000_000)
     curve = allan.oadev(values, 1000.0, [1, 1000, 100_000])

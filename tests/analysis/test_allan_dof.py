@@ -33,7 +33,7 @@ def decay(k: FloatArray) -> FloatArray:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 3), (-7, 12), (-40, 1000), (0, 100_000)])
-def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
+def test_sum_over_integers_evaluates_few_terms(low: int, high: int) -> None:
     kinks = [0, 3, 500]
     places, weights = allan_dof.lag_rule(kinks, low, high)
     every = np.arange(low, high + 1.0)
@@ -46,7 +46,7 @@ def test_a_sum_over_integers_takes_few_of_them(low: int, high: int) -> None:
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
-def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps: bool, modified: bool) -> None:
+def test_degrees_of_freedom_equal_allantools(order: int, overlaps: bool, modified: bool) -> None:
     """allantools cuts the sums of Greenhall and Riley at 100 terms and goes by rounded tables beyond: 2 percent.
 
     Its table has no exponent -4. At short spans it takes means over a sample for the phase: phase noise alone is held.
@@ -70,7 +70,7 @@ def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps:
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize(("exponent", "term"), [(0, theory.White(1.0)), (-2, theory.RandomWalk(1.0))])
-def test_the_freedom_of_points_is_the_sum_over_all_pairs(
+def test_degrees_of_freedom_equal_the_sum_over_all_pairs(
     exponent: int, term: theory.NoiseTerm, overlaps: bool, modified: bool, order: int
 ) -> None:
     """White and random-walk frequency at short spans, differences written out: to a part in 1000."""
@@ -95,7 +95,7 @@ def test_the_freedom_of_points_is_the_sum_over_all_pairs(
 
 
 @pytest.mark.parametrize("exponent", [0, -1, -2])
-def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
+def test_total_variance_degrees_of_freedom_equal_table_7(exponent: int) -> None:
     for factor in (1, 10, 100, 400):
         assert allan_dof.total_dof(exponent, factor, 1001) == pytest.approx(
             allantools.ci.edf_totdev(1000, factor, exponent), rel=1e-12, abs=0.0
@@ -103,7 +103,7 @@ def test_total_variances_have_the_freedom_of_table_7(exponent: int) -> None:
     assert allan_dof.total_dof(exponent, 900, 1001) == allan_dof.total_dof(exponent, 500, 1001) > 1.0
 
 
-def test_phase_noise_has_no_more_freedom_in_a_total_variance() -> None:
+def test_total_variance_of_phase_noise_gains_no_degrees_of_freedom() -> None:
     assert allan_dof.total_dof(2, 10, 1001) == allan_dof.power_law_dof(2, 10, 1001)
     assert allan_dof.total_dof(1, 900, 1001) > 0.0
 
@@ -122,7 +122,7 @@ def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: i
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize("order", [2, 3])
-def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
+def test_covariances_equal_sums_over_all_pairs(name: str, order: int) -> None:
     covariance = partial(theory.phase_covariance, TERMS[name], rate=2.0)
     count, factors = 400, [1, 3, 30, 100]
     found = allan_dof.estimate_covariances(covariance, factors, count, order)
@@ -134,7 +134,7 @@ def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
             assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
 
 
-def test_a_ramp_adds_its_share() -> None:
+def test_ramp_increases_the_covariance() -> None:
     """z = mu + noise: the mean square scatters by 4 mu mu' cov(z, z') more."""
     covariance = partial(theory.phase_covariance, TERMS["white"], rate=2.0)
     count, factors, slope = 300, [2, 9], 0.3
@@ -150,7 +150,7 @@ def test_a_ramp_adds_its_share() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_estimates_scatter_by_their_covariance() -> None:
+def test_scatter_of_estimates_equals_their_covariance() -> None:
     """3000 records of white noise with a drift: every variance and covariance within 6 of its standard errors.
 
     Sample (co)variances of n records have the error sqrt((c_ii c_jj + c_ij^2) / n) for normal estimates; the estimates

@@ -120,7 +120,7 @@ def hold(squares: list[float], freedom: int) -> None:
 
 @pytest.mark.requirement("FAC-7", "FAC-6")
 @pytest.mark.parametrize(("noises", "seeds"), [(UNEVEN, SEEDS), ((WHITE,) * 3, 200)], ids=["uneven", "even"])
-def test_known_attitude_within_its_covariance(noises: tuple[Noise, ...], seeds: int) -> None:
+def test_known_attitude_calibration_is_within_its_covariance(noises: tuple[Noise, ...], seeds: int) -> None:
     field, attitude = simulated(ASYMMETRIC, noises, seeds)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
     assert all(one.degrees_of_freedom == 14 for one in found)
@@ -132,7 +132,7 @@ def test_known_attitude_within_its_covariance(noises: tuple[Noise, ...], seeds: 
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("iron", "known", "freedom"), [(False, False, 6), (True, True, 12), (False, True, 4)])
-def test_fewer_unknowns_within_their_covariance(iron: bool, known: bool, freedom: int) -> None:
+def test_reduced_calibrations_are_within_their_covariance(iron: bool, known: bool, freedom: int) -> None:
     matrix = ASYMMETRIC if iron else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     field, attitude = simulated(matrix, UNEVEN, 200)
     truth = declared(matrix)
@@ -143,7 +143,7 @@ def test_fewer_unknowns_within_their_covariance(iron: bool, known: bool, freedom
 
 
 @pytest.mark.requirement("FAC-7")
-def test_the_calibrated_field_is_the_earths_within_its_covariance() -> None:
+def test_calibrated_field_equals_the_true_field_within_its_covariance() -> None:
     """Fresh attitudes, without the sensor's own noise, mapped back to the earth's field."""
     field, attitude = simulated(ASYMMETRIC, (WHITE,) * 3, 200)
     truth, turns = declared(ASYMMETRIC), Rotation.random(50, rng=np.random.default_rng(5))
@@ -158,7 +158,7 @@ def test_the_calibrated_field_is_the_earths_within_its_covariance() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_drift_is_seen_and_the_covariance_covers_it() -> None:
+def test_drift_is_detected_and_covered_by_the_covariance() -> None:
     """A drift of 1 s correlation and the size of the noise: never called white, no surer than it is."""
     drifting = Noise(stddev=4e-7, dynamic_bias_stddev=4e-7 * np.sqrt(2.0), dynamic_bias_correlation_time=1.0)
     field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 100)
@@ -172,7 +172,7 @@ def test_drift_is_seen_and_the_covariance_covers_it() -> None:
 
 
 @pytest.mark.requirement("FAC-7", "FAC-6")
-def test_ellipsoid_within_its_covariance() -> None:
+def test_ellipsoid_calibration_is_within_its_covariance() -> None:
     field, _ = simulated(SYMMETRIC, (WHITE,) * 3)
     found = [ns.calibration.ellipsoid(rows) for rows in field]
     assert all(one.degrees_of_freedom == 9 for one in found)

@@ -69,7 +69,7 @@ def square(error: FloatArray, covariance: FloatArray, degrees_of_freedom: int) -
 # Published figures and other solvers.
 
 
-def test_the_published_example_of_magcal() -> None:
+def test_published_magcal_example_is_reproduced() -> None:
     """MathWorks' ellipsoid of 21 x 21 points without noise: strength 31.0723, the correction of determinant 1."""
     around, up = np.meshgrid(np.linspace(-np.pi, np.pi, 21), np.linspace(-np.pi / 2, np.pi / 2, 21))
     unit = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=-1).reshape(-1, 3)
@@ -84,7 +84,7 @@ def test_the_published_example_of_magcal() -> None:
 
 
 @pytest.mark.compiled
-def test_the_constants_of_magyc() -> None:
+def test_magyc_constants_are_recovered() -> None:
     """Its published simulation constants, 10 mG of noise, 6000 readings: within the covariance, and a sharp bias."""
     random = np.random.default_rng(6000)
     iron, hard = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]]), np.array([20.0, 120.0, 90.0])
@@ -112,7 +112,7 @@ def plain_distances(theta: FloatArray, field: Vectors) -> FloatArray:
     return np.asarray(np.copysign(np.linalg.norm(y - foot, axis=1), middle))
 
 
-def test_the_same_surface_as_scipys_least_squares_finds() -> None:
+def test_surface_equals_scipys_orthogonal_distance_fit() -> None:
     """With the curvature left out, ours is the orthogonal distance fit: SciPy's, on distances of another kind."""
     random = np.random.default_rng(3)
     stream = EllipsoidFitter(soft_iron=True)
@@ -133,7 +133,7 @@ def test_the_same_surface_as_scipys_least_squares_finds() -> None:
     assert total[9, 9] == pytest.approx(2.0 * theirs.cost, rel=1e-9, abs=0.0)
 
 
-def test_as_likely_as_all_directions_sought_one_by_one() -> None:
+def test_likelihood_equals_the_optimum_over_all_directions() -> None:
     """The whole likelihood, 9 numbers and two angles for each of 40 readings, by SciPy: its best ellipsoid is that of
     the distances alone, as the derivation has it."""
     random = np.random.default_rng(8)
@@ -184,7 +184,7 @@ are 27 (29) percent off, 9 x 250 (4 x 500) do."""
 @pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
-def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+def test_errors_match_the_covariance(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
     """The sum of normalised squares is chi-squared. The variance is itself estimated, with count - free degrees of
     freedom, which makes a square larger by their count over count - 2: part of the bounds."""
     _, squares, coloured = many(count, stddev, soft_iron, seeds)
@@ -199,14 +199,14 @@ def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_i
 @pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
-def test_no_number_is_off_on_average(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+def test_parameters_are_unbiased(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
     errors, _, _ = many(count, stddev, soft_iron, seeds)
     limit = norm.isf(FALSE_ALARM / 2.0 / errors.shape[1])
     assert np.abs(errors.mean(axis=0)).max() < limit / np.sqrt(seeds)
 
 
 @pytest.mark.compiled
-def test_the_curvature_left_out_would_be_seen() -> None:
+def test_neglected_curvature_would_be_detected() -> None:
     """The distance fit alone finds a radius too large by s / r: 3 deviations at 10,000 readings of 3 percent noise."""
     random = np.random.default_rng(1)
     off = []
@@ -227,7 +227,7 @@ def test_the_curvature_left_out_would_be_seen() -> None:
 
 
 @pytest.mark.compiled
-def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
     """An axis with four times the others' noise: the same errors over a covariance for noise all alike are larger.
 
     The fit itself takes noise as alike, which leaves a bias of a part of a deviation: the squares are above 9, by less
@@ -250,7 +250,7 @@ def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.Monke
 
 
 @pytest.mark.compiled
-def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
+def test_correlated_noise_is_detected_and_inflates_the_covariance() -> None:
     """A disturbance of 50 readings' memory and the size of the noise, on a slow turn."""
     random = np.random.default_rng(9)
     count = 40_000
@@ -277,7 +277,7 @@ def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
 
 
 @pytest.mark.compiled
-def test_apply_gives_the_field_in_the_sensor() -> None:
+def test_apply_returns_the_field_in_the_sensor_frame() -> None:
     random = np.random.default_rng(2)
     v = anywhere(3000, random)
     field = readings(v, 0.05, random)
@@ -291,7 +291,7 @@ def test_apply_gives_the_field_in_the_sensor() -> None:
     assert "calibrated = M (reading - bias)" in str(found)
 
 
-def test_a_sphere_has_scale_and_bias_only() -> None:
+def test_sphere_has_scale_and_bias_only() -> None:
     random = np.random.default_rng(4)
     found = ellipsoid(readings(anywhere(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
     assert found.names == ("scale", "bias.x", "bias.y", "bias.z")
@@ -304,7 +304,7 @@ def test_a_sphere_has_scale_and_bias_only() -> None:
 
 
 @pytest.mark.compiled
-def test_soft_iron_that_is_left_out_is_a_reason() -> None:
+def test_neglected_soft_iron_is_reported() -> None:
     random = np.random.default_rng(4)
     found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
     seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
@@ -316,7 +316,7 @@ def test_soft_iron_that_is_left_out_is_a_reason() -> None:
 
 
 @pytest.mark.compiled
-def test_it_does_not_matter_how_readings_are_cut() -> None:
+def test_calibration_does_not_depend_on_block_size() -> None:
     random = np.random.default_rng(7)
     field = readings(anywhere(150_001, random), 0.5, random)
     stream = EllipsoidCalibrator(unit="uT")
@@ -351,7 +351,7 @@ def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.compiled
-def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
+def test_memory_is_bounded_and_the_covariance_shrinks() -> None:
     random = np.random.default_rng(7)
     stream, stddev = EllipsoidCalibrator(unit="uT"), []
     for _ in range(10):
@@ -395,7 +395,7 @@ def test_rejected_reading_does_not_change_the_stream() -> None:
 @pytest.mark.parametrize("soft_iron", [True, False])
 @pytest.mark.parametrize("inclination", [compiled(0.0), 0.5, compiled(1.1)])
 @pytest.mark.parametrize("stddev", [0.0, compiled(1e-9), compiled(0.01), compiled(0.5)])
-def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, soft_iron: bool) -> None:
+def test_motion_about_one_axis_is_an_error(stddev: float, inclination: float, soft_iron: bool) -> None:
     """However much or little noise: the thickness that noise gives to a plane is not taken for motion."""
     random = np.random.default_rng(1)
     iron = IRON if soft_iron else np.eye(3)
@@ -415,7 +415,7 @@ def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, sof
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("count", "seeds"), [(2000, 50), (20_000, 12)])
-def test_a_plane_is_never_taken_for_an_ellipsoid(count: int, seeds: int) -> None:
+def test_planar_readings_are_never_accepted_as_ellipsoid(count: int, seeds: int) -> None:
     """Each seed with its own noise and inclination; many readings must not make up for missing motion."""
     for seed in range(seeds):
         random = np.random.default_rng(seed)
@@ -426,7 +426,7 @@ def test_a_plane_is_never_taken_for_an_ellipsoid(count: int, seeds: int) -> None
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("inclination", [0.0, 0.5, 1.0])
-def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
+def test_requested_motion_is_sufficient(inclination: float) -> None:
     random = np.random.default_rng(1)
     field = readings(about_one_axis(2000, inclination, (-30.0, 0.0, 30.0)), 0.25, random)
     found = ellipsoid(field, unit="uT")
@@ -446,7 +446,7 @@ def test_poor_motion_error_names_the_missing_rotation() -> None:
 
 
 @pytest.mark.compiled
-def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
+def test_partial_sphere_coverage_names_the_missing_part() -> None:
     random = np.random.default_rng(1)
     v = anywhere(30_000, random)
     found = ellipsoid(readings(v[v[:, 0] > 0.5], 0.5, random), unit="uT")
@@ -455,20 +455,20 @@ def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
 
 
 @pytest.mark.compiled
-def test_readings_on_no_ellipsoid_are_refused() -> None:
+def test_readings_off_any_ellipsoid_are_an_error() -> None:
     random = np.random.default_rng(1)
     with pytest.raises(CalibrationError, match="off the best ellipsoid"):
         ellipsoid(20.0 * random.normal(size=(300, 3)), unit="uT")
 
 
-def test_a_sensor_at_rest_is_refused() -> None:
+def test_sensor_at_rest_is_an_error() -> None:
     random = np.random.default_rng(1)
     with pytest.raises(CalibrationError, match="turn the sensor"):
         ellipsoid(readings(np.tile([0.6, 0.0, 0.8], (300, 1)), 0.5, random), unit="uT")
 
 
 @pytest.mark.compiled
-def test_a_stretch_that_no_iron_makes_is_refused() -> None:
+def test_implausible_soft_iron_is_an_error() -> None:
     random = np.random.default_rng(1)
     across = np.linalg.qr(np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]))[0]
     field = readings(anywhere(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
@@ -479,7 +479,7 @@ def test_a_stretch_that_no_iron_makes_is_refused() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 0.1, 10.0, 1e4, 1e9])
-def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
+def test_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(500, random), 0.5, random)
     field[:, axis] *= factor
@@ -492,7 +492,7 @@ def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("tilt", [0.0, 1.0, 2.0])
-def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
+def test_planar_motion_is_not_reported_as_another_unit(tilt: float) -> None:
     random = np.random.default_rng(1)
     field = readings(about_one_axis(1000, 0.3, (-tilt, 0.0, tilt)), 0.2, random)
     with pytest.raises(CalibrationError, match="tilt the sensor"):
@@ -501,7 +501,7 @@ def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("factor", "unit"), [(1e6, "uT"), (1e3, "mT"), (1e4, "G"), (1e7, "mG"), (1e9, "nT")])
-def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
+def test_wrong_unit_is_named(factor: float, unit: str) -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(500, random), 0.5, random) * 1e-6
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
@@ -522,7 +522,7 @@ def test_impossible_strength_is_an_error() -> None:
         ellipsoid(field, 48e-6, unit=None)
 
 
-def test_saturated_readings_are_refused() -> None:
+def test_saturated_readings_are_an_error() -> None:
     random = np.random.default_rng(1)
     field = np.clip(readings(anywhere(3000, random), 0.5, random), -60.0, 60.0)
     with pytest.raises(CalibrationError, match="saturated"):
@@ -531,7 +531,7 @@ def test_saturated_readings_are_refused() -> None:
 
 @pytest.mark.parametrize("row", [0, 7])
 @pytest.mark.parametrize("value", [-32768.0, 1e30, 1e100, 1e160])
-def test_a_number_that_stands_for_none_is_named(value: float, row: int) -> None:
+def test_sentinel_value_is_named(value: float, row: int) -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(3000, random), 0.1, random) * 1e-6
     field[row] = value
@@ -551,7 +551,7 @@ def test_stream_ignores_missing_values() -> None:
         stream.solve()
 
 
-def test_readings_too_far_apart_to_be_squared() -> None:
+def test_readings_whose_squares_overflow_are_an_error() -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(100, random), 0.5, random)
     field[0] = 1e-300
@@ -559,7 +559,7 @@ def test_readings_too_far_apart_to_be_squared() -> None:
         ellipsoid(field, unit=None)
 
 
-def test_bad_input_is_refused() -> None:
+def test_invalid_input_is_an_error() -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(50, random), 0.5, random)
     for rows, what in [
@@ -584,7 +584,7 @@ def test_bad_input_is_refused() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e9])
 @pytest.mark.parametrize("away", [0.0, 1e3])
-def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) -> None:
+def test_calibration_does_not_depend_on_scale_and_offset(scale: float, away: float) -> None:
     random = np.random.default_rng(1)
     field = readings(anywhere(500, random), 0.5, random)
     plain, moved = ellipsoid(field, unit="uT"), ellipsoid((field + away) * scale, unit=None)

@@ -86,7 +86,7 @@ def longer(axis: int, ratio: float) -> FloatArray:
 @pytest.mark.compiled
 @pytest.mark.parametrize("motion", [dive, figure_eight, six_faces, anywhere])
 @pytest.mark.parametrize("soft_iron", [True, False])
-def test_sensible_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
+def test_good_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)
         field = readings(motion(random, 12_000), random, IRON if soft_iron else np.eye(3))
@@ -101,7 +101,7 @@ def test_a_quantised_record_has_no_reason(lsb: float) -> None:
     assert ellipsoid(np.round(readings(figure_eight(random), random) / lsb) * lsb, unit="uT").verdict.ok
 
 
-def test_noise_on_one_axis_above_all_has_no_reason() -> None:
+def test_unequal_axis_noise_has_no_reason() -> None:
     random = np.random.default_rng(1)
     field = readings(figure_eight(random), random, stddev=0.0) + random.normal(size=(3000, 3)) * (0.1, 0.1, 0.5)
     assert ellipsoid(field, unit="uT").verdict.ok
@@ -111,7 +111,7 @@ def test_noise_on_one_axis_above_all_has_no_reason() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.005, 1.01, 1.02, 1.05, 1.1])
-def test_a_level_car_tells_no_sphere(ratio: float) -> None:
+def test_level_car_does_not_determine_a_sphere(ratio: float) -> None:
     """Iron along z does not show in the residuals of a level turn, and moves bias and scale by 1.7 times itself."""
     random = np.random.default_rng(1)
     found = ellipsoid(readings(car(random), random, longer(2, ratio)), unit="uT", soft_iron=False)
@@ -123,7 +123,7 @@ def test_a_level_car_tells_no_sphere(ratio: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("ratio", [1.01, 1.02, 1.05])
 @pytest.mark.parametrize("motion", [dive, figure_eight])
-def test_iron_that_moves_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
+def test_soft_iron_that_biases_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
     """Whatever its own size: a sphere that is off by a hundredth of the field or more is never called ok."""
     for seed in range(5):
         random = np.random.default_rng(seed)
@@ -132,7 +132,7 @@ def test_iron_that_moves_a_sphere_is_a_reason(motion: Motion, ratio: float) -> N
         assert not (off > 0.012 and found.verdict.ok)
 
 
-def test_iron_on_a_whole_sphere_moves_nothing() -> None:
+def test_soft_iron_with_full_coverage_does_not_bias_a_sphere() -> None:
     """Half a percent of it, seen or not, where all directions came: the sphere is right, and said to be."""
     random = np.random.default_rng(1)
     found = ellipsoid(readings(anywhere(random), random, longer(2, 1.005)), unit="uT", soft_iron=False)
@@ -142,7 +142,7 @@ def test_iron_on_a_whole_sphere_moves_nothing() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("motion", [car, dive])
-def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_from_neglected_iron_matches_its_covariance(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iron drawn as it is taken to be: the error less the likely one has the covariance that is stated for it.
 
     Of half a percent, so that the square of what it does is nothing beside its scatter.
@@ -165,7 +165,7 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
 
 
 @pytest.mark.compiled
-def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
+def test_sphere_is_not_worse_than_the_ellipsoid() -> None:
     for motion in (car, dive, figure_eight):
         random = np.random.default_rng(3)
         field = readings(motion(random), random, np.eye(3))
@@ -178,7 +178,7 @@ def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
 
 
 @pytest.mark.compiled
-def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sphere_with_unbounded_iron_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     monkeypatch.setattr(_ellipsoid_diagnosis, "TYPICAL_SOFT_IRON", 0.2)
     with pytest.raises(CalibrationError, match="cannot be determined; tilt the sensor"):
@@ -219,7 +219,7 @@ def test_outliers_are_a_reason(share: float, size: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("limit", [20.0, 35.0, 50.0])
 @pytest.mark.parametrize("after", ["mounting", "dither"])
-def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: float) -> None:
+def test_saturation_without_a_single_value_is_a_reason(after: str, limit: float) -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
         field = np.minimum(readings(anywhere(random), random), (limit, np.inf, np.inf))
@@ -234,7 +234,7 @@ def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: fl
 # The search.
 
 
-def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
+def test_quadric_coefficients_are_linear_along_a_step() -> None:
     """Its ten numbers go along a line but for a factor, and the path starts along the step."""
 
     def quadric(theta: FloatArray) -> FloatArray:
@@ -264,7 +264,7 @@ def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
 
 
 @pytest.mark.compiled
-def test_a_belt_of_readings_is_searched_to_the_end() -> None:
+def test_search_converges_for_a_belt_of_readings() -> None:
     """3 degrees of it, where the centre and the axes along it go together: found, though it is not known."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)
@@ -275,7 +275,7 @@ def test_a_belt_of_readings_is_searched_to_the_end() -> None:
 
 
 @pytest.mark.compiled
-def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_planar_readings_are_rejected_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few of them tell that all of them would not do: the rows that are worked on are a few times their number."""
     random = np.random.default_rng(1)
     rows, add = [], _ellipsoid_distance.add_total
@@ -292,7 +292,7 @@ def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.compiled
-def test_warning_is_the_same_for_few_rows() -> None:
+def test_warning_from_a_subsample_equals_that_of_all_rows() -> None:
     """The gap that is named from a part of the readings is that of all."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)

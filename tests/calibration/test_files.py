@@ -39,7 +39,7 @@ def truth(bags: ModuleType, scene: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
 @pytest.mark.parametrize("attitude", ["sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "geometry_msgs/msg/PoseStamped"])
-def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
+def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, attitude, count=200)
     path = bags.record(scene)
     # A pose does not name the frame that it is of.
@@ -58,7 +58,7 @@ def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_
         assert np.array_equal(alone.rotation_ws, samples.rotation_ws)
 
 
-def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) -> None:
+def test_mounting_is_read_from_transforms(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", moving=True, count=200)
     bags.record(scene)
     for name in ("/tf", "/tf:map"):
@@ -69,7 +69,7 @@ def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) ->
         read(scene.path, attitude="/tf:odom")
 
 
-def test_a_field_without_unit_in_a_vector(bags: ModuleType, tmp_path: Path) -> None:
+def test_vector_message_has_a_field_without_unit(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", magnetic="geometry_msgs/msg/Vector3Stamped", count=50, unit=1e4)
     bags.record(scene)
     samples = read(scene.path, unit="G")
@@ -78,7 +78,7 @@ def test_a_field_without_unit_in_a_vector(bags: ModuleType, tmp_path: Path) -> N
     assert read(scene.path, unit="none").unit is None
 
 
-def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+def test_readings_without_attitude_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=200, gap=(0.5, 0.9))
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
@@ -100,7 +100,7 @@ def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType,
         read(late.path, attitude="/attitude")
 
 
-def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: Path) -> None:
+def test_low_attitude_rate_is_reported(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "slow", count=300, every=60)
     bags.record(scene)
     turns = bags.body(np.arange(0, 301, 60) / 100.0)
@@ -122,7 +122,7 @@ def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: 
     assert samples.notes[1].endswith("are left out; turn slower, or record the attitude more often")
 
 
-def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+def test_zero_attitudes_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=200, asleep=20)
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
@@ -136,7 +136,7 @@ def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path:
     )
 
 
-def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
+def test_constant_stamps_are_reported(bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
     for name in ("/attitude", "/tf"):
         with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: 50 messages have one .*none"):
@@ -197,7 +197,7 @@ def test_invalid_attitude(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.
         read(bags.record(scene), attitude="/attitude")
 
 
-def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_path: Path) -> None:
+def test_magnetometer_is_selected_by_name_and_shares_the_attitude_frame(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, fixed=False, mag_frame="imu_link", topics=("/a", "/b"))
     bags.record(scene)
     samples = read(scene.path, sensor="b", attitude="attitude")
@@ -209,7 +209,7 @@ def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_pat
     assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
 
 
-def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
+def test_topic_matches_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
     bags.record(scene)
     assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
@@ -235,7 +235,7 @@ def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
-def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
+def test_missing_files_and_non_bags_are_an_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -248,7 +248,7 @@ def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
-def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
+def test_truncated_bag_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
     path = bags.record(scene)
     (whole,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
@@ -310,7 +310,7 @@ def uneven(done: Any) -> float:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap"])
-def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
+def test_navsense_recordings_are_read(run: tuple[Any, Path], name: str) -> None:
     done, folder = run
     samples = read(folder / name, attitude="truth")
     field = done["rov::base::mag"]["field"]
@@ -333,7 +333,7 @@ def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
     assert wobble(world) < uneven(done)
 
 
-def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> None:
+def test_attitude_is_read_from_an_imu_of_the_recording(run: tuple[Any, Path]) -> None:
     done, folder = run
     samples = read(folder / "run.npz", attitude="imu")
     assert samples.rotation_ws is not None
@@ -357,7 +357,7 @@ def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], asked: d
         read(run[1] / "run.npz", **asked)
 
 
-def test_one_run_of_several(run: tuple[Any, Path]) -> None:
+def test_run_is_selected_from_several(run: tuple[Any, Path]) -> None:
     path = run[1] / "runs.npz"
     first, last = read(path), read(path, run=2)
     assert not np.array_equal(first.field, last.field)
@@ -395,7 +395,7 @@ def test_ignored_options_are_errors(name: str, asked: dict[str, Any], message: s
         read(tmp_path / name, **asked)
 
 
-def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
         kept = dict(arrays)
     about = json.loads(str(kept["meta"]))
@@ -411,7 +411,7 @@ def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_p
     assert samples.noise == 0.0
 
 
-def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_dropped_readings_are_skipped(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
         kept = dict(arrays)
     kept["rov::base::mag/emitted"] = np.arange(kept["rov::base::mag/emitted"].size) % 10 > 0
@@ -436,7 +436,7 @@ def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path
         ("mz,my,mx", (2, 1, 0), "T"),
     ],
 )
-def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
+def test_csv_headers_are_read(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
     sign = max(",;\t", key=header.count)
     values = np.random.default_rng(5).normal(0.0, 30.0, (40, header.count(sign) + 1))
     path = tmp_path / "log.csv"
@@ -447,7 +447,7 @@ def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_pa
     assert read(path, unit="uT").unit == "uT"
 
 
-def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
+def test_csv_attitudes_and_gaps_are_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(0.0, 30.0, (40, 3))
     turns = Rotation.random(40, rng=rng).as_quat()
@@ -560,12 +560,12 @@ ROWS = "1,2,3\n4,5,6\n"
         "mx;my;mz\n1;2;3\n+4.0;5e0;.6e1\n\n",
     ],
 )
-def test_tables_as_people_write_them(text: str, tmp_path: Path) -> None:
+def test_hand_written_tables_are_read(text: str, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(text)
     assert read(tmp_path / "log.csv").field.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def test_columns_by_prefix(tmp_path: Path) -> None:
+def test_columns_are_selected_by_prefix(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z,att_w,att_x,att_y,att_z\n1,2,3,4,5,6,0,1,0,0\n")
     samples = read(path, sensor="mag2", attitude="att")
@@ -577,7 +577,7 @@ def test_columns_by_prefix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
-def test_encodings_of_tables(codec: str, tmp_path: Path) -> None:
+def test_table_encodings_are_read(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(f"mx [µT],my [µT],mz [µT]\n{ROWS}".encode(codec))
     samples = read(path)
@@ -620,7 +620,7 @@ def test_invalid_table_rows_are_skipped_and_counted(tmp_path: Path) -> None:
         ("51.9uT", None, 51.9),
     ],
 )
-def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
+def test_strength_with_and_without_unit(text: str, unit: str | None, expected: float) -> None:
     assert parse_strength(text, unit) == expected
 
 
@@ -646,7 +646,7 @@ def test_invalid_strengths(text: str, unit: str | None, message: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
+def test_interpolated_attitudes_equal_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     known = np.sort(rng.uniform(0.0, 10.0, 300))
     steps = Rotation.from_rotvec(rng.normal(0.0, 0.08, (300, 3)))
@@ -673,7 +673,7 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
-def test_attitudes_that_stand_still_or_come_twice() -> None:
+def test_constant_or_duplicate_attitudes_are_interpolated() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
     found, why = _attitude.interpolate(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
     assert (why == _attitude.AVAILABLE).all()
@@ -698,6 +698,6 @@ def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> No
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
+def test_copied_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(bag, tmp_path / "renamed")
     assert np.array_equal(read(copy).field, read(bag).field)

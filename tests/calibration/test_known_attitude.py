@@ -114,7 +114,7 @@ def numbers(p: FloatArray) -> FloatArray:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
-def test_against_all_residuals_by_scipy() -> None:
+def test_result_equals_scipys_least_squares() -> None:
     device, turns = Device(), anyhow(600)
     found = calibrated(device, turns)
     plain = Plain(device.read(turns), turns)
@@ -137,7 +137,7 @@ def test_against_all_residuals_by_scipy() -> None:
 
 
 @pytest.mark.requirement("FAC-6", "FAC-7")
-def test_against_a_graph_of_gtsam() -> None:
+def test_result_equals_a_gtsam_graph() -> None:
     """MagFactor3's unknowns in GTSAM's types: a factor a reading, its noise the residuals' own covariance."""
     gtsam = pytest.importorskip("gtsam")
     device, turns = Device(iron=NONE), anyhow(250)
@@ -186,7 +186,7 @@ def test_against_a_graph_of_gtsam() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_the_published_constants_of_magyc() -> None:
+def test_published_magyc_constants_are_recovered() -> None:
     """Field, iron and noise (mG) of MAGYC's simulation: arXiv 2412.09690; 6000 readings at 10 Hz, 10 mG."""
     iron = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
     field_w, hard = np.array([227.0, 52.0, 412.0]), np.array([20.0, 120.0, 90.0])
@@ -215,7 +215,7 @@ def test_the_published_constants_of_magyc() -> None:
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("direction", [DOWN, -DOWN, np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])])
-def test_without_noise_it_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
+def test_calibration_without_noise_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
     turns = anyhow(300)
     iron = IRON if soft else NONE
     readings = 5e-5 * turns.inv().apply(direction) @ iron.T + (3e-4, -2e-4, 1e-4)
@@ -230,7 +230,7 @@ def test_without_noise_it_is_exact(soft: bool, known: bool, direction: FloatArra
     assert found.verdict.ok
 
 
-def test_a_sensor_turned_in_its_mounting_is_part_of_the_soft_iron() -> None:
+def test_rotated_mounting_is_part_of_the_soft_iron() -> None:
     """Front-right-down axes under an attitude of front-left-up: half a turn about x."""
     half = np.diag([1.0, -1.0, -1.0])
     found = calibrated(Device(iron=half), anyhow(500))
@@ -241,7 +241,7 @@ def test_a_sensor_turned_in_its_mounting_is_part_of_the_soft_iron() -> None:
     assert calibrated(Device(iron=slight @ IRON), anyhow(500)).verdict.ok
 
 
-def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     turns = anyhow(1500)
     field, attitude = Device().read(turns), 1.003 * quaternions(turns)  # a length that is divided out
     statistics, plain = GramSums(), GramSums()
@@ -260,7 +260,7 @@ def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any],
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_a_record_in_parts_gives_the_same_to_the_last_bit() -> None:
+def test_result_is_bitwise_equal_for_any_block_size() -> None:
     turns = anyhow(5000)
     field, attitude = Device().read(turns), quaternions(turns)
     whole = ns.calibration.known_attitude(field, attitude)
@@ -276,7 +276,7 @@ def test_a_record_in_parts_gives_the_same_to_the_last_bit() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_on_a_vehicle_it_refuses_until_the_motion_is_there() -> None:
+def test_vehicle_motion_is_an_error_until_it_is_sufficient() -> None:
     flat, tilted = driving(600), driving(600, tilt=40.0)
     stream = KnownAttitudeCalibrator()
     stream.update(Device().read(flat), quaternions(flat))
@@ -320,7 +320,7 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
 @pytest.mark.parametrize("tilt", [10.0, 20.0, 30.0, 60.0])
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("stddev", [1e-9, 1e-7, 5e-7])
-def test_good_motion_is_never_refused(tilt: float, soft: bool, stddev: float) -> None:
+def test_good_motion_is_never_rejected(tilt: float, soft: bool, stddev: float) -> None:
     """From 10 degrees of sway on, a noise up to a hundredth of the field, attitudes exact or off by half a degree."""
     for seed, mounting in enumerate(MOUNTINGS):
         turns = driving(tilt=tilt, mounting=mounting)
@@ -335,7 +335,7 @@ def test_good_motion_is_never_refused(tilt: float, soft: bool, stddev: float) ->
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("tilt", [2.5, 3.0, 5.0])
-def test_poor_motion_is_given_with_the_reason(tilt: float) -> None:
+def test_poor_motion_is_reported_with_the_reason(tilt: float) -> None:
     found = calibrated(Device(), driving(tilt=tilt))
     assert not found.verdict.ok
     assert "attitude errors of 0.5 deg make it wrong by" in found.verdict.reasons[-1]
@@ -359,7 +359,7 @@ def test_insufficient_motion_error_names_the_missing_rotation() -> None:
     assert error.allowed == "must separate direction.z, bias.z"
 
 
-def test_rounding_is_no_turn_about_other_axes() -> None:
+def test_rounding_is_not_rotation_about_other_axes() -> None:
     """A length one rounding below 1, as another version of NumPy computes it, is an angle of 8.5e-7 deg."""
     mean = np.diag((0.5, 1.0 - 2.0**-53, 0.5))
     assert str(MotionExcitation(0.0, np.zeros((3, 1)), mean)).endswith(
@@ -369,7 +369,7 @@ def test_rounding_is_no_turn_about_other_axes() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_planar_motion_is_enough_where_it_is() -> None:
+def test_planar_motion_suffices_for_scale_and_bias() -> None:
     """Scale and bias alone, the direction known: four numbers, which a turn about the vertical tells apart."""
     found = calibrated(Device(iron=NONE), driving(), soft_iron=False, direction=DOWN)
     assert found.degrees_of_freedom == 4
@@ -409,7 +409,7 @@ def test_too_few_readings() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
 @pytest.mark.parametrize("count", [15, 30, 100])
-def test_few_readings_are_not_trusted_more_than_they_are_worth(count: int) -> None:
+def test_few_readings_have_a_realistic_covariance(count: int) -> None:
     """The normalised square is 14 on average though the noise is known from the same few residuals.
 
     Its distribution has a longer tail than chi-squared, so the bound is the mean's own deviation: 4.9 of them are
@@ -436,7 +436,7 @@ def test_few_readings_are_not_trusted_more_than_they_are_worth(count: int) -> No
     assert abs(np.mean(squares) - 14.0) < 4.9 * spread, (np.mean(squares), spread)
 
 
-def test_readings_that_are_all_alike_or_saturated() -> None:
+def test_identical_or_saturated_readings_are_an_error() -> None:
     turns = anyhow(4000)
     attitude = quaternions(turns)
     with pytest.raises(CalibrationError, match="all readings are alike"):
@@ -448,7 +448,7 @@ def test_readings_that_are_all_alike_or_saturated() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("factor", "unit"), [(1e9, "nT"), (1e4, "G"), (1e6, "uT"), (1e3, "mT"), (1e7, "mG")])
-def test_a_wrong_unit_is_named_and_the_right_one_taken(factor: float, unit: str) -> None:
+def test_wrong_unit_is_named_and_the_right_one_accepted(factor: float, unit: str) -> None:
     turns = anyhow(500)
     field = factor * Device().read(turns)
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
@@ -461,7 +461,7 @@ def test_a_wrong_unit_is_named_and_the_right_one_taken(factor: float, unit: str)
         assert ns.calibration.known_attitude(unchecked * field, quaternions(turns), unit=None).verdict.ok
 
 
-def test_numbers_that_overflow_when_squared() -> None:
+def test_readings_whose_squares_overflow_are_an_error() -> None:
     turns = anyhow(500)
     for size in (1e200, 1e-200):
         with pytest.raises(CalibrationError, match="cannot be squared"):
@@ -470,7 +470,7 @@ def test_numbers_that_overflow_when_squared() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_an_attitude_that_means_something_else() -> None:
+def test_attitude_with_another_convention_is_reported() -> None:
     turns = driving(tilt=60.0)
     field = Device().read(turns)
     for given, meaning in [
@@ -487,7 +487,7 @@ def test_an_attitude_that_means_something_else() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_attitudes_of_another_recording() -> None:
+def test_attitudes_of_another_recording_are_reported() -> None:
     error = refused(Device(), anyhow(3000, 1), anyhow(3000, 2))
     assert "explained by the attitude" in str(error)
     assert "same instants" in error.remedy
@@ -495,7 +495,7 @@ def test_attitudes_of_another_recording() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_a_lag_of_the_attitude_is_seen() -> None:
+def test_attitude_lag_is_detected() -> None:
     """A tenth of a second, and a second, at half a radian a second: the residuals hang together."""
     turns = driving(3010, tilt=40.0)
     field, attitude = Device().read(turns), quaternions(turns)
@@ -506,14 +506,14 @@ def test_a_lag_of_the_attitude_is_seen() -> None:
         ns.calibration.known_attitude(field[10:], attitude[:-10])
 
 
-def test_left_handed_axes_and_a_field_upside_down() -> None:
+def test_left_handed_axes_and_an_inverted_field_are_reported() -> None:
     mirrored = Device(iron=IRON @ np.diag([1.0, 1.0, -1.0]))
     assert "left-handed" in str(refused(mirrored, anyhow(500), direction=DOWN))
     upside = refused(Device(iron=NONE), anyhow(500), direction=-DOWN, soft_iron=False)
     assert "against the direction given" in str(upside)
 
 
-def test_an_axis_that_hardly_sees_the_field() -> None:
+def test_axis_with_little_field_is_reported() -> None:
     error = refused(Device(iron=np.diag([1.0, 1.0, 0.1])), anyhow(500))
     assert error.what == "soft_iron"
     assert "times as much as another; must be at most 5" in str(error)
@@ -574,7 +574,7 @@ def test_dropouts_are_named(seed: int, value: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("seed", range(4))
-def test_outliers_are_named_and_more_noise_than_is_declared(seed: int) -> None:
+def test_outliers_and_excess_noise_are_named(seed: int) -> None:
     turns, rng = handled(seed=seed), np.random.default_rng(seed)
     field = Device(stddev=(1e-7,) * 3).read(turns, seed)
     assert ns.calibration.known_attitude(field, quaternions(turns), noise_stddev=1e-7).verdict.ok
@@ -588,7 +588,7 @@ def test_outliers_are_named_and_more_noise_than_is_declared(seed: int) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("limit", [2e-5, 4e-5, 5e-5])
-def test_saturation_that_is_not_at_one_value_is_seen(limit: float) -> None:
+def test_saturation_without_a_single_value_is_detected(limit: float) -> None:
     """The limit blurred by noise behind it, or readings turned after it: of what depends on the place."""
     turns, rng = anyhow(3000), np.random.default_rng(1)
     clipped = np.clip(Device(stddev=(1e-7,) * 3).read(turns), -1.0, [limit, 1.0, 1.0])
@@ -607,7 +607,7 @@ def at_rest(count: int) -> Rotation:
 @pytest.mark.parametrize("step", [0.0, 1.5e-7, 1e-6])
 @pytest.mark.parametrize("degrees", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("motion", ["any", "hand", "sway", "rest", "six"])
-def test_sensible_readings_are_not_accused(step: float, degrees: float, motion: str) -> None:
+def test_good_readings_have_no_reason(step: float, degrees: float, motion: str) -> None:
     """Steps, noise of unlike axes, errors of the attitude, long rests: neither outliers nor saturation."""
     six = Rotation.from_euler(
         "xyz", [[0, 0, 0], [180, 0, 0], [90, 0, 0], [-90, 0, 0], [0, 90, 0], [0, -90, 0]], degrees=True
@@ -627,7 +627,7 @@ def test_sensible_readings_are_not_accused(step: float, degrees: float, motion: 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_attitude_errors_that_the_residuals_show_are_a_reason_though_none_is_declared() -> None:
+def test_undeclared_attitude_errors_in_the_residuals_are_a_reason() -> None:
     """Half a degree on a level drive takes some percent; without errors nothing is said, whatever the noise's axes."""
     turns = driving(tilt=4.0)
     for stddev in ((2e-7,) * 3, (1e-7, 1e-7, 4e-7), (4e-7, 1e-7, 1e-7)):
@@ -640,14 +640,14 @@ def test_attitude_errors_that_the_residuals_show_are_a_reason_though_none_is_dec
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("stddev", [0.0, math.radians(0.5)])
-def test_a_planar_motion_without_noise_is_not_called_a_wrong_attitude(stddev: float) -> None:
+def test_planar_motion_without_noise_is_not_a_wrong_attitude(stddev: float) -> None:
     error = refused(Device(stddev=(0.0,) * 3), driving(), attitude_stddev=stddev)
     assert error.what.startswith("motion: turned about (0.00, 0.00, 1.00)")
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_residuals_under_ample_motion_do_not_ask_for_motion() -> None:
+def test_large_residuals_with_ample_motion_do_not_request_motion() -> None:
     loud = refused(Device(stddev=(2.5e-5,) * 3), anyhow(3000))
     assert "% of the field an axis" in str(loud)
     assert "turn the sensor" not in str(loud)
@@ -658,7 +658,7 @@ def test_residuals_under_ample_motion_do_not_ask_for_motion() -> None:
             ns.calibration.known_attitude(field[:, axes], quaternions(turns))
 
 
-def test_a_deviation_of_attitudes_that_is_too_large_is_doubted() -> None:
+def test_excessive_attitude_deviation_is_reported() -> None:
     error = refused(Device(), anyhow(500), attitude_stddev=0.4)
     assert "or check attitude_stddev, 0.4 rad are 22.9 deg" in error.remedy
     assert "attitude_stddev" not in refused(Device(), driving()).remedy
@@ -666,7 +666,7 @@ def test_a_deviation_of_attitudes_that_is_too_large_is_doubted() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_exchanged_axes_differ_from_a_mounting() -> None:
+def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
     turns = anyhow(1000)
     field, attitude = Device().read(turns), quaternions(turns)
     for matrix, meaning in [
@@ -687,7 +687,7 @@ def test_exchanged_axes_differ_from_a_mounting() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("soft", [True, False])
-def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
+def test_direction_that_contradicts_the_readings_is_reported(soft: bool) -> None:
     device, turns = Device(iron=IRON if soft else NONE), anyhow(1000)
     assert calibrated(device, turns, direction=DOWN, soft_iron=soft).verdict.ok
     said = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
@@ -707,7 +707,7 @@ def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_known_strength_is_compared_without_a_unit() -> None:
+def test_known_strength_is_compared_without_a_unit() -> None:
     turns = anyhow(500)
     field = 1e9 * Device().read(turns)
     with pytest.raises(CalibrationError, match=r"within a factor of 3 of the known strength, 4\.8e-05"):
@@ -716,7 +716,7 @@ def test_a_known_strength_is_compared_without_a_unit() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_a_sentinel_is_named_with_its_row() -> None:
+def test_sentinel_is_named_with_its_row() -> None:
     turns = anyhow(500)
     for value in (-32768.0, 1e30, 1e100):
         field = Device().read(turns)
@@ -744,7 +744,7 @@ def garbage(rng: np.random.Generator) -> tuple[Vectors, Quaternions]:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("known", [True, False])
-def test_garbage_ends_in_our_error_or_in_numbers(soft: bool, known: bool) -> None:
+def test_random_input_gives_a_calibration_error_or_finite_numbers(soft: bool, known: bool) -> None:
     rng, given = np.random.default_rng(9), 0
     for _ in range(30):
         field, turns = garbage(rng)
@@ -761,7 +761,7 @@ def test_garbage_ends_in_our_error_or_in_numbers(soft: bool, known: bool) -> Non
     assert given < 4
 
 
-def test_the_plane_across_a_direction() -> None:
+def test_tangent_plane_is_perpendicular_to_the_direction() -> None:
     for direction in anyhow(50).apply([0.0, 0.0, 1.0]):
         sides = tangent_plane(direction)
         assert np.allclose(sides.T @ sides, np.eye(2), atol=1e-15, rtol=0.0)

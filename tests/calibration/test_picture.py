@@ -35,7 +35,7 @@ def by_hand(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
     return Calibration("hand", 50e3, direction, bias, soft_iron, np.eye(1), names, 1, 0.0, 4, "nT", None, verdict)
 
 
-def test_residuals_are_the_readings_less_the_model() -> None:
+def test_residuals_are_readings_minus_the_model() -> None:
     # A quarter turn about z: the world's x is seen along -y of the sensor.
     quarter = np.array([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])
     found = by_hand(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
@@ -58,7 +58,7 @@ def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
     )  # first order: 11 nT over 50 uT, times curvature
 
 
-def test_residuals_have_the_deviation_that_was_found(scene: tuple[FloatArray, FloatArray]) -> None:
+def test_residuals_have_the_estimated_deviation(scene: tuple[FloatArray, FloatArray]) -> None:
     field, rotation = scene
     turned, free = known_attitude(field, rotation), ellipsoid(field)
     left = compute_residuals(field, turned, rotation)
@@ -125,7 +125,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return kept
 
 
-def test_nanotesla_are_drawn_as_microtesla(
+def test_nanotesla_are_plotted_as_microtesla(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, field = figures(monkeypatch), scene[0]
@@ -154,7 +154,7 @@ def test_outliers_do_not_flatten_the_histogram(
     assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
 
 
-def test_every_reason_stands_in_the_title(
+def test_every_reason_is_in_the_title(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, field = figures(monkeypatch), scene[0]
@@ -164,7 +164,7 @@ def test_every_reason_stands_in_the_title(
     assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
-def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
+def test_raw_counts_are_plotted_as_counts(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, counts = figures(monkeypatch), 1e8 * scene[0]
@@ -174,7 +174,7 @@ def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
     assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale, rtol=1e-12, atol=0.0)
 
 
-def test_refused_readings_are_drawn_with_the_reason(
+def test_rejected_readings_are_plotted_with_the_reason(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field, _ = scene
@@ -214,7 +214,7 @@ def test_figure_error_names_the_problem(
     assert not (tmp_path / "x.png").exists()
 
 
-def test_pictures_that_cannot_be_written(
+def test_unwritable_picture_is_an_error(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field, _ = scene

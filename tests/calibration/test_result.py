@@ -44,7 +44,7 @@ def made() -> Calibration:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_apply_undoes_the_model() -> None:
+def test_apply_inverts_the_model() -> None:
     """m = scale S u + bias by the definition, and back to strength u."""
     seen = np.random.default_rng(1).normal(size=(20, 3))
     seen /= np.linalg.norm(seen, axis=1)[:, None]
@@ -55,7 +55,7 @@ def test_apply_undoes_the_model() -> None:
     assert np.allclose(made().apply(readings[0]), 50.0 * seen[0], rtol=0.0, atol=1e-12)
 
 
-def test_the_printed_formula_is_the_one_applied() -> None:
+def test_printed_formula_equals_apply() -> None:
     """The numbers are read from the text and the formula done by hand."""
     text = made().formula
     bias = [float(value) for value in re.search(r"bias = \((.*)\) uT", text).group(1).split(",")]
@@ -68,7 +68,7 @@ def test_the_printed_formula_is_the_one_applied() -> None:
     assert "uT" not in replace(made(), unit=None).formula
 
 
-def test_the_text_has_every_number_with_deviation_and_unit() -> None:
+def test_text_has_every_number_with_deviation_and_unit() -> None:
     text = str(made())
     assert "scale      48 +- 0.01 uT" in text
     assert "bias       (10 +- 0.05, -20 +- 0.06, 30 +- 0.07) uT" in text
@@ -83,7 +83,7 @@ def test_the_text_has_every_number_with_deviation_and_unit() -> None:
     assert "bias       (10, -20, 30) uT" in str(plain)
 
 
-def test_missing_rows_stay_missing() -> None:
+def test_invalid_rows_stay_invalid() -> None:
     readings = np.array([[math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]])
     calibrated = made().apply(readings)
     assert np.isnan(calibrated[0]).all()
@@ -91,7 +91,7 @@ def test_missing_rows_stay_missing() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (5, 4), (2, 5, 3)])
-def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(CalibrationError, match=re.escape(str(shape))):
         made().apply(np.zeros(shape))
 
@@ -159,7 +159,7 @@ def test_file_of_another_program_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_row_gives_the_same_alone_and_among_others() -> None:
+def test_result_of_a_row_does_not_depend_on_other_rows() -> None:
     readings = 50.0 * np.random.default_rng(2).normal(size=(257, 3))
     together = made().apply(readings)
     assert together.tobytes() == np.array([made().apply(row) for row in readings]).tobytes()
@@ -178,7 +178,7 @@ def test_masked_rows_are_missing() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
-def test_copies_are_read_only_too(copied: Callable[[Calibration], Calibration]) -> None:
+def test_copies_are_read_only(copied: Callable[[Calibration], Calibration]) -> None:
     again = copied(made())
     assert str(again) == str(made())
     assert again.direction is not None
@@ -226,7 +226,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         ("verdict.whiteness.span", 0),
     ],
 )
-def test_damaged_entries_are_refused(tmp_path: Path, place: str, value: object) -> None:
+def test_damaged_entries_are_an_error(tmp_path: Path, place: str, value: object) -> None:
     path = tmp_path / "mag.json"
     made().save(path)
     entries = json.loads(path.read_text())

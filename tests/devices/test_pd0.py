@@ -54,7 +54,7 @@ def some(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
+def test_real_ensemble_round_trips_bytewise(real: bytes) -> None:
     found = pd0.decode(real)
     (part,) = found.blocks
     assert not found.skipped
@@ -74,7 +74,7 @@ def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_a_real_ensemble_gives_the_published_velocities(real: bytes) -> None:
+def test_real_ensemble_has_the_published_velocities(real: bytes) -> None:
     """From the bytes to the earth's frame; four places are printed, and six of the error velocity, cut off."""
     arrays = pd0.decode(real).blocks[0].arrays
     up = bool(arrays["system"][0] >> 7 & 1)
@@ -114,7 +114,7 @@ def by_hand(arrays: dict[str, Any], row: int) -> bytes:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_fields_lie_where_the_manual_has_them() -> None:
+def test_fields_are_at_the_offsets_of_the_manual() -> None:
     """Limits: ranges of 24 bits, velocities that do not fit or are unknown, numbers beyond 16 bits."""
     degree = math.radians(1.0)
     velocity = np.array([[32.767, -32.767, 32.768, math.nan], [1.0004, -0.0006, -99.0, math.inf]])
@@ -149,7 +149,7 @@ def test_decoded_arrays_encode_to_the_same_bytes(count: int, cells: int, seed: i
     assert pd0.decode(made).blocks[0].arrays["number"].tolist() == list(range(65_535, 65_535 + count))
 
 
-def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
+def test_changed_layouts_and_damaged_bytes_are_read() -> None:
     one, other = pd0.encode(some(4)), pd0.encode(some(3, 5))
     size = len(one) // 4
     hurt = bytearray(one)
@@ -188,12 +188,12 @@ def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: byte
     ) == len(before + hurt)
 
 
-def test_an_ensemble_that_is_too_long_is_refused() -> None:
+def test_too_long_ensemble_is_an_error() -> None:
     with pytest.raises(RecordingError, match="must be at most 65535; record fewer cells"):
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
-def test_ensembles_without_a_variable_leader_come_back() -> None:
+def test_ensembles_without_a_variable_leader_round_trip() -> None:
     """Other loggers may leave it out: the bytes are kept, but nothing tells the time."""
     made = pd0.encode(some(4), ("0000", "0100", "0600"))
     (part,) = pd0.decode(made).blocks
@@ -211,7 +211,7 @@ def test_ensembles_without_size_are_errors(arrays: dict[str, Any]) -> None:
 
 @settings(max_examples=50)
 @given(st.integers(-(10**18), 4 * 10**18))
-def test_the_clock_is_that_of_the_calendar(stamp: int) -> None:
+def test_clock_fields_follow_the_calendar(stamp: int) -> None:
     fields = pd0.encode_rtc(np.array([stamp]))
     nearest = (stamp + 5_000_000) // 10_000_000 * 10_000_000
     assert pd0.decode_stamps(fields).tolist() == [nearest]

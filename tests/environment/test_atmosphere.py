@@ -27,7 +27,7 @@ def geometric(height: AnyArray) -> AnyArray:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-7")
-def test_pressures_at_the_foot_of_each_layer_are_the_published_ones() -> None:
+def test_pressures_at_layer_bases_equal_published_values() -> None:
     published = ["101325", "22632.1", "5474.89", "868.019", "110.906", "66.9389", "3.95642"]
     got = STANDARD.pressure_at(geometric(np.array(LAYER_BASES)))
     assert [f"{pressure:.6g}" for pressure in got] == published
@@ -36,7 +36,7 @@ def test_pressures_at_the_foot_of_each_layer_are_the_published_ones() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_another_program_at_many_altitudes(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_pressures_equal_another_program_at_many_altitudes(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("standard-atmosphere/fluids.csv")
     altitude = table["altitude_m"]
     assert STANDARD.temperature_at(altitude) == pytest.approx(table["temperature_K"], rel=1e-13, abs=0.0)
@@ -59,7 +59,7 @@ def test_values_equal_gazebo_output() -> None:
 
 
 @pytest.mark.requirement("ALT-7")
-def test_the_height_of_a_pressure_is_the_published_one() -> None:
+def test_altitude_of_pressure_equals_the_published_formula() -> None:
     """Geopotential heights of the first layer, 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
     published = {95000.0: 540.3375, 90000.0: 988.5008, 85000.0: 1457.3005, 70000.0: 3012.1826, 50000.0: 5574.4375}
     wanted = geometric(np.array(list(published.values())))
@@ -68,7 +68,7 @@ def test_the_height_of_a_pressure_is_the_published_one() -> None:
 
 @pytest.mark.requirement("ALT-7")
 @pytest.mark.parametrize("air", [STANDARD, HOT, Atmosphere(temperature_gradient=0.0)], ids=["standard", "hot", "even"])
-def test_altitude_of_pressure_is_the_way_back(air: Atmosphere) -> None:
+def test_altitude_of_pressure_inverts_pressure_of_altitude(air: Atmosphere) -> None:
     feet = geometric(np.array(LAYER_BASES))
     altitude = np.concatenate((np.linspace(MIN_ALTITUDE, MAX_ALTITUDE, 401), feet, feet - 1e-3, feet + 1e-3))
     assert air.altitude_at_pressure(air.pressure_at(altitude)) == pytest.approx(
@@ -81,7 +81,7 @@ def test_altitude_of_pressure_is_the_way_back(air: Atmosphere) -> None:
     st.floats(87000.0, 108500.0),
     st.one_of(st.floats(-0.0098, 0.003), st.sampled_from([0.0, -1e-17, 1e-19])),
 )
-def test_any_air_is_in_balance_and_whole(temperature: float, pressure: float, gradient: float) -> None:
+def test_every_atmosphere_is_hydrostatic_and_continuous(temperature: float, pressure: float, gradient: float) -> None:
     """The pressure falls by rho g dH: held by differences 2 m wide, that are good to 1e-7; and no layer jumps."""
     air = Atmosphere(temperature, pressure, gradient)
     height = np.array([-400.0, 10.0, 5000.0, 10999.0, 15000.0, 25000.0, 40000.0, 49000.0, 60000.0, 75000.0])
@@ -117,19 +117,19 @@ def test_invalid_air_is_an_error(state: dict[str, float], said: str) -> None:
 
 
 @pytest.mark.parametrize("altitude", [80001.0, -20001.0, math.nan, math.inf])
-def test_altitudes_without_air_are_refused(altitude: float) -> None:
+def test_altitudes_outside_the_atmosphere_are_an_error(altitude: float) -> None:
     for quantity in (STANDARD.pressure_at, STANDARD.temperature_at, STANDARD.density_at, STANDARD.sound_speed_at):
         with pytest.raises(FieldError, match=r"altitude of row 1 \(m above mean sea level\): .*from -20000 to 80000"):
             quantity(np.array([0.0, altitude]))
 
 
 @pytest.mark.parametrize("pressure", [0.0, -1.0, 1e7, math.nan])
-def test_pressures_of_no_altitude_are_refused(pressure: float) -> None:
+def test_pressures_without_an_altitude_are_an_error(pressure: float) -> None:
     with pytest.raises(FieldError, match=r"pressure of row 1 \(Pa\)"):
         STANDARD.altitude_at_pressure(np.array([101325.0, pressure]))
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_values_do_not_depend_on_block_size() -> None:
     altitude = np.random.default_rng(1).uniform(MIN_ALTITUDE, MAX_ALTITUDE, 60)
     for quantity in (
         HOT.pressure_at,

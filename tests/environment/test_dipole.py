@@ -38,7 +38,7 @@ def coil(point: AnyArray, radius: float, current: float, count: int = 400) -> An
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("point", [(0.0, 0.0, 4.0), (3.0, 0.0, 0.0), (1.0, -2.0, 3.0), (-2.0, 1.0, -0.5)])
-def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
+def test_field_of_a_distant_coil_equals_the_dipole(point: Vector) -> None:
     """The next term of the coil's field is smaller by a few times (radius / distance)^2, which is below 1.3e-5."""
     radius, current = 0.008, 7.0
     field = Dipole((0.0, 0.0, 0.0), (0.0, 0.0, current * math.pi * radius**2))
@@ -47,13 +47,13 @@ def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_on_the_axis_and_beside_it() -> None:
+def test_field_on_and_off_the_axis() -> None:
     field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
     assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
     assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
 
 
-def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
+def test_field_within_the_radius_equals_that_on_the_surface() -> None:
     """One wall at the surface: bounded, whole across it, and at the centre as on the axis."""
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
@@ -66,7 +66,7 @@ def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
 
 
 @given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
-def test_turned_with_the_world(angles: Vector) -> None:
+def test_dipole_rotates_with_the_world(angles: Vector) -> None:
     turn = pose.from_rpy(*angles)
     field = FieldSum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), UniformField((1e-6, 2e-6, -3e-6))))
     points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
@@ -76,7 +76,7 @@ def test_turned_with_the_world(angles: Vector) -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_a_sum_is_the_sum() -> None:
+def test_field_sum_adds_its_fields() -> None:
     other = UniformField((1e-5, 2e-5, -4e-5))
     point = (1.0, 1.0, 1.0)
     assert np.array_equal(at(FieldSum((other, WRECK)), point), at(other, point) + at(WRECK, point))
@@ -98,7 +98,7 @@ def test_invalid_dipole_is_an_error(changes: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_values_do_not_depend_on_block_size() -> None:
     points = np.random.default_rng(1).uniform(-4.0, 4.0, (50, 3))
     whole = WRECK.at(points, np.zeros(50))
     parts = [WRECK.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]

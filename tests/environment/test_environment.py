@@ -20,19 +20,19 @@ HERE = Origin(0.8, 0.2, 300.0, 0.5)
 ON_EARTH = Environment(NormalGravity(HERE), WorldMagneticModel(HERE, 2026.0), HERE)
 
 
-def test_the_heading_is_the_origins() -> None:
+def test_heading_is_that_of_the_origin() -> None:
     assert ON_EARTH.heading == 0.5
     assert Environment().heading == 0.0
 
 
-def test_surroundings_are_values() -> None:
+def test_environments_compare_by_value() -> None:
     one, two = (Environment(signals={"motor": Signal.constant(3.0)}) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
     assert one != Environment()
 
 
-def test_signals_are_asked_for_by_name() -> None:
+def test_signals_are_looked_up_by_name() -> None:
     world = Environment(signals={"motor": Signal((0.0, 2.0), (1.0, 9.0))})
     assert world.signal("motor", np.array([1.0])).tolist() == [5.0]
     for surroundings, known in ((world, "motor"), (Environment(), "none")):
@@ -40,7 +40,7 @@ def test_signals_are_asked_for_by_name() -> None:
             surroundings.signal("heater", np.zeros(1))
 
 
-def test_all_of_it_turns_about_the_vertical() -> None:
+def test_every_field_rotates_about_the_vertical() -> None:
     turn = pose.from_rpy(0.0, 0.0, 0.3)
     turned = ON_EARTH.rotate(turn)
     assert turned.heading == pytest.approx(0.2, abs=1e-15)
@@ -52,7 +52,7 @@ def test_all_of_it_turns_about_the_vertical() -> None:
         assert after == pytest.approx(pose.rotate(turn, tuple(before.tolist())), rel=1e-12, abs=1e-11)
 
 
-def test_off_the_earth_it_turns_anyhow_and_on_it_not() -> None:
+def test_rotation_off_the_vertical_needs_a_world_without_coordinates() -> None:
     tilt = pose.from_rpy(0.3, 0.0, 0.0)
     assert Environment().rotate(tilt).origin is None
     with pytest.raises(FieldError, match="must be about the vertical"):
@@ -60,7 +60,7 @@ def test_off_the_earth_it_turns_anyhow_and_on_it_not() -> None:
 
 
 @pytest.mark.parametrize("yaw", [0.0, 3.0, -math.pi])
-def test_headings_stay_within_a_turn(yaw: float) -> None:
+def test_headings_are_wrapped_to_one_turn(yaw: float) -> None:
     turned = replace(HERE, heading=-3.0).rotate(pose.from_rpy(0.0, 0.0, yaw))
     assert abs(turned.heading) <= math.pi
     assert math.remainder(turned.heading + 3.0 + yaw, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)

@@ -33,19 +33,19 @@ def at(field: NormalGravity, *points: Vector) -> AnyArray:
 
 
 @pytest.mark.parametrize(("latitude", "published"), [(0.0, 9.7803253359), (90.0, 9.8321849378), (-90.0, 9.8321849378)])
-def test_the_published_values(latitude: float, published: float) -> None:
+def test_gravity_equals_published_values(latitude: float, published: float) -> None:
     got = at(NormalGravity(origin(latitude)), (0.0, 0.0, 0.0))[0]
     assert got == pytest.approx([0.0, 0.0, -published], abs=1.1e-10, rel=0.0)
 
 
-def test_another_program_on_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_gravity_on_the_ellipsoid_equals_another_program(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("wgs84/ellipsoid.csv")
     for latitude, wanted in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
         got = at(NormalGravity(origin(float(latitude))), (0.0, 0.0, 0.0))[0]
         assert got == pytest.approx([0.0, 0.0, -wanted], abs=1e-11, rel=0.0)
 
 
-def test_another_program_above_it(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_gravity_above_the_ellipsoid_equals_another_program(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     """To 1e-8 m/s^2, twice what the gradient of the other program's potential is good to."""
     for latitude, height, north, up in zip(*oracle("wgs84/above.csv").values(), strict=True):
         got = at(NormalGravity(origin(float(latitude), float(height))), (0.0, 0.0, 0.0))[0]
@@ -54,7 +54,7 @@ def test_another_program_above_it(oracle: Callable[[str], dict[str, AnyArray]]) 
 
 @pytest.mark.parametrize("heading", [0.0, 50.0])
 @pytest.mark.parametrize("latitude", [-75.0, 3.0, 45.0, 89.99])
-def test_away_from_the_origin_the_vertical_is_that_of_the_place(latitude: float, heading: float) -> None:
+def test_vertical_follows_the_position(latitude: float, heading: float) -> None:
     """On the ellipsoid, 30 km from the origin, gravity is across it, and leans towards the origin by 30 km / radius."""
     here = origin(latitude, 0.0, heading)
     places = here.to_geodetic(np.array([(30e3, 0.0, 0.0), (-12e3, 25e3, 0.0)]))
@@ -69,7 +69,7 @@ def test_away_from_the_origin_the_vertical_is_that_of_the_place(latitude: float,
 
 
 @pytest.mark.parametrize("height", [-5000.0, 0.0, 20e3])
-def test_it_is_the_gradient_of_a_potential_of_a_turning_earth(height: float) -> None:
+def test_gravity_is_the_gradient_of_the_potential_of_a_rotating_earth(height: float) -> None:
     """Curl 0, divergence 2 omega^2; by differences 2 km wide, good to 1e-12 per second squared."""
     field, step = NormalGravity(origin(37.0, height, 25.0)), 1000.0
     rows = [tuple(sign * step if axis == i else 0.0 for i in range(3)) for axis in range(3) for sign in (1, -1)]
@@ -79,7 +79,7 @@ def test_it_is_the_gradient_of_a_potential_of_a_turning_earth(height: float) -> 
     assert np.trace(slope) == pytest.approx(2.0 * EARTH_RATE**2, abs=2e-12, rel=0.0)
 
 
-def test_an_accelerometer_at_rest_feels_it() -> None:
+def test_accelerometer_at_rest_measures_gravity() -> None:
     field = NormalGravity(origin(30.0))
     ticks = Ticks(np.arange(2, dtype=np.int64), 10.0)
     force = Imu().ideal(Stationary(pose.Pose()), Environment(gravity=field, origin=field.origin), ticks)
@@ -87,7 +87,7 @@ def test_an_accelerometer_at_rest_feels_it() -> None:
 
 
 @given(st.floats(-math.pi, math.pi))
-def test_turned_with_the_world(yaw: float) -> None:
+def test_gravity_rotates_with_the_world(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     field = NormalGravity(origin(60.0, 10.0, 33.0))
     points = ((120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0))
@@ -96,18 +96,18 @@ def test_turned_with_the_world(yaw: float) -> None:
     assert at(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
 
 
-def test_the_earth_does_not_lie_down() -> None:
+def test_rotation_off_the_vertical_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
         NormalGravity(origin(60.0)).rotate(pose.from_rpy(0.0, 0.2, 0.0))
 
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 2e10, 0.0)])
-def test_the_earths_centre_and_the_sky_are_refused(position: Vector) -> None:
+def test_positions_far_from_the_surface_are_an_error(position: Vector) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\)"):
         at(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_values_do_not_depend_on_block_size() -> None:
     points, field = np.random.default_rng(1).uniform(-4e4, 4e4, (50, 3)), NormalGravity(origin(-10.0))
     whole = field.at(points, np.zeros(50))
     parts = [field.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]

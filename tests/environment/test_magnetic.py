@@ -74,7 +74,7 @@ def around(seed: int, count: int, size: float) -> AnyArray:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
+def test_coefficients_equal_the_noaa_file(model: str) -> None:
     file = magnetic._DATA / f"{model}.COF"
     listed = (file.parent / "README.md").read_text(encoding="utf-8")
     assert f"| `{file.name}` |" in listed
@@ -89,7 +89,9 @@ def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize(("model", "rounding"), [("WMM2020", 0.0501), ("WMM2025", 1e-3)])
-def test_the_published_values(oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float) -> None:
+def test_field_equals_published_values(
+    oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float
+) -> None:
     table = oracle("noaa/values.csv")
     rows = table["model"] == model
     table = {name: values[rows] for name, values in table.items() if name != "model"}
@@ -106,7 +108,7 @@ def test_the_published_values(oracle: Callable[[str], dict[str, AnyArray]], mode
 
 
 @pytest.mark.requirement("MAG-7")
-def test_another_program_at_many_places(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_field_equals_another_program_at_many_positions(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("noaa/pygeomag.csv")
     for i, model in enumerate(table["model"]):
         latitude, longitude = np.radians(table["latitude_deg"][[i]]), np.radians(table["longitude_deg"][[i]])
@@ -116,13 +118,13 @@ def test_another_program_at_many_places(oracle: Callable[[str], dict[str, AnyArr
         assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
 
 
-def test_the_program_of_noaa() -> None:
+def test_field_equals_the_noaa_program() -> None:
     field = field_ned(np.radians([65.0]), np.radians([85.0]), np.zeros(1), 2026.5)
     wanted = [8739.604074620373, 2229.254013719841, 60367.1560360288649]
     assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
 
 
-def test_zones_of_the_compass() -> None:
+def test_blackout_zones_are_reported() -> None:
     found = compute_elements(1e-9 * np.array([[1999.0, 0, 5e4], [0, -2000.0, 5e4], [5999.0, 0, 5e4], [0, 6000.0, 5e4]]))
     assert found.blackout.tolist() == [True, False, False, False]
     assert found.caution.tolist() == [False, True, True, False]
@@ -130,7 +132,7 @@ def test_zones_of_the_compass() -> None:
 
 
 @pytest.mark.parametrize("latitude", [90.0, -90.0])
-def test_at_a_pole_the_longitude_turns_the_axes_and_not_the_field(latitude: float) -> None:
+def test_longitude_at_a_pole_rotates_the_axes_only(latitude: float) -> None:
     longitude = np.radians([0.0, 30.0, 123.0, -179.0])
     ned = field_ned(np.full(4, math.radians(latitude)), longitude, np.zeros(4), DATE)
     sign = math.copysign(1.0, latitude)
@@ -148,7 +150,7 @@ def test_at_a_pole_the_longitude_turns_the_axes_and_not_the_field(latitude: floa
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("site", SITES)
-def test_the_lattice_is_the_model_within_a_tenth_of_a_nanotesla(site: tuple[float, float, float, float]) -> None:
+def test_lattice_is_within_a_tenth_of_a_nanotesla_of_the_model(site: tuple[float, float, float, float]) -> None:
     field = WorldMagneticModel(origin(*site), DATE)
     for position in (around(1, 300, 2e3), around(2, 100, 1e5)):
         places = field.origin.to_geodetic(position)
@@ -159,7 +161,7 @@ def test_the_lattice_is_the_model_within_a_tenth_of_a_nanotesla(site: tuple[floa
 
 
 @pytest.mark.requirement("MAG-7")
-def test_the_field_at_the_origin_is_turned_by_the_heading() -> None:
+def test_field_at_the_origin_is_rotated_by_the_heading() -> None:
     x, y, z = field_ned(np.radians([48.0]), np.radians([11.0]), np.array([520.0]), DATE)[0]
     for heading in (0.0, 90.0, -35.0):
         h = math.radians(heading)
@@ -169,7 +171,7 @@ def test_the_field_at_the_origin_is_turned_by_the_heading() -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_a_magnetometer_reads_it() -> None:
+def test_magnetometer_measures_the_model_field() -> None:
     field = WorldMagneticModel(origin(48.0, 11.0), DATE)
     place = pose.Pose((1200.0, -300.0, 50.0))
     ticks = Ticks(np.arange(3, dtype=np.int64), 10.0)
@@ -181,7 +183,7 @@ def test_a_magnetometer_reads_it() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
-def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
+def test_field_does_not_depend_on_block_size_or_order(cut: int) -> None:
     """Positions fall into more cells than the table holds, so that cells write over one another."""
     position = around(3, 120, 3e4)
     here = origin(47.0, 8.0, 400.0)
@@ -202,7 +204,7 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
 
 
 @pytest.mark.compiled
-def test_threads_get_the_same_values() -> None:
+def test_threads_return_the_same_values() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     tracks = [around(seed, 20, 3e4) for seed in range(8)]
     alone = [field.at(track, np.zeros(len(track))) for track in tracks]
@@ -211,7 +213,7 @@ def test_threads_get_the_same_values() -> None:
     assert all(np.array_equal(one, alone[i % 8]) for i, one in enumerate(together))
 
 
-def test_the_lattice_is_whole_across_its_cells() -> None:
+def test_lattice_is_continuous_across_cells() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     edge = np.array([1000.0, 2000.0, -3000.0, 0.0])
     sides = [np.column_stack((edge + step, 0.4 * edge, edge + step)) for step in (-1e-6, 0.0, 1e-6)]
@@ -221,7 +223,7 @@ def test_the_lattice_is_whole_across_its_cells() -> None:
 
 
 @given(st.floats(-math.pi, math.pi))
-def test_turned_with_the_world(yaw: float) -> None:
+def test_field_rotates_with_the_world(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     field = WorldMagneticModel(origin(60.0, 20.0, 10.0, 33.0), DATE)
     points = [(120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0)]
@@ -230,7 +232,7 @@ def test_turned_with_the_world(yaw: float) -> None:
     assert field.rotate(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-17)
 
 
-def test_the_earth_does_not_lie_down() -> None:
+def test_rotation_off_the_vertical_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
         WorldMagneticModel(origin(60.0, 20.0), DATE).rotate(pose.from_rpy(0.1, 0.0, 0.0))
 
@@ -245,31 +247,31 @@ def test_the_earth_does_not_lie_down() -> None:
         ("WMM2015", 2016.0, "must be one of WMM2020, WMM2025"),
     ],
 )
-def test_dates_and_models_that_do_not_fit_are_refused(model: str, date: float, said: str) -> None:
+def test_dates_outside_the_model_are_an_error(model: str, date: float, said: str) -> None:
     with pytest.raises(FieldError) as caught:
         WorldMagneticModel(origin(0.0, 0.0), date, model)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("date", [2020.0, 2025.0])
-def test_the_ends_of_a_models_years_are_in_them(date: float) -> None:
+def test_model_validity_includes_both_ends(date: float) -> None:
     assert WorldMagneticModel(origin(0.0, 0.0), date, "WMM2020").date == date
 
 
 @pytest.mark.parametrize("position", [(5.1e6, 0.0, 0.0), (0.0, math.nan, 0.0), (0.0, 0.0, -math.inf)])
-def test_positions_out_of_reach_are_refused(position: tuple[float, float, float]) -> None:
+def test_positions_outside_the_model_are_an_error(position: tuple[float, float, float]) -> None:
     field = WorldMagneticModel(origin(0.0, 0.0), DATE)
     with pytest.raises(FieldError, match=r"position of row 1 \(m\): .*within 5000 km"):
         field.at(np.array([(0.0, 0.0, 0.0), position]), np.zeros(2))
 
 
 @pytest.mark.parametrize("place", [(1.6, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)])
-def test_invalid_place_is_an_error(place: tuple[float, float, float]) -> None:
+def test_invalid_position_is_an_error(place: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match="place of row 0"):
         at_places(np.array([place]), DATE)
 
 
-def test_the_field_can_be_sent_to_another_process() -> None:
+def test_field_can_be_pickled() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     position = around(5, 10, 3e3)
     here = field.at(position, np.zeros(10))

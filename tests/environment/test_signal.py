@@ -28,7 +28,7 @@ def test_signal_is_linear_and_constant_outside(time: float, value: float) -> Non
     assert RAMP.at(np.array([time])).tolist() == pytest.approx([value], rel=1e-15, abs=0.0)
 
 
-def test_a_jump_is_where_an_instant_stands_twice() -> None:
+def test_repeated_time_is_a_jump() -> None:
     assert RAMP.at(np.array([math.nextafter(10.0, 0.0), 10.0])).tolist() == pytest.approx(
         [3.0, -2.0], rel=1e-15, abs=0.0
     )
@@ -36,7 +36,7 @@ def test_a_jump_is_where_an_instant_stands_twice() -> None:
     assert step.at(np.array([-1.0, 0.0, 1.0])).tolist() == [1.0, 2.0, 2.0]
 
 
-def test_a_constant_is_one_always() -> None:
+def test_constant_signal_is_constant() -> None:
     assert Signal.constant(21).at(np.array([-1.0, 0.0, 1e6])).tolist() == [21.0, 21.0, 21.0]
 
 
@@ -50,7 +50,9 @@ POINTS = st.lists(
 
 
 @given(POINTS, st.lists(st.floats(-1.1e3, 1.1e3), min_size=1, max_size=20))
-def test_numpy_says_the_same_in_any_order_and_cut(points: list[tuple[float, float]], instants: list[float]) -> None:
+def test_interpolation_equals_numpy_in_any_order_and_block_size(
+    points: list[tuple[float, float]], instants: list[float]
+) -> None:
     times, values = zip(*sorted(points), strict=True)
     one, time = Signal(times, values), np.array(instants)
     whole = one.at(time)
@@ -59,7 +61,7 @@ def test_numpy_says_the_same_in_any_order_and_cut(points: list[tuple[float, floa
     assert np.array_equal(one.at(time[::-1].copy())[::-1], whole)
 
 
-def test_signals_are_values() -> None:
+def test_signals_compare_by_value() -> None:
     assert Signal(RAMP.times, RAMP.values) == RAMP
     assert hash(RAMP) == hash(Signal(RAMP.times, RAMP.values))
 
@@ -83,7 +85,7 @@ def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[floa
     assert said in str(caught.value)
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_signal_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "motor.csv"
     path.write_bytes(b"\xef\xbb\xbftime, value\r\n0,1\r\n\r\n 10 , 3e0\r\n10,-2\r\n")
     assert Signal.from_file(path) == Signal((0.0, 10.0, 10.0), (1.0, 3.0, -2.0))
@@ -107,7 +109,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ("time,value\n0,\0\n", "motor.csv signal: is not text; must be a CSV file of time,value in UTF-8"),
     ],
 )
-def test_a_wrong_file_is_refused_on_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "motor.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
@@ -115,7 +117,7 @@ def test_a_wrong_file_is_refused_on_its_line(tmp_path: Path, text: str, said: st
     assert said in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"none.csv signal: does not exist"):
         Signal.from_file(tmp_path / "none.csv")
     (tmp_path / "latin.csv").write_bytes(b"time,value\n0,\xff\n")
@@ -130,6 +132,6 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     assert np.array_equal(RAMP.at(time), plain)
 
 
-def test_the_largest_values_have_a_finite_line_between_them() -> None:
+def test_interpolation_between_the_largest_values_is_finite() -> None:
     steep = Signal((0.0, 5e-324, 1.0), (1e100, -1e100, 1e100))
     assert np.isfinite(steep.at(np.array([0.0, 5e-324, 0.25, 0.5, 1.0]))).all()

@@ -53,7 +53,7 @@ LAYERED = Water(
 
 
 @pytest.mark.requirement("PRS-1")
-def test_densities_of_unescos_table(oracle: Oracle) -> None:
+def test_densities_equal_the_unesco_table(oracle: Oracle) -> None:
     table = oracle("unesco/density.csv")
     states = zip(table["salinity"], table["t68_degC"], table["pressure_dbar"] / 10.0, strict=True)
     got = [seawater.density(*state) for state in states]
@@ -61,7 +61,7 @@ def test_densities_of_unescos_table(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_speeds_of_sound_of_the_tables(oracle: Oracle) -> None:
+def test_speeds_of_sound_equal_published_tables(oracle: Oracle) -> None:
     table = oracle("unesco/sound_speed.csv")
     states = zip(table["t68_degC"], table["salinity"], table["pressure_dbar"] / 10.0, strict=True)
     got = np.array([seawater.chen_millero(*state) for state in states])
@@ -70,7 +70,7 @@ def test_speeds_of_sound_of_the_tables(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_check_values_of_the_other_formulas() -> None:
+def test_other_formulas_give_their_check_values() -> None:
     assert f"{seawater.mackenzie(25.0, 35.0, 1000.0):.3f}" == "1550.744"
     assert f"{seawater.mackenzie(40.0, 40.0, 10000.0):.3f}" == "1718.774"
     assert f"{seawater.del_grosso(40.0, 40.0, 10000.0 * 0.101972):.3f}" == "1732.366"
@@ -80,7 +80,7 @@ def test_check_values_of_the_other_formulas() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_another_program_at_many_states(oracle: Oracle) -> None:
+def test_values_equal_another_program_at_many_states(oracle: Oracle) -> None:
     """Temperatures of 1990, so that the change of scale is held too."""
     table = oracle("unesco/seawater.csv")
     kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
@@ -92,7 +92,7 @@ def test_another_program_at_many_states(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_newer_description_of_the_same_water(oracle: Oracle) -> None:
+def test_values_are_close_to_teos_10(oracle: Oracle) -> None:
     """TEOS-10: EOS-80 is within 0.02 kg/m^3 of it in the open sea, and all four speeds within 0.8 m/s."""
     table = oracle("unesco/teos10.csv")
     for s, t, dbar, rho, c in zip(*table.values(), strict=True):
@@ -107,7 +107,7 @@ def test_a_newer_description_of_the_same_water(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_depths_of_unescos_table(oracle: Oracle) -> None:
+def test_depths_equal_the_unesco_table(oracle: Oracle) -> None:
     table = oracle("unesco/depth.csv")
     states = zip(table["latitude_deg"], table["pressure_dbar"], strict=True)
     got = [float(Unesco(math.radians(lat)).depth(np.array([p * 1e4]))[0]) for lat, p in states]
@@ -117,7 +117,7 @@ def test_depths_of_unescos_table(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_saunders_check_values() -> None:
+def test_depth_equals_saunders_check_values() -> None:
     there = Saunders(math.radians(30.0))
     assert there.depth(np.array([7.5e7]))[0] == pytest.approx(7321.45, abs=0.01, rel=0.0)
     assert there.pressure(np.array([7321.45]))[0] == pytest.approx(7500.0065e4, abs=1.0, rel=0.0)
@@ -127,7 +127,7 @@ def test_saunders_check_values() -> None:
 @pytest.mark.parametrize(
     "rule", [Unesco(0.0), Unesco(-1.2), Saunders(0.7), ConstantDensity(1025.0), ConstantDensity(997.0, 9.81)], ids=repr
 )
-def test_depth_of_pressure_is_the_way_back(rule: DepthConversion) -> None:
+def test_depth_of_pressure_inverts_pressure_of_depth(rule: DepthConversion) -> None:
     depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, MAX_DEPTH, 777)))
     back = rule.depth(rule.pressure(depth))
     assert back == pytest.approx(depth, rel=1e-12, abs=1e-15)
@@ -158,7 +158,7 @@ def test_invalid_formula_is_an_error(made: Callable[[], object], said: str) -> N
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("latitude", [0.0, 30.0, 90.0])
-def test_the_standard_ocean_is_that_of_unescos_formula(latitude: float) -> None:
+def test_standard_ocean_equals_the_unesco_formula(latitude: float) -> None:
     """0 degC and 35 all the way down: the formula of UNESCO 44 is a fit to this integral, good to 0.1 m."""
     here = math.radians(latitude)
     depth = np.linspace(0.0, 9700.0, 98)
@@ -167,7 +167,7 @@ def test_the_standard_ocean_is_that_of_unescos_formula(latitude: float) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
+def test_open_ocean_pressure_equals_teos_10(oracle: Oracle) -> None:
     """TEOS-10 with the gravity of WGS-84: 0.02 kg/m^3 of the density, and 1e-6 of the gravity, are 2.1e-5."""
     table = oracle("unesco/teos10_column.csv")
     here = Water(latitude=math.radians(20.0), **CAST)
@@ -176,7 +176,7 @@ def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("here", [LAYERED, Water(latitude=1.1, **CAST)], ids=["layered", "cast"])
-def test_a_slow_integration(here: Water) -> None:
+def test_pressure_equals_numerical_integration(here: Water) -> None:
     """The same law of hydrostatics, span by span of the profile so that no jump is stepped over."""
 
     def slope(d: float, p: list[float], t: AnyArray, s: AnyArray, ends: AnyArray) -> float:
@@ -201,7 +201,7 @@ def test_a_slow_integration(here: Water) -> None:
 
 
 @given(st.floats(0.0, MAX_DEPTH - 1.0), st.sampled_from([LAYERED, FRESH, Water(**CAST), Water()]))
-def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) -> None:
+def test_pressure_gradient_is_the_weight_of_the_water(depth: float, here: Water) -> None:
     if any(abs(depth - jump) < 1.0 for jump in here.depths):
         return
     above, below = here.pressure_at(np.array([max(depth - 0.5, 0.0), max(depth - 0.5, 0.0) + 1.0]))
@@ -219,7 +219,7 @@ def test_profile_is_interpolated_and_constant_outside() -> None:
     assert below - above > 15.0
 
 
-def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
+def test_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
     """Where a span ends, rounding would make its salinity some 1e-14 below 0, which has no root."""
     depth = np.linspace(0.0, 1000.0, 11)
     mixed = Water(depths=(0.0, 146.1), temperatures=(283.15, 283.15), salinities=(39.2, 0.0)).pressure_at(depth)
@@ -229,7 +229,7 @@ def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_tank_has_one_density() -> None:
+def test_tank_has_constant_density() -> None:
     depth = np.array([0.0, 1.0, 5.0])
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)  # at 45 degrees
     assert FRESH.pressure_at(depth) == pytest.approx(998.2 * gravity * depth, rel=1e-14, abs=0.0)
@@ -244,7 +244,7 @@ def test_a_tank_has_one_density() -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("name", SOUND_SPEED_FORMULAS)
-def test_the_formula_that_is_named_is_used(name: str) -> None:
+def test_selected_formula_is_used(name: str) -> None:
     here = Water(temperatures=(283.15,), salinities=(34.0,), sound_speed=name)
     (got,) = here.sound_speed_at(np.array([800.0]))
     (p,) = here.pressure_at(np.array([800.0]))
@@ -263,7 +263,7 @@ def test_the_formula_that_is_named_is_used(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "last"), [("mackenzie", 8000.0), ("medwin", 1000.0), ("chen-millero", 1e8), ("del-grosso", 98066500.0)]
 )
-def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
+def test_formula_outside_its_range_is_an_error(name: str, last: float) -> None:
     here = Water(latitude=0.5, temperatures=(275.65,), sound_speed=name)
     end = last
     if last > MAX_DEPTH:
@@ -286,7 +286,7 @@ def test_below_its_range_a_formula_is_refused(name: str, last: float) -> None:
         ({"sound_speed": "del-grosso", "temperatures": (305.0,)}, "must be from 0 to 30 for the formula del-grosso"),
     ],
 )
-def test_water_that_a_formula_is_not_for(given_: dict[str, Any], said: str) -> None:
+def test_water_outside_a_formula_is_an_error(given_: dict[str, Any], said: str) -> None:
     here = Water(**given_)
     assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but its sound is there
     with pytest.raises(FieldError) as caught:
@@ -320,7 +320,7 @@ def test_invalid_water_is_an_error(given_: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_depths_go_down() -> None:
+def test_profile_depths_must_increase() -> None:
     def made(*depths: float) -> Water:
         return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
 
@@ -334,7 +334,7 @@ def test_depths_go_down() -> None:
 # files
 
 
-def test_a_profile_from_a_file(tmp_path: Path) -> None:
+def test_profile_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cast.csv"
     path.write_text("\ufeffdepth, temperature ,salinity\r\n0,290,33\r\n\r\n10.5,288,33.5\r\n", encoding="utf-8")
     depths, temperatures, salinities = Water.read_profile(path)
@@ -354,7 +354,7 @@ def test_a_profile_from_a_file(tmp_path: Path) -> None:
         ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 depth of the profile (m): 4.0; must not be"),
     ],
 )
-def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_profile_file_error_has_its_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "cast.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
@@ -362,7 +362,7 @@ def test_a_file_that_is_no_profile_is_named_with_its_line(tmp_path: Path, text: 
     assert str(caught.value).replace(f"{tmp_path}/", "").startswith(said)
 
 
-def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_profile_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         Water.read_profile(tmp_path / "none.csv")
 
@@ -370,7 +370,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
 # law
 
 
-def test_the_surroundings_keep_their_water_when_turned() -> None:
+def test_rotated_environment_keeps_its_water() -> None:
     assert Environment().water is None
     assert Environment(water=LAYERED).rotate(pose.from_rpy(0.0, 0.0, 1.0)).water == LAYERED
 
@@ -379,7 +379,7 @@ QUANTITIES = ("pressure_at", "density_at", "pressure_gradient_at", "sound_speed_
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
-def test_a_record_may_be_cut_anywhere(name: str) -> None:
+def test_values_do_not_depend_on_block_size(name: str) -> None:
     depth = np.random.default_rng(1).uniform(0.0, 9000.0, 60)
     for here in (Water(**CAST), FRESH, LAYERED):
         quantity = getattr(here, name)

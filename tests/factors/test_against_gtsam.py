@@ -52,7 +52,7 @@ def agree(ours: Any, theirs: Any, value: Any, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor1")
-def test_attitudes() -> None:
+def test_attitude_factors_equal_gtsam() -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
         given = (
@@ -67,7 +67,7 @@ def test_attitudes() -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor")
-def test_headings() -> None:
+def test_heading_factors_equal_gtsam() -> None:
     for i, angle in enumerate(
         [0.0, math.pi, math.pi / 2, -math.pi / 2, *np.random.default_rng(4).uniform(-7.0, 7.0, COUNT)]
     ):
@@ -81,7 +81,7 @@ def test_headings() -> None:
 
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose3")
 @pytest.mark.parametrize("mounted", [False, True])
-def test_poses(mounted: bool) -> None:
+def test_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
         mounting = [gtsam.Pose3(attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
@@ -93,7 +93,7 @@ def test_poses(mounted: bool) -> None:
 
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose2")
 @pytest.mark.parametrize("mounted", [False, True])
-def test_poses_in_the_plane(mounted: bool) -> None:
+def test_plane_pose_factors_equal_gtsam(mounted: bool) -> None:
     random = np.random.default_rng(6)
     for i in range(COUNT):
         measured, towards, bias = numbers(i, 2)
@@ -105,7 +105,7 @@ def test_poses_in_the_plane(mounted: bool) -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2")
-def test_field_and_bias() -> None:
+def test_field_and_bias_factors_equal_gtsam() -> None:
     for i, attitude in enumerate(attitudes()):
         measured, field, bias = numbers(i)
         field *= STRENGTH
@@ -153,7 +153,7 @@ NUMERICAL = 1e-11
 
 @pytest.mark.requirement("FAC-2:MagFactor3", "FAC-2:poles")
 @pytest.mark.parametrize("towards", [*TIES, *np.random.default_rng(8).normal(size=(COUNT, 3)).tolist()], ids=str)
-def test_scale_direction_and_bias(towards: Sequence[float]) -> None:
+def test_scale_direction_and_bias_factors_equal_gtsam(towards: Sequence[float]) -> None:
     measured, _, bias = numbers(9)
     attitude, direction = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0), gtsam.Unit3(np.array(towards))
     factor = MagFactor3(1, 2, 3, measured, attitude)
@@ -170,7 +170,7 @@ def test_scale_direction_and_bias(towards: Sequence[float]) -> None:
 
 
 @pytest.mark.requirement("FAC-2:poles")
-def test_the_basis_jumps_between_neighbours_and_the_derivative_with_it() -> None:
+def test_tangent_basis_and_derivative_switch_as_in_gtsam() -> None:
     """Two directions a rounding apart, on either side of a switch: derivatives differ, each that of GTSAM's there."""
     below, above = (
         gtsam.Unit3(np.array([1.0, 1.0 + 4.0 * ULP, 5.0])),
@@ -265,7 +265,7 @@ def test_arrays_equal_gtsam_objects() -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2", "FAC-2:MagFactor3")
-def test_the_same_problem_in_two_sets_of_unknowns() -> None:
+def test_two_parametrisations_give_the_same_errors() -> None:
     measured, towards, bias = numbers(12)
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
     direction = gtsam.Unit3(towards)
@@ -276,7 +276,7 @@ def test_the_same_problem_in_two_sets_of_unknowns() -> None:
 
 
 @pytest.mark.requirement("FAC-2")
-def test_jacobians_into_any_layout_of_memory() -> None:
+def test_jacobians_are_written_to_any_memory_layout() -> None:
     measured, towards, bias = numbers(13)
     factor = MagFactor1(1, measured, STRENGTH, towards, bias)
     plain, fortran, strided = np.zeros((3, 3)), np.zeros((3, 3), order="F"), np.zeros((6, 9))[::2, ::3]

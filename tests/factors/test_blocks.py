@@ -77,7 +77,7 @@ SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direct
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("columns", [1, 3, 6])
-def test_headings_and_attitudes_are_gtsams(columns: int, shared: str) -> None:
+def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
     given = held(draws(columns), shared)
     known = given["measured"], given["scale"], given["direction"], given["bias"]
@@ -106,7 +106,7 @@ def test_headings_and_attitudes_are_gtsams(columns: int, shared: str) -> None:
 
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize("shared", SHARED)
-def test_plane_poses_are_gtsams(shared: str) -> None:
+def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
     given = draws(7)
     given = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in given.items()}, shared)
@@ -124,7 +124,7 @@ def test_plane_poses_are_gtsams(shared: str) -> None:
 @pytest.mark.parametrize(
     "shared", ["", "scale direction bias", "measured quaternion", "scale direction bias quaternion"]
 )
-def test_unknown_fields_are_gtsams_rotations_and_bases(shared: str) -> None:
+def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> None:
     """GTSAM's wheel has neither factor: what it has of them, rotation and tangent basis, at each of the rows."""
     gtsam = pytest.importorskip("gtsam")
     given = draws(9)
@@ -146,7 +146,7 @@ def test_unknown_fields_are_gtsams_rotations_and_bases(shared: str) -> None:
 
 
 @pytest.mark.requirement("FAC-2")
-def test_derivatives_of_mag_factor3_are_those_of_gtsams_numerical_ones() -> None:
+def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
     gtsam = pytest.importorskip("gtsam")
     numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
     given = held(draws(11, len(POLES)), "bias")
@@ -163,7 +163,7 @@ def test_derivatives_of_mag_factor3_are_those_of_gtsams_numerical_ones() -> None
             assert np.abs(getattr(numerical, derivative)(error, *at) - block.jacobians[k][i]).max() < 1e-9
 
 
-def test_a_row_is_the_factor_itself() -> None:
+def test_block_row_equals_the_single_factor() -> None:
     given = draws(13, 3)
     names = ("scale", "direction", "bias", "measured", "quaternion")
     block = blocks.mag_factor3(*(given[name] for name in names))
@@ -174,7 +174,7 @@ def test_a_row_is_the_factor_itself() -> None:
         against(block, i, e, h)
 
 
-def test_matrices_rotations_and_quaternions_are_one() -> None:
+def test_matrices_rotations_and_quaternions_give_equal_results() -> None:
     gtsam = pytest.importorskip("gtsam")
     given = held(draws(15, 5), "scale direction bias")
     rotations = [gtsam.Rot3(*q) for q in given["quaternion"]]
@@ -209,7 +209,7 @@ CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blo
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
+def test_results_are_bitwise_equal_for_any_block_size(name: str) -> None:
     given = draws(17)
     whole = CALLS[name](given, slice(None), None)
     for cut in (0, 1, 23, N):
@@ -220,7 +220,7 @@ def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_earlier_block_is_filled_anew(name: str) -> None:
+def test_output_block_is_reused(name: str) -> None:
     given, other = draws(19), draws(21)
     first = CALLS[name](given, slice(None), None)
     residual = first.residual
@@ -232,7 +232,7 @@ def test_an_earlier_block_is_filled_anew(name: str) -> None:
         assert np.array_equal(ours, theirs)
 
 
-def test_residuals_alone() -> None:
+def test_residuals_without_jacobians() -> None:
     given = draws(23)
     block = blocks.mag_factor2(given["bias"][0], given["bias"][1], given["measured"], given["quaternion"])
     alone = blocks.mag_factor2(
@@ -244,7 +244,7 @@ def test_residuals_alone() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     given = draws(25)
     measured, bias, direction = given["measured"], given["bias"][:1].copy(), given["direction"]
     quaternion, theta = given["quaternion"], given["theta"][:, None].copy()
@@ -266,7 +266,7 @@ def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callab
 
 
 @pytest.mark.compiled
-def test_a_million_in_one_call() -> None:
+def test_million_rows_in_one_call() -> None:
     random = np.random.default_rng(27)
     angle = random.uniform(-np.pi, np.pi, 1_000_000)
     measured = FIELD * random.normal(size=(angle.size, 3))
@@ -325,7 +325,7 @@ def test_errors_name_the_problem(changed: dict[str, object], words: str) -> None
         call(**changed)
 
 
-def test_a_direction_may_be_of_any_length() -> None:
+def test_direction_of_any_length_is_normalised() -> None:
     rotation, measured = [0.6, 0.0, 0.8, 0.0], [1.0, 2.0, 3.0]
     for length in (1e-200, 5e-324, 1.0, 1e300):
         toward = [length, -length, 0.0]
@@ -341,7 +341,7 @@ def test_a_direction_may_be_of_any_length() -> None:
     assert flat.residual.tolist() == [[-1.0, 2.0]]
 
 
-def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
+def test_gtsam_objects_are_accepted_as_by_single_factors() -> None:
     gtsam = pytest.importorskip("gtsam")
     random = np.random.default_rng(5)
     turns = [gtsam.Rot3.Expmap(random.normal(size=3)) for _ in range(4)]
@@ -381,7 +381,7 @@ def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
         ("mag_pose_factor_pose3", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
     ],
 )
-def test_two_units_are_noticed(name: str, given: tuple[Any, ...]) -> None:
+def test_mixed_units_warn(name: str, given: tuple[Any, ...]) -> None:
     function = getattr(blocks, name)
     with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as seen:
         function(*given)
@@ -390,14 +390,14 @@ def test_two_units_are_noticed(name: str, given: tuple[Any, ...]) -> None:
     function(angle, np.asarray(measured) * 1e-9, scale, *rest)  # a warning is an error in these tests
 
 
-def test_single_odd_rows_are_no_mistake_of_units() -> None:
+def test_single_outlier_rows_do_not_warn_about_units() -> None:
     measured = np.full((50, 3), 3e4)
     measured[0], measured[7] = 0.0, 1e12
     blocks.mag_factor1(np.eye(3), measured, 5e4, [0.0, 0.0, 1.0], np.zeros(3))
     blocks.mag_factor1(np.eye(3), np.empty((0, 3)), 5e4, [0.0, 0.0, 1.0], np.zeros(3))
 
 
-def test_a_mount_is_one_for_all() -> None:
+def test_one_mount_applies_to_all_rows() -> None:
     with pytest.raises(FactorError, match="rows of rotation_bs"):
         blocks.mag_pose_factor_pose3(np.eye(3), np.ones(3), 1.0, np.ones(3), np.ones(3), np.eye(3)[None])
     with pytest.raises(FactorError, match="rows of rotation_bs"):
@@ -406,7 +406,7 @@ def test_a_mount_is_one_for_all() -> None:
         blocks.mag_pose_factor_pose2(0.0, np.ones(2), 1.0, np.ones(2), np.ones(2), np.nan)
 
 
-def test_no_row_and_one_row() -> None:
+def test_empty_and_single_row_blocks() -> None:
     assert call(measured=np.empty((0, 3)), rotation_nb=np.empty((0, 4))).residual.shape == (0, 3)
     one = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
     assert one.residual.tolist() == [[-1.0, -1.0, 1.0]]

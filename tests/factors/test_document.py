@@ -37,7 +37,7 @@ def page(shared_data: Path) -> str:
 
 
 @pytest.mark.requirement("FAC-3")
-def test_the_page_runs_and_prints_its_numbers(page: str) -> None:
+def test_page_runs_and_prints_its_numbers(page: str) -> None:
     match = re.search(r"^import gtsam\n.*?(?=^Created MagFactor1:)", page, re.MULTILINE | re.DOTALL)
     assert match is not None
     example = match.group()
@@ -51,7 +51,7 @@ def test_the_page_runs_and_prints_its_numbers(page: str) -> None:
 
 @pytest.mark.requirement("FAC-3")
 @pytest.mark.parametrize("factor", [gtsam.MagFactor1, MagFactor1], ids=["gtsam", "navsense"])
-def test_the_same_in_these_words(factor: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_steps_give_the_documented_values(factor: Any, capsys: pytest.CaptureFixture[str]) -> None:
     declination, inclination, strength = math.radians(-4.94), math.radians(62.78), 48343.4
     level = math.cos(inclination)
     direction = gtsam.Unit3(

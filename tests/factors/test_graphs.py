@@ -122,7 +122,7 @@ def spoiled() -> tuple[list[Any], FloatArray]:
 
 @pytest.mark.requirement("FAC-4:MagFactor2")
 @solvers
-def test_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
+def test_graph_estimates_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
     attitudes, measured = measurements()
     factors = [MagFactor2(1, 2, m, r, SIGMA) for r, m in zip(attitudes, measured, strict=True)]
     graph = graph_of(factors)
@@ -139,7 +139,7 @@ def test_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
 
 @pytest.mark.requirement("FAC-4:MagFactor3")
 @solvers
-def test_scale_direction_and_bias(solve: Callable[[Any, Any], Any]) -> None:
+def test_graph_estimates_scale_direction_and_bias(solve: Callable[[Any, Any], Any]) -> None:
     attitudes, measured = measurements()
     factors = [
         MagFactor3(1, 2, 3, m, r, nm.Isotropic.Sigma(3, SIGMA)) for r, m in zip(attitudes, measured, strict=True)
@@ -186,7 +186,7 @@ def seen(attitude: Any, direction: FloatArray, at: FloatArray = BIAS) -> FloatAr
 @solvers
 @pytest.mark.parametrize("model", [SIGMA, ROBUST], ids=["gaussian", "robust"])
 @pytest.mark.parametrize("custom", [False, True], ids=["native", "custom"])
-def test_attitudes_and_poses(
+def test_graph_estimates_attitudes_and_poses(
     solve: Callable[[Any, Any], Any], model: Any, custom: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two known directions fix an attitude; exact readings give it back, in GTSAM's own factors and in ours."""
@@ -214,7 +214,7 @@ def test_attitudes_and_poses(
 @pytest.mark.requirement("FAC-4:MagFactor", "FAC-4:MagPoseFactorPose2")
 @solvers
 @pytest.mark.parametrize("custom", [False, True], ids=["native", "custom"])
-def test_headings_and_poses_in_the_plane(
+def test_graph_estimates_headings_and_plane_poses(
     solve: Callable[[Any, Any], Any], custom: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if custom:
@@ -237,7 +237,7 @@ def test_headings_and_poses_in_the_plane(
 
 
 @pytest.mark.requirement("FAC-4:mounting")
-def test_a_mounted_sensors_noise_decides_where_the_optimum_lies() -> None:
+def test_noise_of_a_mounted_sensor_determines_the_optimum() -> None:
     """Two inexact readings, noise ten times as large along one axis of the sensor; the oracle is on the sensor."""
     mounting = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
     on_sensor, sigmas = TRUTH.compose(mounting.rotation()), [SIGMA, 10.0 * SIGMA, SIGMA]
@@ -270,7 +270,7 @@ def test_a_mounted_sensors_noise_decides_where_the_optimum_lies() -> None:
 
 @pytest.mark.requirement("FAC-4:native")
 @pytest.mark.parametrize("model", [None, SIGMA, [1.0, 2.0, 3.0], ROBUST], ids=["none", "one", "three", "robust"])
-def test_a_custom_factor_is_the_native_one(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_factor_equals_the_native_factor(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the wheel lacks a factor, its CustomFactor has the same error and the same linear factor."""
     factor = MagFactor1(1, seen(TRUTH, NORTH), STRENGTH, NORTH, BIAS, model)
     native = factor.to_gtsam()
@@ -322,7 +322,7 @@ GOOD = (np.ones((3, 1)), np.eye(3))
         (Careless(GOOD, (0.0, 0.0, np.inf)), "residual of Careless"),
     ],
 )
-def test_a_mistake_in_a_factor_does_not_end_the_process(factor: Factor, words: str) -> None:
+def test_factor_error_does_not_end_the_process(factor: Factor, words: str) -> None:
     """GTSAM ends it by a signal, or goes on with a block of the wrong width."""
     values = values_of(1.0, np.zeros(3))
     with pytest.raises(FactorError, match=words):
@@ -332,7 +332,7 @@ def test_a_mistake_in_a_factor_does_not_end_the_process(factor: Factor, words: s
 
 
 @pytest.mark.requirement("FAC-4:checked")
-def test_values_that_a_graph_lacks_are_named() -> None:
+def test_missing_values_of_a_graph_are_named() -> None:
     factor = MagFactor3(1, 2, 3, seen(TRUTH, NORTH), TRUTH, SIGMA)
     wrong = values_of(STRENGTH, NORTH, BIAS)  # a vector where a direction belongs
     with pytest.raises(FactorError, match=r"value of 2 \(direction\): is of another kind; must be a Unit3"):

@@ -57,7 +57,7 @@ def settled(whole: Any, start: Any) -> Any:
 
 
 @pytest.mark.requirement("FAC-2:soft iron")
-def test_residuals_and_derivatives_are_gtsams() -> None:
+def test_residuals_and_jacobians_equal_gtsam() -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
         rotation, m = gtsam.Rot3.Expmap(random.normal(size=3)), 40.0 * random.normal(size=3)
@@ -77,7 +77,7 @@ def test_residuals_and_derivatives_are_gtsams() -> None:
 
 @pytest.mark.requirement("FAC-2:soft iron")
 @pytest.mark.parametrize("direction", [FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [2.0, 1.0, 1.0]])
-def test_four_unknowns_are_gtsams(direction: AnyArray) -> None:
+def test_four_unknowns_equal_gtsam(direction: AnyArray) -> None:
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([0.4, -0.7, 0.2])
     factor = MagSoftIronFactor3(1, 2, 3, 4, m, rotation)
     at = (1.3, gtsam.Unit3(np.array(direction)), BIAS / 50.0, IRON.ravel())
@@ -93,7 +93,7 @@ def test_four_unknowns_are_gtsams(direction: AnyArray) -> None:
         assert np.abs(wanted - h[k]).max() < 1e-9
 
 
-def test_without_soft_iron_it_is_mag_factor3() -> None:
+def test_factor_without_soft_iron_equals_mag_factor3() -> None:
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([0.4, -0.7, 0.2])
     at = (1.3, FIELD, BIAS)
     ours = MagSoftIronFactor3(1, 2, 3, 4, m, rotation).evaluateError(*at, np.eye(3).ravel())
@@ -101,7 +101,7 @@ def test_without_soft_iron_it_is_mag_factor3() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_known_fields_give_the_least_squares_of_all_rows() -> None:
+def test_known_fields_give_the_least_squares_solution() -> None:
     measured, rotations = recorded(60)
     whole = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)))
     found = settled(whole, values(np.eye(3).ravel(), np.zeros(3)))
@@ -112,7 +112,7 @@ def test_known_fields_give_the_least_squares_of_all_rows() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_isam_ends_where_the_whole_graph_does() -> None:
+def test_isam_result_equals_the_batch_optimum() -> None:
     measured, rotations = recorded(45)
     factors = [MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorVector(1, np.eye(3).ravel(), gtsam.noiseModel.Isotropic.Sigma(9, 1.0))
@@ -128,7 +128,7 @@ def test_isam_ends_where_the_whole_graph_does() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_outliers_are_outweighed_under_a_robust_model() -> None:
+def test_robust_noise_model_downweights_outliers() -> None:
     """Against the same minimum found by SciPy without a graph: Huber's loss of the length of each three rows."""
     measured, rotations = recorded(60)
     measured[::10] += 20.0
@@ -157,7 +157,7 @@ def test_outliers_are_outweighed_under_a_robust_model() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_scale_and_soft_iron_together_need_a_prior_on_one() -> None:
+def test_scale_with_soft_iron_needs_a_prior() -> None:
     measured, rotations = recorded(80)
     factors = [MagSoftIronFactor3(1, 2, 3, 4, m, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorDouble(1, 50.0, gtsam.noiseModel.Isotropic.Sigma(1, 1e-3))
@@ -179,7 +179,7 @@ def test_scale_and_soft_iron_together_need_a_prior_on_one() -> None:
         settled(graph(*factors), start)
 
 
-def test_the_simulated_sensor_has_the_same_model() -> None:
+def test_factor_model_equals_the_simulated_sensor() -> None:
     random = np.random.default_rng(9)
     sensor = Magnetometer(hard_iron=tuple(1e-6 * BIAS), soft_iron=tuple(IRON.ravel()))
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (20, 3))]
@@ -204,7 +204,7 @@ def test_errors_name_the_problem() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
-def test_equality_is_of_the_data() -> None:
+def test_equality_compares_the_data() -> None:
     one = MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1)
     assert one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1))
     assert not one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD + 1.0, np.eye(3), 0.1))

@@ -48,7 +48,7 @@ def values_of(value: Any) -> Any:
 
 @pytest.mark.requirement("FAC-2:noise")
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_gtsams_models(model: Any) -> None:
+def test_gtsam_noise_models_are_accepted(model: Any) -> None:
     ours, theirs = MagFactor1(*ARGUMENTS, model), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
     assert repr(ours) == repr(theirs)
@@ -76,7 +76,7 @@ def test_gtsams_models(model: Any) -> None:
         (COVARIANCE, FULL),
     ],
 )
-def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
+def test_numbers_give_gtsam_noise_models(numbers: Any, model: Any) -> None:
     ours, theirs = MagFactor1(*ARGUMENTS, numbers), gtsam.MagFactor1(*ARGUMENTS, model)
     values = values_of(ATTITUDE)
     assert repr(ours) == repr(theirs)
@@ -99,7 +99,7 @@ def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
 
 @pytest.mark.requirement("FAC-2:noise")
 @given(st.lists(st.floats(1e-200, 1e200), min_size=3, max_size=3))
-def test_texts_of_any_sigmas(sigmas: list[float]) -> None:
+def test_noise_models_of_any_sigmas_print_as_in_gtsam(sigmas: list[float]) -> None:
     """One sigma GTSAM prints at six digits in a fresh process, and at nine once it has printed a vector."""
     smart = min(sigmas) >= 1e-8
     alike = make_noise(sigmas[0], 3).describe()
@@ -115,7 +115,7 @@ def gtsam_text(model: Any) -> str:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_large_numbers_stay_correlated() -> None:
+def test_large_sigmas_keep_correlations() -> None:
     """GTSAM forgets correlations where R is below 1e-9 as well, which is where sigmas are above 1e9."""
     root = np.linalg.inv(np.linalg.cholesky(1e24 * COVARIANCE)).T
     assert isinstance(nm.Gaussian.SqrtInformation(np.triu(root)), nm.Diagonal)  # the trap is there
@@ -123,7 +123,7 @@ def test_large_numbers_stay_correlated() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_small_numbers_are_neither_constraints_nor_uncorrelated() -> None:
+def test_small_sigmas_keep_correlations_and_are_not_constraints() -> None:
     """A magnetometer in tesla has sigmas below 1e-8, where GTSAM makes a constraint, or forgets the correlations."""
     tesla = 1e-9
     assert nm.Diagonal.Sigmas(tesla * SIGMAS).isConstrained()  # the trap is there
@@ -152,7 +152,7 @@ def distance(residual: FloatArray, model: Any) -> float:
 
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "none"])
-def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
+def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     model = MODELS[name]
     given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
     factor = MagPoseFactorPose3(*given, model, MOUNTING)
@@ -182,7 +182,7 @@ def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
 
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("numbers", [5.0, SIGMAS, COVARIANCE], ids=["sigma", "sigmas", "covariance"])
-def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
+def test_sigmas_of_a_mounted_sensor(numbers: Any) -> None:
     given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
     ours = MagPoseFactorPose3(*given, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
@@ -195,7 +195,7 @@ def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
 
 
 @pytest.mark.requirement("FAC-2:mounting")
-def test_the_noise_of_a_sensor_mounted_in_the_plane() -> None:
+def test_noise_of_a_sensor_mounted_in_the_plane() -> None:
     mounting, pose = gtsam.Pose2(1.0, -2.0, -0.3), gtsam.Pose2(0.0, 0.0, 0.8)
     covariance = np.array([[4.0, 1.5], [1.5, 9.0]])
     factor = MagPoseFactorPose2(1, MEASURED[:2], 22.0, FIELD[:2], BIAS[:2], covariance, mounting)
@@ -211,7 +211,7 @@ def test_the_noise_of_a_sensor_mounted_in_the_plane() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_models_that_differ() -> None:
+def test_different_noise_models_are_unequal() -> None:
     factors = [MagFactor1(*ARGUMENTS, model) for model in MODELS.values()]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.3), nm.Isotropic.Sigma(3, 50.0)))]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.345), nm.Isotropic.Sigma(3, 51.0)))]
@@ -225,7 +225,7 @@ def test_models_that_differ() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_a_gaussian_of_its_own() -> None:
+def test_gaussian_model_with_information_matrix() -> None:
     noise = make_noise(COVARIANCE, 3)
     assert isinstance(noise, Gaussian)
     assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14, abs=0.0)

@@ -124,7 +124,7 @@ def parts(values: Any) -> AnyArray:
 
 @pytest.mark.requirement("FAC-4", "FAC-1:MagFactor2", "FAC-1:MagFactor3")
 @pytest.mark.parametrize("name", MODELS)
-def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None:
+def test_optimum_equals_that_of_single_factors(name: str) -> None:
     measured, quaternion = recorded(300)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
@@ -147,7 +147,7 @@ def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None
 
 @pytest.mark.requirement("FAC-2:reduced")
 @pytest.mark.parametrize("name", MODELS)
-def test_the_error_is_that_of_all_measurements_anywhere(name: str) -> None:
+def test_error_equals_that_of_all_measurements_at_any_values(name: str) -> None:
     measured, quaternion = recorded(80)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
@@ -169,7 +169,7 @@ def test_the_error_is_that_of_all_measurements_anywhere(name: str) -> None:
 
 
 @pytest.mark.requirement("FAC-4")
-def test_the_covariance_is_that_of_all_measurements() -> None:
+def test_covariance_equals_that_of_all_measurements() -> None:
     measured, quaternion = recorded(200)
     noise = gtsam.noiseModel.Gaussian.Covariance(COVARIANCE)
     full = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
@@ -181,7 +181,7 @@ def test_the_covariance_is_that_of_all_measurements() -> None:
         assert np.abs(got / wanted - 1.0).max() < 1e-9
 
 
-def test_six_rows_whatever_the_number() -> None:
+def test_reduced_factor_has_six_rows_for_any_number_of_measurements() -> None:
     for count in (1, 2, 50):
         factor = ReducedMagFactor2(1, 2, *recorded(count), 50.0)
         assert factor.count == count
@@ -190,7 +190,7 @@ def test_six_rows_whatever_the_number() -> None:
 
 
 @pytest.mark.requirement("FAC-2:reduced")
-def test_derivatives_are_those_of_gtsams_numerical_ones() -> None:
+def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
     measured, quaternion = recorded(20)
     for direction in (FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]):
         third = ReducedMagFactor3(1, 2, 3, measured / 5e4, quaternion)
@@ -212,7 +212,7 @@ def test_derivatives_are_those_of_gtsams_numerical_ones() -> None:
 
 @pytest.mark.requirement("FAC-4")
 @pytest.mark.parametrize("exchanged", [False, True])
-def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
+def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
     """A factor for each batch, or one that is taken out and put back with more in it."""
     measured, quaternion = recorded(120)
     whole = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
@@ -241,7 +241,7 @@ def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
 
 @pytest.mark.requirement("FAC-4")
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_beside_a_robust_prior_in_a_graph(rounds: int) -> None:
+def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
     """One factor or two halves of it, with a robust model on another factor of the same unknowns."""
     measured, quaternion = recorded(60)
     huber = gtsam.noiseModel.Robust.Create(
@@ -255,7 +255,7 @@ def test_beside_a_robust_prior_in_a_graph(rounds: int) -> None:
     assert np.abs(parts(settled(reduced, values2())) - parts(settled(full, values2()))).max() < SAME
 
 
-def test_updates_cut_anywhere_are_one_bitwise() -> None:
+def test_updates_are_bitwise_equal_for_any_block_size() -> None:
     measured, quaternion = recorded(400)
     whole = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
     for cuts in ([1], [63, 64, 65], [128], [399], [10, 10, 200]):
@@ -268,7 +268,7 @@ def test_updates_cut_anywhere_are_one_bitwise() -> None:
         assert factor.count == 400
 
 
-def test_a_factor_does_not_change_when_it_is_updated() -> None:
+def test_update_returns_a_new_factor() -> None:
     measured, quaternion = recorded(100)
     factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
     in_graph, before = factor.to_gtsam(), factor.error(values2())
@@ -298,7 +298,7 @@ def test_unobservable_terms_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("sway", [1e-3, 1e-5, 1e-6])
-def test_a_motion_that_rounding_hides_has_no_optimum(sway: float) -> None:
+def test_motion_below_rounding_has_no_optimum(sway: float) -> None:
     """Field and bias are right to a millionth of the field, or refused."""
     random = np.random.default_rng(6)
     angles = np.column_stack((random.uniform(-3.0, 3.0, 200), random.uniform(-sway, sway, 200)))
@@ -314,7 +314,7 @@ def test_a_motion_that_rounding_hides_has_no_optimum(sway: float) -> None:
         assert off < 1e-6 * np.linalg.norm(FIELD)
 
 
-def test_no_noise_leaves_no_error() -> None:
+def test_measurements_without_noise_have_zero_error() -> None:
     measured, quaternion = recorded(90)
     exact = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
     factor = ReducedMagFactor2(1, 2, exact, quaternion, 50.0)
@@ -327,7 +327,7 @@ def test_no_noise_leaves_no_error() -> None:
 
 
 @pytest.mark.compiled
-def test_a_hundred_thousand_lose_nothing() -> None:
+def test_hundred_thousand_measurements_lose_no_precision() -> None:
     """Against least squares on all rows, which does not form the sums (LAPACK, by singular values)."""
     random = np.random.default_rng(7)
     quaternion = random.normal(size=(100_000, 4))
@@ -350,7 +350,7 @@ def test_a_hundred_thousand_lose_nothing() -> None:
 
 
 @pytest.mark.requirement("FAC-1:MagFactor2", "FAC-1:MagFactor3")
-def test_the_single_factors_sum_to_it() -> None:
+def test_single_factors_sum_to_the_reduced_factor() -> None:
     measured, quaternion = recorded(30)
     at = values2(FIELD * 1.01, BIAS * 0.5)
     singles = sum(MagFactor2(1, 2, m, q, COVARIANCE).error(at) for m, q in zip(measured, quaternion, strict=True))
@@ -384,7 +384,7 @@ def test_errors_name_the_problem(measured: AnyArray, attitudes: AnyArray, words:
     assert factor.equals(ReducedMagFactor2(1, 2, *recorded(5), 50.0), 0.0)
 
 
-def test_a_robust_noise_and_another_one_are_refused() -> None:
+def test_robust_and_replaced_noise_models_are_an_error() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
     )

@@ -50,7 +50,7 @@ def same(found: Any, wanted: Any) -> None:
 @pytest.mark.requirement("GAP-8", "REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("suffix", ["mcap", "bag"])
 @pytest.mark.parametrize("spec", [SHEET, BEAMS], ids=["ship", "beam"])
-def test_profiles_come_back(tmp_path: Path, suffix: str, spec: Adcp) -> None:
+def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) -> None:
     path, one = tmp_path / f"run.{suffix}", reading(spec)
     ns.record(world(spec), path, DURATION, seed=5, epoch=EPOCH)
     rows = told(one)
@@ -82,7 +82,7 @@ def test_profiles_come_back(tmp_path: Path, suffix: str, spec: Adcp) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:mcap")
-def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
+def test_gazebo_message_has_a_water_mass_per_cell(tmp_path: Path) -> None:
     path, one = tmp_path / "run.gz.mcap", reading()
     ns.record(world(), path, DURATION, seed=5, epoch=EPOCH)
     found: list[Any] = []
@@ -116,7 +116,7 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "DVW-5")
-def test_lengths_of_woods_hole_are_along_the_beam() -> None:
+def test_ds_msgs_ranges_are_along_the_beam() -> None:
     one = reading()
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
@@ -135,7 +135,7 @@ def test_lengths_of_woods_hole_are_along_the_beam() -> None:
 
 @pytest.mark.requirement("GAP-8", "REC-1:npz", "REC-1:parquet")
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
+def test_profile_tables_round_trip(tmp_path: Path, suffix: str) -> None:
     run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)

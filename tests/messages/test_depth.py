@@ -32,7 +32,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.requirement("PRS-1", "ALT-8", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
-def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> None:
+def test_pressure_and_depth_round_trip_bitwise(recorded: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
     series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
     behind = "" if part == "reading" else f"/{part}"
@@ -51,7 +51,7 @@ def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> 
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
+def test_rosbags_reads_pressure_and_depth_messages(recorded: Path) -> None:
     with AnyReader([recorded]) as reader:
         types = {connection.topic: connection.msgtype for connection in reader.connections}
         for connection, _, raw in reader.messages():
@@ -62,7 +62,7 @@ def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_gazebos_message() -> None:
+def test_gazebo_pressure_message() -> None:
     """`gz.msgs.FluidPressure` (fluid_pressure.proto): header 1, pressure 2, variance 3; read by Google's decoder."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="depth.proto", package="depth", syntax="proto3")
@@ -82,7 +82,7 @@ def test_gazebos_message() -> None:
     assert [str(7 + i).encode() in value.header for i, value in enumerate(values)] == [True] * 3
 
 
-def test_another_kind_of_sheet_is_refused() -> None:
+def test_spec_of_another_type_is_an_error() -> None:
     sensor = MountedSensor("m::l::s", Depth(), "m", "l", 10.0)
     reading = Depth().apply(np.arange(3.0), np.full(3, 2e5), seed=1)
     wrong = MountedSensor("m::l::s", AirPressure(), "m", "l", 10.0)

@@ -236,7 +236,7 @@ NAN = math.nan
     ],
     ids=["all known", "a variance", "a value", "both", "one value of several", "one of one"],
 )
-def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
+def test_unknown_variance_or_value_has_variance_minus_one(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
     out = np.full(np.shape(variance), math.inf)
@@ -267,7 +267,7 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
 
 
 @pytest.mark.requirement("GAP-1")
-def test_every_velocity_of_a_ping_has_a_message() -> None:
+def test_bottom_and_water_velocity_have_a_message_each() -> None:
     """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
@@ -277,7 +277,7 @@ def test_every_velocity_of_a_ping_has_a_message() -> None:
 
 @pytest.mark.requirement("GAP-1")
 @pytest.mark.parametrize("row", [FULL, LOST])
-def test_both_tracks_have_a_message_each(row: int) -> None:
+def test_both_tracks_have_separate_messages(row: int) -> None:
     part, spec = reading(), sheet(water_mode=TrackMode.ALWAYS)
     maker, _ = dvl.list_companions(mounted(spec), "reading").values()
     known = row == FULL
@@ -311,7 +311,7 @@ def test_both_tracks_have_a_message_each(row: int) -> None:
 @pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("named", [False, True])
-def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
+def test_uuv_simulator_message(row: int, named: bool) -> None:
     part, own = reading(), told(row, 4)
     frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
     spec = sheet(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
@@ -349,7 +349,7 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
-def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
+def test_uuv_simulator_twist_and_state(row: int) -> None:
     sensor, own = mounted(sheet(dialect=MessageDialect.UUV)), told(row, 4)
     assert list(dvl.list_companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
     assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
@@ -369,7 +369,7 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
 @pytest.mark.parametrize("count", [3, 4, 5])
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
-def test_message_of_woods_hole(row: int, count: int) -> None:
+def test_ds_msgs_message(row: int, count: int) -> None:
     part, own = reading(count), told(row, count)
     spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
     found = decoded(dvl.make_encoder(mounted(spec), "reading"), row, part)
@@ -402,7 +402,7 @@ def test_message_of_woods_hole(row: int, count: int) -> None:
 
 
 @pytest.mark.requirement("DVW-5")
-def test_ranges_end_where_the_beams_meet_something() -> None:
+def test_ranges_message_has_the_beam_ranges() -> None:
     sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
     found = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL, part)
@@ -421,7 +421,7 @@ def test_ranges_end_where_the_beams_meet_something() -> None:
 @pytest.mark.requirement("DVW-5")
 @pytest.mark.parametrize("points", [1, 2, 5])
 @pytest.mark.parametrize("named", [False, True])
-def test_points_lie_along_the_beams(points: int, named: bool) -> None:
+def test_point_cloud_lies_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
     found = decoded(
@@ -510,7 +510,7 @@ def three(vector3: Any) -> list[float]:
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 @pytest.mark.parametrize("ids", [(), (1, 2, 3, 4)])
-def test_gazebos_message(ids: tuple[int, ...]) -> None:
+def test_gazebo_message(ids: tuple[int, ...]) -> None:
     part = reading()
     sensor = mounted(sheet(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part, 7)]
@@ -548,7 +548,7 @@ def test_gazebos_message(ids: tuple[int, ...]) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
+def test_gazebo_message_has_both_tracks_if_always_active() -> None:
     part = reading()
     sensor = mounted(sheet(dialect=MessageDialect.GZ, water_mode=TrackMode.ALWAYS))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part)]
@@ -565,7 +565,7 @@ def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap")
 @pytest.mark.parametrize("count", [3, 4, 5])
-def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> None:
+def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
     """Read by rosbags by that definition, whatever the beams; what truth has none of is not known."""
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
@@ -588,7 +588,7 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
 
 
 @pytest.mark.parametrize("maker", [dvl.make_encoder, dvl.list_companions])
-def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
+def test_spec_of_another_type_is_an_error(maker: Any) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type depth"):
         maker(mounted(Depth()), "reading")
 
@@ -623,7 +623,7 @@ def world(dialect: MessageDialect) -> World:
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -> None:
+def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix: str) -> None:
     off, path = world(MessageDialect.UUV), tmp_path / f"run{suffix}"
     off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
@@ -712,7 +712,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
             assert one == pytest.approx(placed(found["dvl_link"].pose, (end.x, end.y, end.z)), abs=1e-5)
 
 
-def test_a_whole_topic_that_is_taken_is_changed() -> None:
+def test_duplicate_topic_gets_a_suffix() -> None:
     made = world(MessageDialect.DSROS)
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
@@ -724,7 +724,7 @@ def test_a_whole_topic_that_is_taken_is_changed() -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_gazebos_messages_have_a_recording_of_their_own(tmp_path: Path) -> None:
+def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
     path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]

@@ -37,7 +37,7 @@ def told(reading: Any) -> Any:
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "REC-1:mcap")
-def test_ranges_come_back(recorded: Path) -> None:
+def test_range_messages_round_trip(recorded: Path) -> None:
     reading = ns.simulate(WORLD, 2.0, seed=5, epoch=1000)["robot::arm::r"]
     found: list[Any] = []
     with recorded.open("rb") as file:
@@ -60,7 +60,7 @@ def test_ranges_come_back(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_both_sides_of_the_limits() -> None:
+def test_ranges_beyond_both_limits() -> None:
     sensor = MountedSensor("m::l::s", Range(minimum_range=1.0, maximum_range=9.0), "m", "l", 10.0)
     reading = Range(minimum_range=1.0, maximum_range=9.0).apply(np.arange(3.0), np.array([0.5, math.inf, 3.0]), seed=1)
     values = [scan().FromString(raw) for raw in GZ_ENCODERS["range"](sensor, reading, 0)]
@@ -92,7 +92,7 @@ def scan() -> Any:
         (Cone(0.1), (-0.05, 0.05, -0.05, 0.05)),
     ],
 )
-def test_gazebos_message(beam: Fan | Cone, angles: tuple[float, ...]) -> None:
+def test_gazebo_range_message(beam: Fan | Cone, angles: tuple[float, ...]) -> None:
     sheet = Range(Noise(stddev=0.2), 0.5, 40.0, beam, Sound())
     sensor = MountedSensor("m::l::s", sheet, "m", "l", 10.0, frame="f")
     reading = sheet.apply(np.arange(3.0), np.array([3.0, 4.0, 5.0]), seed=2)

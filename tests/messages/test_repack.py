@@ -96,7 +96,7 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
 @pytest.mark.requirement("REC-1:convert")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=4))
-def test_both_encodings_are_rosbags_own(several: list[dict[str, Any]]) -> None:
+def test_both_encodings_equal_rosbags(several: list[dict[str, Any]]) -> None:
     kind = parse_definition(KIND, TEXT, "msg")
     old, new = ([message(store, one, old=which) for one in several] for store, which in ((OLD, True), (NEW, False)))
     assert ShapeCache(KIND, kind.definitions, is_ros1=True).convert(old) == new
@@ -126,7 +126,7 @@ def test_wrong_type_is_an_error() -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_the_sums_of_types_are_those_of_ros() -> None:
+def test_md5_sums_equal_those_of_ros() -> None:
     noetic = get_typestore(Stores.ROS1_NOETIC)
     for name in ("sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "sensor_msgs/msg/PointCloud2", "std_msgs/msg/Empty"):
         text, md5 = noetic.generate_msgdef(name, ros_version=1)

@@ -56,7 +56,7 @@ def check(message: MessageEncoder, numbered: bool) -> None:
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
 @pytest.mark.parametrize("kind", list(schemas.ROS1_DEFINITIONS))
-def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
+def test_every_type_is_serialised_as_by_rosbags(kind: str) -> None:
     def never(*_: Any) -> None:
         raise AssertionError
 
@@ -67,7 +67,7 @@ def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_type_made_of_a_sensors_outputs() -> None:
+def test_generic_sensor_type_is_serialised() -> None:
     sensor = example_world(("depth", Depth.example_spec())).sensors[0]
     message = generic.make_encoder(sensor, "reading")
     check(message, numbered=True)
@@ -76,7 +76,7 @@ def test_a_type_made_of_a_sensors_outputs() -> None:
     assert [line for line in header if line and line[0] != "#"] == ["uint32 seq", "time stamp", "string frame_id"]
 
 
-def test_numbers_begin_anew_behind_the_last() -> None:
+def test_sequence_numbers_wrap_around() -> None:
     found = make_ros1_packing(
         MessageEncoder("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )

@@ -29,12 +29,12 @@ def stored(kind: str, definitions: Any) -> Any:
 
 @pytest.mark.requirement("DVU-4", "DVW-5")
 @pytest.mark.parametrize("kind", [kind for kind in schemas.ROS1_DEFINITIONS if kind not in ROS2_ONLY])
-def test_sums_are_those_of_ros1(kind: str) -> None:
+def test_md5_sums_equal_those_of_ros1(kind: str) -> None:
     expected = SUMS[kind] if kind in SUMS else NOETIC.generate_msgdef(kind, ros_version=1)[1]
     assert stored(kind, schemas.ROS1_DEFINITIONS).generate_msgdef(kind, ros_version=1)[1] == expected
 
 
-def test_every_figure_is_used() -> None:
+def test_every_expected_sum_is_used() -> None:
     assert set(SUMS) <= set(schemas.ROS1_DEFINITIONS)
     assert not {kind for kind in ROS2_ONLY if kind in NOETIC.fielddefs}
 

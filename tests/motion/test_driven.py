@@ -32,7 +32,7 @@ def rows(block: MotionBlock) -> list[list[float]]:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_cached_motion_equals_the_motion() -> None:
+def test_motion_with_memory_returns_past_states() -> None:
     whole, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
     said = {}
     for n in range(1, COUNT):
@@ -56,7 +56,7 @@ def test_cached_motion_equals_the_motion() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_time_goes_on_and_a_run_begins_again_at_0() -> None:
+def test_time_increases_and_restarts_at_zero() -> None:
     driven = DrivenMotion(state(0.0), MEMORY)
     for n in range(1, 9):
         driven.push(0.1 * n, state(0.1 * n))
@@ -206,7 +206,7 @@ def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
+def test_attitude_rotates_at_the_angular_velocity_within_a_step() -> None:
     """The attitude differentiated by differences, at steps of which each turns by up to half a radian."""
     h, e = 0.1, 1e-5
     driven = DrivenMotion(tumbling(0.0, *ALL))
@@ -221,7 +221,7 @@ def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
-def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> None:
+def test_semi_implicit_steps_give_the_simulator_accelerations() -> None:
     """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
@@ -321,7 +321,7 @@ def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], Stat
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("state", LARGE_STATES)
-def test_within_the_limits_every_value_is_finite(state: Callable[[float], State]) -> None:
+def test_values_within_the_limits_are_finite(state: Callable[[float], State]) -> None:
     """At a sensor on a lever arm too, from one limit to the other and back in steps of a nanosecond."""
     driven = DrivenMotion(state(-1.0))
     arm = AttachedMotion(driven, Pose((1.0, 2.0, 3.0)))

@@ -57,7 +57,7 @@ def assert_equal(found: Replay, expected: Replay) -> None:
         ("tabs.tum", tum().replace("  ", "\t")),
     ],
 )
-def test_both_formats_in_all_their_dress(tmp_path: Path, name: str, text: str) -> None:
+def test_both_formats_with_comments_headers_and_separators(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_bytes(text.encode())
     assert_equal(load(path), from_arrays(TIME, POSITION, ROTATION))
@@ -75,7 +75,7 @@ def test_the_first_row_is_time_zero(tmp_path: Path, name: str, write: object) ->
     assert replay.end == stamps[-1] - stamps[0]
 
 
-def test_a_bandwidth_smooths(tmp_path: Path) -> None:
+def test_bandwidth_smooths_the_log(tmp_path: Path) -> None:
     time = np.arange(50) * 0.1
     values = np.random.default_rng(1).normal(0.0, 0.1, (50, 3))
     path = tmp_path / "log.csv"
@@ -142,7 +142,7 @@ GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
         ),
     ],
 )
-def test_a_fault_carries_file_and_line(tmp_path: Path, name: str, text: str, line: int, message: str) -> None:
+def test_error_has_file_and_line(tmp_path: Path, name: str, text: str, line: int, message: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MotionError, match=message) as caught:
@@ -153,7 +153,7 @@ def test_a_fault_carries_file_and_line(tmp_path: Path, name: str, text: str, lin
 
 
 @pytest.mark.parametrize("content", [b"time,x\x00\x00", b"\xff\xfe\x00a", b"\x89HDF\r\n\x1a\n", b"\x80abc"])
-def test_a_binary_file_is_no_log(tmp_path: Path, content: bytes) -> None:
+def test_binary_file_is_rejected(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content)
     with pytest.raises(MotionError, match="log: is not text; must be a CSV or TUM file in UTF-8"):
@@ -176,7 +176,7 @@ def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.compiled
-def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
+def test_long_log_needs_little_memory(tmp_path: Path) -> None:
     """A row keeps 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
 
     The peak is 24 numbers and 2 flags a row, where the signs of the quaternions are made continuous: 8 of the file,

@@ -61,7 +61,7 @@ class Spin:
         )
 
 
-def test_still_is_its_pose_and_zeros() -> None:
+def test_stationary_motion_has_its_pose_and_zero_rates() -> None:
     pose = Pose((1.0, -2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
     block = Stationary(pose).at(np.array([0.0, 7.0, 1e9]))
     np.testing.assert_array_equal(block.position_w, [pose.position] * 3)
@@ -89,23 +89,21 @@ def test_no_instants_give_an_empty_block(motion: Motion) -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("motion", [Stationary(), wander(), AttachedMotion(wander(), Pose((1.0, 0.0, 0.0)))])
-def test_an_instant_outside_names_itself(motion: Motion, bad: float) -> None:
+def test_error_outside_the_motion_names_the_time(motion: Motion, bad: float) -> None:
     with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
         motion.at(np.array([0.5, bad]))
     assert repr(caught.value.value) == repr(bad)
 
 
 @pytest.mark.parametrize("time", [np.zeros((2, 2)), np.float64(1.0)])
-def test_instants_are_one_row(time: Array) -> None:
+def test_times_must_be_one_dimensional(time: Array) -> None:
     with pytest.raises(MotionError, match=r"must be \(n,\)"):
         Stationary().at(time)
 
 
 @pytest.mark.requirement("IMU-2")
 @given(rate=st.floats(-20.0, 20.0), growth=st.floats(-5.0, 5.0), length=st.floats(0.01, 10.0))
-def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
-    rate: float, growth: float, length: float
-) -> None:
+def test_rotating_rod_has_centripetal_and_tangential_acceleration(rate: float, growth: float, length: float) -> None:
     time = np.linspace(0.0, 3.0, 31)
     block = AttachedMotion(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
     angle, omega = rate * time + growth * time**2 / 2.0, rate + growth * time
@@ -121,7 +119,7 @@ def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
 
 @pytest.mark.requirement("IMU-2")
 @given(pose=poses)
-def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
+def test_lever_arm_equals_the_formula_with_rotation_matrices(pose: Pose) -> None:
     base = wander()
     time = np.linspace(0.0, base.end, 23)
     body, block = base.at(time), AttachedMotion(base, pose).at(time)
@@ -146,7 +144,7 @@ def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
 
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
-def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
+def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
     motion = AttachedMotion(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
     # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
     time = np.linspace(0.05, 0.95, 40)
@@ -165,7 +163,7 @@ def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
 
 
 @given(inner=poses, outer=poses)
-def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
+def test_mounting_twice_equals_mounting_with_the_composed_pose(inner: Pose, outer: Pose) -> None:
     base = wander()
     time = np.linspace(0.0, base.end, 7)
     twice, once = (
@@ -179,7 +177,7 @@ def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) 
 
 
 @given(base=poses, pose=poses)
-def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
+def test_mount_on_a_stationary_frame_is_stationary(base: Pose, pose: Pose) -> None:
     motion = attach(Stationary(base), pose)
     assert motion == Stationary(base @ pose)
     time = np.array([0.0, 1.0])
@@ -188,7 +186,7 @@ def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
     np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15, rtol=0.0)
 
 
-def test_the_identity_gives_the_base() -> None:
+def test_identity_mount_returns_the_base_motion() -> None:
     base = wander()
     assert attach(base, IDENTITY) is base
     time = np.linspace(0.0, base.end, 5)
@@ -196,7 +194,7 @@ def test_the_identity_gives_the_base() -> None:
     assert isinstance(attach(base, Pose((1.0, 0.0, 0.0))), AttachedMotion)
 
 
-def test_a_mount_ends_with_its_base() -> None:
+def test_mounted_motion_ends_with_its_base() -> None:
     base = wander()
     motion = AttachedMotion(base, Pose((1.0, 0.0, 0.0)))
     assert motion.end == base.end
@@ -206,7 +204,7 @@ def test_a_mount_ends_with_its_base() -> None:
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
-def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
+def test_values_do_not_depend_on_block_size(cuts: list[int], pose: Pose) -> None:
     motion = AttachedMotion(wander(), pose)
     time = np.linspace(0.0, motion.end, 60)
     parts = [motion.at(part) for part in np.split(time, sorted(cuts))]

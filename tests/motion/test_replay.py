@@ -37,7 +37,7 @@ def uneven(seed: int, count: int, spacing: float) -> Array:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("count", [2, 3, 4, 50])
-def test_without_bandwidth_the_motion_is_scipys_spline_through_the_rows(count: int) -> None:
+def test_motion_without_bandwidth_equals_scipys_interpolating_spline(count: int) -> None:
     rng = np.random.default_rng(count)
     time, position = uneven(1, count, 0.1), rng.normal(0.0, 1.0, (count, 3))
     rotation = level(count) * 3.0 + rng.normal(0.0, 0.3, (count, 4))
@@ -57,7 +57,7 @@ def test_without_bandwidth_the_motion_is_scipys_spline_through_the_rows(count: i
 
 
 @pytest.mark.parametrize(("count", "spacing", "bandwidth"), [(5, 0.1, 1.0), (6, 0.1, 1.0), (200, 0.01, 2.0)])
-def test_with_bandwidth_it_is_scipys_smoothing_spline(count: int, spacing: float, bandwidth: float) -> None:
+def test_motion_with_bandwidth_equals_scipys_smoothing_spline(count: int, spacing: float, bandwidth: float) -> None:
     time = uneven(2, count, spacing)
     position = np.random.default_rng(3).normal(0.0, 1.0, (count, 3))
     gaps = np.diff(time)
@@ -106,7 +106,9 @@ def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
 
 
 @pytest.mark.parametrize(("rate", "bandwidth", "tolerance"), [(100.0, 2.0, 1e-12), (1000.0, 0.5, 1e-5)])
-def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: float, tolerance: float) -> None:
+def test_smoothing_is_exact_at_bandwidths_far_below_the_log_rate(
+    rate: float, bandwidth: float, tolerance: float
+) -> None:
     """Rounding grows with (rate / bandwidth)^4: in the second case SciPy's own spline is off by more than 1e-6."""
     time = uneven(4, 1500, 1.0 / rate)
     values = 5.0 * np.sin(time) + np.random.default_rng(5).normal(0.0, 0.01, time.size)
@@ -117,7 +119,7 @@ def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: f
 
 @pytest.mark.parametrize("rate", [50.0, pytest.param(400.0, marks=pytest.mark.compiled)])
 @pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
-def test_bandwidth_is_the_frequency_of_half_amplitude_whatever_the_rate(rate: float, ratio: float) -> None:
+def test_bandwidth_is_the_half_amplitude_frequency_at_any_rate(rate: float, ratio: float) -> None:
     bandwidth, reach = 1.6, 0.01
     frequency = ratio * bandwidth
     time = np.arange(int(40.0 * rate)) / rate
@@ -168,7 +170,7 @@ def test_acceleration_noise_of_white_rows(ratio: float | None) -> None:
     assert replay.acceleration_noise == pytest.approx(expected * replay.position_noise / sigma, rel=1e-12, abs=0.0)
 
 
-def test_acceleration_noise_at_its_two_ends() -> None:
+def test_acceleration_noise_in_both_limits() -> None:
     assert acceleration_noise(2.0, 0.1, None) == pytest.approx(
         200.0 * math.sqrt(12.0 * (3.0 * math.sqrt(3.0) - 4.0)), rel=1e-12, abs=0.0
     )
@@ -181,7 +183,7 @@ def test_acceleration_noise_at_its_two_ends() -> None:
 
 
 @pytest.mark.parametrize("gaps", [lambda n: np.arange(n) * 0.01, lambda n: uneven(7, n, 0.01)])
-def test_position_noise_is_that_of_the_rows(gaps: Callable[[int], Array]) -> None:
+def test_position_noise_equals_that_of_the_rows(gaps: Callable[[int], Array]) -> None:
     """Fourth differences of white noise correlate as 70 -56 28 -8 1: the mean square spreads by 2 * 2.63 / (3 n)."""
     count, sigma = 10_000, 0.004
     time = gaps(count)
@@ -193,14 +195,14 @@ def test_position_noise_is_that_of_the_rows(gaps: Callable[[int], Array]) -> Non
 
 
 @given(seed=st.integers(0, 10**6))
-def test_a_cubic_has_no_noise(seed: int) -> None:
+def test_cubic_polynomial_has_no_noise(seed: int) -> None:
     rng = np.random.default_rng(seed)
     time = uneven(seed, 40, 0.1)
     position = np.stack([np.polynomial.Polynomial(rng.uniform(-1.0, 1.0, 4))(time) for _ in range(3)], axis=1)
     assert position_noise(time, position) < 1e-13
 
 
-def test_a_log_too_short_to_show_its_noise_says_so() -> None:
+def test_log_too_short_for_a_noise_estimate_is_reported() -> None:
     short = from_arrays(np.arange(4.0), np.zeros((4, 3)), np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)))
     assert math.isnan(short.position_noise)
     assert format_log_noise(short) == " (log not smoothed; too few rows to estimate its noise)"
@@ -213,7 +215,7 @@ def test_rows_are_not_stored() -> None:
     assert replay.at(np.array([2.5])).position_w[0, 0] == 0.0
 
 
-def test_lists_and_signs_of_quaternions_are_taken() -> None:
+def test_lists_and_either_quaternion_sign_are_accepted() -> None:
     position = [[0, 0, 0], [1, 0, 0], [4, 0, 0]]
     plain: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0]] * 3)
     turned: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0], [-2, 0, 0, 0], [0.5, 0, 0, 0]])
@@ -255,24 +257,24 @@ def spoiled(which: int, row: int, value: object) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("bandwidth", [None, 1.0])
-def test_rows_that_are_no_motion(arrays: list[Any], message: str, bandwidth: float | None) -> None:
+def test_invalid_rows_are_an_error(arrays: list[Any], message: str, bandwidth: float | None) -> None:
     with pytest.raises(MotionError, match=message) as caught:
         from_arrays(*arrays, bandwidth=bandwidth)
     assert caught.value.where is None
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan, math.inf, 5.0, 1e-4])
-def test_a_bandwidth_that_the_rows_cannot_have(bandwidth: float) -> None:
+def test_impossible_bandwidth_is_an_error(bandwidth: float) -> None:
     with pytest.raises(MotionError, match=r"bandwidth \(Hz\).*must be >= 0.00159155 and below 5, half the log's rate"):
         from_arrays(*rows(), bandwidth=bandwidth)
 
 
-def test_four_rows_are_too_few_to_smooth() -> None:
+def test_smoothing_four_rows_is_an_error() -> None:
     with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; omit bandwidth"):
         from_arrays(*rows(4), bandwidth=1.0)
 
 
-def test_rows_almost_on_one_another_cannot_be_smoothed() -> None:
+def test_smoothing_nearly_coincident_rows_is_an_error() -> None:
     time = np.sort(np.concatenate((np.arange(50) * 0.01, np.arange(50) * 0.01 + 1e-9)))
     position = np.random.default_rng(9).normal(0.0, 1.0, (100, 3))
     time = np.concatenate((time, 1.0 + np.arange(300) * 0.01))
@@ -281,7 +283,7 @@ def test_rows_almost_on_one_another_cannot_be_smoothed() -> None:
         from_arrays(time, position, level(400), bandwidth=1.0)
 
 
-def test_running_past_the_log_is_an_error() -> None:
+def test_time_past_the_end_of_the_log_is_an_error() -> None:
     replay = from_arrays(*rows())
     replay.at(np.array([0.0, replay.end]))
     with pytest.raises(MotionError, match=r"must be from 0 to 0\.5 s, the end of the motion; shorten the run"):

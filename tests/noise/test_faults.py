@@ -52,7 +52,7 @@ def dropped(rate: float, count: int, serial: int) -> BoolArray:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [2.0, 200.0])
-def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> None:
+def test_share_of_faulty_samples_is_the_declared_one_from_the_start(rate: float) -> None:
     serials, share = 4000, 0.2 / 1.2
     seen = np.array([dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
     assert (np.abs(seen.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
@@ -61,7 +61,7 @@ def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> Non
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [20.0, 500.0])
-def test_they_begin_and_last_as_declared_at_any_rate(rate: float) -> None:
+def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) -> None:
     """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent serial numbers."""
     serials, share, lag = 4000, 0.2 / 1.2, 0.3
     count = int(lag * rate) + 1
@@ -72,7 +72,7 @@ def test_they_begin_and_last_as_declared_at_any_rate(rate: float) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_dropout_is_nan_and_a_stuck_sensor_repeats_its_last_sample() -> None:
+def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
     seen = record(BOTH, 4000, 50.0)
     quiet = ~seen["says"]
     assert quiet.any()
@@ -124,7 +124,7 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
-def test_a_record_may_be_cut_anywhere(cuts: tuple[int, ...]) -> None:
+def test_faults_do_not_depend_on_block_size(cuts: tuple[int, ...]) -> None:
     for serial in range(6):
         whole, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
         for name, values in whole.items():

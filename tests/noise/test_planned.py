@@ -87,7 +87,7 @@ def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, 
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_spike_that_finds_no_sample_before_its_end_is_gone() -> None:
+def test_spike_without_a_sample_before_its_end_has_no_effect() -> None:
     here = np.arange(20) % 8 == 7
     for end, rows in ((0.7, []), (0.71, [7])):
         seen, _ = through((spike(0.1, end),), 10.0, here)
@@ -96,7 +96,7 @@ def test_a_spike_that_finds_no_sample_before_its_end_is_gone() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_spikes_that_wait_together_are_all_in_one_sample() -> None:
+def test_waiting_spikes_add_up_in_one_sample() -> None:
     here = np.arange(10) >= 6
     seen, _ = through((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
     assert seen["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
@@ -104,7 +104,7 @@ def test_spikes_that_wait_together_are_all_in_one_sample() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_sample_that_is_not_shown_takes_its_spike_with_it() -> None:
+def test_unpublished_sample_consumes_its_spike() -> None:
     """Dropped out it comes with no later one; of a stuck sensor the sample before is shown, with the spike it had."""
     here = np.ones(12, dtype=np.bool_)
     dropped, _ = through((spike(0.3), ScheduledFault("dropout", 0.3, 0.5)), 10.0, here)
@@ -122,7 +122,7 @@ def test_a_sample_that_is_not_shown_takes_its_spike_with_it() -> None:
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("period", [5e-324, 1e-308, 1e-9, 0.05, 0.1])
-def test_a_period_of_a_sample_or_less_strikes_every_sample(period: float) -> None:
+def test_spike_period_of_at_most_one_sample_hits_every_sample(period: float) -> None:
     seen, _ = through((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
     assert np.flatnonzero(seen["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert (seen["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
@@ -140,7 +140,7 @@ def test_faults_of_one_kind_may_overlap() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_nearby_faults_of_a_long_schedule_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row by row, as a live run takes them: what is over or to come costs nothing."""
     planned = tuple(spike(k / 10.0, value=float(k)) for k in range(10_000))
     looks, acts = [], ScheduledFault.find_rows

@@ -344,14 +344,14 @@ def test_an_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.Worl
     assert problem in str(error.value)
 
 
-def test_a_world_without_a_fitting_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
+def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
     """The error comes before a connection is opened."""
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):
         streams.open_publisher(make_url(stream), RecordingHeader(empty))
 
 
-def test_an_output_that_is_given_twice_is_an_error(stream: Stream, world: ns.World) -> None:
+def test_duplicate_output_is_an_error(stream: Stream, world: ns.World) -> None:
     url = f"{stream.scheme}://127.0.0.1:5000"
     with pytest.raises(ns.NavsenseError, match="must be different files, folders and URLs"):
         ns.record(world, [url, url], 0.1)

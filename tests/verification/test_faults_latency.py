@@ -30,7 +30,7 @@ def only(rows: list[Row], parameter: str) -> Row:
     return found
 
 
-def test_every_figure_is_read_back_at_two_rates() -> None:
+def test_every_parameter_is_estimated_at_two_rates() -> None:
     """A new field of `Faults` or `Latency` needs a line in `faults_latency`, and a value in its witness.
 
     Those on purpose, and that there were some, are no figures: `tests/test_faults.py` has them.
@@ -77,7 +77,7 @@ def scaled(sheet: Any, name: str, share: float) -> Any:
 
 
 @pytest.mark.parametrize("name", RANDOM_FIELDS)
-def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeclared_fault_parameters_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         faults_latency, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25)))
     )
@@ -85,7 +85,7 @@ def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
-def test_another_latency_than_declared_is_caught(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeclared_latency_is_detected(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         faults_latency, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
     )
@@ -93,7 +93,7 @@ def test_another_latency_than_declared_is_caught(name: str, share: float, monkey
     assert abs(estimate.deviation) > LIMIT
 
 
-def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sensor_that_always_starts_without_fault_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensor_run, "init_faults", lambda faults, draws: init_faults(faults, np.ones_like(draws)))
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     for kind in ("dropout", "stuck"):
@@ -101,7 +101,7 @@ def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPa
         assert only(rows, f"{kind}_rate").holds
 
 
-def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_correlated_faults_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
 
     def make_faulty_run(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
@@ -121,7 +121,7 @@ def one_row(take: Callable[[int], Any]) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize(("begins", "lasts", "rate"), [(0.5, 0.4, 10.0), (3.0, 2.0, 4.0), (0.01, 7.0, 50.0)])
-def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> None:
+def test_estimation_errors_of_a_telegraph_process(begins: float, lasts: float, rate: float) -> None:
     """The mean's variance is the sum over its covariance; the slopes are those of small differences."""
     fault, count = Telegraph(begins, lasts, rate), 40
     p = begins / (begins + 1.0 / lasts)
@@ -138,7 +138,7 @@ def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> 
         assert faults_latency._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
-def test_the_declared_errors_are_those_that_seeds_have() -> None:
+def test_declared_standard_errors_match_the_scatter_over_seeds() -> None:
     """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
     seeds = 20
     found: dict[tuple[str, str], list[float]] = {}

@@ -90,7 +90,7 @@ def worst(rows: list[Row]) -> Row:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Imu, Magnetometer])
-def test_estimate_is_the_declared_value(kind: type[Sensor]) -> None:
+def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
     sheet: Any = kind.example_spec()
     rows = table(sheet, RATES, 1, terms=TERMS)
     assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
@@ -115,7 +115,7 @@ def test_estimate_is_the_declared_value(kind: type[Sensor]) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("kind", "field", "lie", "begins"), LIES, ids=[f"{name}-{told}" for _, name, _, told in LIES])
-def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, lie: Lie, begins: str) -> None:
+def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, lie: Lie, begins: str) -> None:
     for rate in RATES:
         rows = [
             row
@@ -128,7 +128,7 @@ def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, li
 
 
 @pytest.mark.compiled
-def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
+def test_every_kind_of_bandwidth_row_detects_a_wrong_bandwidth() -> None:
     rows = table(liar(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
     mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
     assert len({row.estimate.parameter for row in mine}) == 8
@@ -136,7 +136,7 @@ def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
 
 
 @pytest.mark.compiled
-def test_a_sheet_without_them_has_no_rows() -> None:
+def test_spec_without_imu_errors_has_no_rows() -> None:
     for sheet in (Imu(), Magnetometer()):
         assert not table(sheet, (10.0,), 1, terms=TERMS)
     rows = table(Imu(bandwidth=80.0, averaged=True), (10.0,), 1, terms=TERMS)
@@ -156,7 +156,7 @@ def test_unobservable_terms_are_not_reported() -> None:
 
 @pytest.mark.parametrize(("limit", "rate"), [(80.0, 10.0), (80.0, 100.0), (5.0, 200.0), (20.0, 30.0)])
 @pytest.mark.parametrize("share", [0.03, 0.2, 0.47])
-def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float, rate: float, share: float) -> None:
+def test_response_between_samples_is_a_first_order_hold(limit: float, rate: float, share: float) -> None:
     """SciPy's discrete form of the same low-pass for an input that is straight between samples."""
     w = 2.0 * math.pi * limit
     system = ([w * w], [1.0, math.sqrt(2.0) * w, w * w])
@@ -166,7 +166,7 @@ def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float
     assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
-def test_the_motion_goes_about_all_axes_without_end() -> None:
+def test_motion_rotates_about_all_axes_without_end() -> None:
     motion = tumbling()
     assert motion.end == math.inf
     truth = motion.at(np.arange(0.0, 8.0, 0.01))
@@ -175,7 +175,7 @@ def test_the_motion_goes_about_all_axes_without_end() -> None:
         assert sizes[-1] > 0.2 * sizes[0]
 
 
-def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
+def test_nearest_alias_frequency_is_selected() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))

@@ -46,7 +46,7 @@ def within(square: float, count: int, expected: float) -> bool:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_it_is_stationary_from_the_start_and_forgets_as_it_says() -> None:
+def test_process_is_stationary_with_the_declared_correlation_time() -> None:
     runs, tau = RUNS, 4.0
     got = ensemble(GaussMarkovProcess.from_stddev(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
     for column in got.T:
@@ -57,7 +57,7 @@ def test_it_is_stationary_from_the_start_and_forgets_as_it_says() -> None:
     assert within(float(np.mean(step**2)), runs, 0.04 * -math.expm1(-2.0 / tau))
 
 
-def test_its_nodes_are_the_exact_process_whatever_the_rate() -> None:
+def test_nodes_follow_the_exact_process_at_any_rate() -> None:
     """One long record: the innovation over any lag is white and of the exact variance."""
     tau, sigma = 0.5, 0.05
     time = np.arange(6_000 if INTERPRETED else 60_000) / 1024.0
@@ -70,20 +70,20 @@ def test_its_nodes_are_the_exact_process_whatever_the_rate() -> None:
         assert abs(chain) * math.sqrt(innovation.size) < stats.norm.isf(ALARM / 2) * 1.05
 
 
-def test_a_walk_grows_with_the_root_of_time() -> None:
+def test_random_walk_grows_with_the_square_root_of_time() -> None:
     got = ensemble(GaussMarkovProcess(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
     assert (got[:, 0] == 0.0).all()
     assert within(float(np.mean(got[:, 1] ** 2)), RUNS, 0.03**2 * 9.0)
 
 
-def test_a_walk_between_mirrors_ends_evenly_spread() -> None:
+def test_reflected_random_walk_becomes_uniform() -> None:
     """Reflected Brownian motion forgets its start as exp(-pi^2 sigma^2 t / (2 w^2)): in 6 s to 2e-13."""
     got = ensemble(GaussMarkovProcess(0.2, 0.1, 0.5, density=0.4), (6.0,), RUNS)[:, 0]
     assert ((got >= 0.1) & (got <= 0.5)).all()
     assert stats.kstest(got, "uniform", (0.1, 0.4)).pvalue > ALARM
 
 
-def test_mirrors_fold_the_free_process() -> None:
+def test_reflection_folds_the_free_process() -> None:
     time = np.arange(4000) / 8.0
     free = speeds(GaussMarkovProcess(0.2, density=0.3), time)
     for low, high in ((0.1, 0.5), (-math.inf, 0.25), (0.15, math.inf)):
@@ -99,7 +99,7 @@ def by_hand(x: float, low: float, high: float) -> float:
     return x
 
 
-def test_between_nodes_lines_are_straight() -> None:
+def test_process_is_linear_between_nodes() -> None:
     rate = GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0).node_rate
     assert rate == 64.0
     ends = speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), np.array([5.0, 5.0 + 1.0 / rate]))
@@ -108,11 +108,11 @@ def test_between_nodes_lines_are_straight() -> None:
 
 
 @pytest.mark.parametrize(("tau", "rate"), [(math.inf, 8.0), (32.0, 8.0), (31.0, 16.0), (1.0, 256.0), (0.1, 1024.0)])
-def test_nodes_are_dense_enough(tau: float, rate: float) -> None:
+def test_node_rate_follows_from_the_correlation_time(tau: float, rate: float) -> None:
     assert GaussMarkovProcess(correlation_time=tau, density=0.1).node_rate == rate
 
 
-def test_angles_count_from_east_and_upwards() -> None:
+def test_angles_are_from_east_and_upwards() -> None:
     still = {"horizontal_angle": GaussMarkovProcess(0.5), "vertical_angle": GaussMarkovProcess(-0.2)}
     field = realise(GaussMarkovCurrent(GaussMarkovProcess(2.0), heading=0.1, **still), 1)
     horizontal = 2.0 * math.cos(0.2)
@@ -120,7 +120,7 @@ def test_angles_count_from_east_and_upwards() -> None:
     assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(expected, rel=1e-15, abs=0.0)
 
 
-def test_a_direction_without_limits_goes_round() -> None:
+def test_direction_without_limits_is_not_reflected() -> None:
     """A walk of 1 rad a root second leaves the circle in 200 s; mirrors would send it back at pi."""
     fast = GaussMarkovProcess(0.0, -math.pi, math.pi, density=1.0)
     field = realise(GaussMarkovCurrent(GaussMarkovProcess(1.0), fast), 3)
@@ -140,7 +140,7 @@ def classic_by_hand(process: UuvGaussMarkovProcess, uniforms: FloatArray) -> lis
     return out
 
 
-def test_the_classic_process_is_the_simulators_step_by_step() -> None:
+def test_classic_process_equals_the_uuv_simulator() -> None:
     process = UuvGaussMarkovProcess(0.4, 0.0, 0.42, 0.5, 0.05, 0.01)
     steps = 9000
     uniforms = make_generator(11, (0, "current", "current", "speed", "classic")).random(steps)
@@ -156,7 +156,7 @@ def test_the_classic_process_is_the_simulators_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(("step", "deviation"), [(0.01, 2.04), (0.1, 0.646)])
-def test_the_classic_spread_depends_on_the_step(step: float, deviation: float) -> None:
+def test_classic_deviation_depends_on_the_step(step: float, deviation: float) -> None:
     """A / sqrt(12 (1 - (1 - mu dt)^2)): with mu = 0.01 and A = 0.1 it is 2.04 at 10 ms and 0.646 at 100 ms."""
     process = UuvGaussMarkovProcess(0.0, -10.0, 10.0, 0.01, 0.1, step)
     kept = 1.0 - process.mu * step
@@ -166,7 +166,7 @@ def test_the_classic_spread_depends_on_the_step(step: float, deviation: float) -
     assert physical.density * math.sqrt(physical.correlation_time / 2.0) == pytest.approx(deviation, rel=2e-3, abs=0.0)
 
 
-def test_the_classic_process_decays_to_zero_and_the_physical_one_to_its_mean() -> None:
+def test_classic_process_decays_to_zero_and_physical_to_its_mean() -> None:
     process = UuvGaussMarkovProcess(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
     still = UuvGaussMarkovProcess(step=0.01)
     late = speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
@@ -178,7 +178,7 @@ LAYERS = StratifiedCurrent((0.0, 10.0, 20.0), ((0.3, 0.4, 0.0), (0.0, -0.2, 0.0)
 
 
 @pytest.mark.requirement("CUR-2")
-def test_wandering_layers_without_noise_are_the_table() -> None:
+def test_random_layers_without_noise_equal_the_table() -> None:
     depth = np.linspace(-3.0, 25.0, 57)
     position = np.stack((0 * depth, 0 * depth, -depth), axis=1)
     for one in (GaussMarkovProcess(0.0, 0.0, 5.0), UuvGaussMarkovProcess(0.0, 0.0, 5.0)):
@@ -188,7 +188,7 @@ def test_wandering_layers_without_noise_are_the_table() -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_each_layer_wanders_about_its_own_mean() -> None:
+def test_each_layer_varies_about_its_mean() -> None:
     field = StratifiedGaussMarkovCurrent(
         LAYERS, GaussMarkovProcess.from_stddev(0.0, 0.02, 4.0), GaussMarkovProcess.from_stddev(0.0, 0.05, 4.0)
     )
@@ -206,7 +206,7 @@ def test_each_layer_wanders_about_its_own_mean() -> None:
 
 
 @pytest.mark.compiled
-def test_a_day_ahead_and_back() -> None:
+def test_queries_a_day_ahead_and_back() -> None:
     field, place = realise(GaussMarkovCurrent(GaussMarkovProcess.from_stddev(0.5, 0.1, 600.0)), 4), np.zeros((1, 3))
     early = field.at(place, np.array([12.34]))
     late = field.at(place, np.array([86400.0]))

@@ -40,7 +40,7 @@ def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArra
     return got
 
 
-def test_scipy_interpolates_likewise() -> None:
+def test_interpolation_equals_scipy() -> None:
     points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
     velocity = values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
@@ -72,7 +72,7 @@ POSITION = DRAW.uniform((-9e3, -9e3, -90.0), (9e3, 9e3, 0.0), (1500, 3))
 TIME = DRAW.uniform(0.0, 50.0, 1500)
 
 
-def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
+def test_latitude_grid_positions_equal_pymap3d() -> None:
     latitude, longitude, altitude = places(POSITION)
     points = (
         rising(0.0, 50.0, 3),
@@ -88,7 +88,7 @@ def test_a_grid_by_latitude_is_met_where_pymap3d_finds_it() -> None:
     assert GriddedCurrent(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
 
 
-def test_a_grid_round_the_earths_centre() -> None:
+def test_ecef_grid_equals_scipy() -> None:
     latitude, longitude, altitude = places(POSITION)
     ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
     axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
@@ -100,7 +100,7 @@ def test_a_grid_round_the_earths_centre() -> None:
 
 
 @pytest.mark.parametrize("latitude", [0.0, 0.65, -1.2, 1.4, math.pi / 2 - 1e-4, -math.pi / 2])
-def test_patches_are_the_ellipsoid(latitude: float) -> None:
+def test_local_patches_equal_the_ellipsoid(latitude: float) -> None:
     """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
     origin = Origin(latitude, 1.0, 50.0, 0.4)
     here = np.full(PATCH_SIZE, math.nan)
@@ -121,7 +121,7 @@ def test_patches_are_the_ellipsoid(latitude: float) -> None:
         assert origin.to_enu_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
 
 
-def test_the_real_grid_of_gazebo(example_data: Path) -> None:
+def test_gazebo_example_grid_is_read(example_data: Path) -> None:
     """Everywhere -1 m/s east and 0.5 m/s north, 0 to 100 m deep, within a hundredth of a degree."""
     grid = gazebos(example_data, "degrees")
     origin = grid.origin
@@ -136,7 +136,7 @@ def test_the_real_grid_of_gazebo(example_data: Path) -> None:
         grid.at(position[:2], np.array([1.0, 80.5]))
 
 
-def test_degrees_read_as_radians_are_another_grid(example_data: Path) -> None:
+def test_angle_unit_changes_the_grid(example_data: Path) -> None:
     """A hundredth of a radian is 64 km: what is declared counts."""
     grid = gazebos(example_data, "radians")
     assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
@@ -166,7 +166,7 @@ def test_time_may_be_ignored_or_begin_later(example_data: Path) -> None:
     assert (grid.points[0][0], grid.points[0][-1]) == (-30.0, 50.0)
 
 
-def test_each_rule_is_its_own() -> None:
+def test_outside_rules_are_independent() -> None:
     points = (np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
     velocity = values(points)
     inside, outside = np.array([[1.0, 1.0, -1.0]]), np.array([[3.0, 1.0, -1.0]])
@@ -183,14 +183,14 @@ def test_each_rule_is_its_own() -> None:
         strict.at(np.array([[1.0, 1.0, 4.0]]), np.zeros(1))
 
 
-def test_rounding_at_the_edge_is_inside() -> None:
+def test_rounding_at_the_edge_counts_as_inside() -> None:
     points = (np.zeros(1), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
     grid = GriddedCurrent(points, values(points), "world", outside_vertical="error")
     got = grid.at(np.array([[2.0 + 1e-9, -1e-9, 1e-9], [2.0, 0.0, 0.0]]), np.zeros(2))
     assert got[0].tolist() == got[1].tolist()
 
 
-def test_an_axis_of_one_point_holds_along_it() -> None:
+def test_single_point_axis_is_constant() -> None:
     one = np.array([0.0])
     points = (one, np.array([0.0, 10.0]), one, one)
     velocity = np.zeros((1, 2, 1, 1, 3))
@@ -200,7 +200,7 @@ def test_an_axis_of_one_point_holds_along_it() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_an_axis_of_one_point_is_left_at_once(axis: int) -> None:
+def test_single_point_axis_has_no_extent(axis: int) -> None:
     points = [np.array([0.0, 1.0]) for _ in range(4)]
     points[axis] = np.zeros(1)
     velocity = np.zeros((*(one.size for one in points), 3))
@@ -220,7 +220,7 @@ def read(path: Path, **rest: Any) -> GriddedCurrent:
     return GriddedCurrent.from_file(path, **given)
 
 
-def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
+def test_rows_may_be_in_any_order(tmp_path: Path) -> None:
     points = [(t, x, y, z) for t in (0, 5) for x in (0, 1, 3) for y in (0, 2) for z in (-9, 0)]
     rows = [f"{t},{x},{y},{z},{0.1 * t + 0.01 * x},{0.1 * y + 0.01 * z}\n" for t, x, y, z in points]
     path = tmp_path / "grid.csv"
@@ -231,7 +231,7 @@ def test_rows_may_come_in_any_order(tmp_path: Path) -> None:
     assert tidy.at(np.array([[2.0, 1.0, -4.5]]), np.array([2.5]))[0] == pytest.approx([0.27, 0.055, 0.0], abs=1e-15)
 
 
-def test_a_table_begins_where_the_run_does(tmp_path: Path) -> None:
+def test_table_starts_with_the_run(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(f"{t},0,0,0,{0.01 * t},0\n" for t in (100, 110, 130)))
     grid, origin = read(path, start=110.0, outside="hold"), np.zeros((3, 3))

@@ -116,7 +116,7 @@ def track(count: int = 400) -> tuple[Vectors, Times]:
 
 
 @every
-def test_blocks_of_any_size_give_the_same(kind: str) -> None:
+def test_velocity_does_not_depend_on_block_size(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
     whole = field.at(position, time)
     cuts = [0, 1, 2, 7, 130, 131, 399, 400]
@@ -127,14 +127,14 @@ def test_blocks_of_any_size_give_the_same(kind: str) -> None:
 
 
 @every
-def test_rows_in_any_order_give_the_same(kind: str) -> None:
+def test_velocity_does_not_depend_on_row_order(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
     order = np.random.default_rng(3).permutation(400)
     assert np.array_equal(field.at(position[order], time[order]), field.at(position, time)[order])
 
 
 @every
-def test_no_rows_give_no_rows(kind: str) -> None:
+def test_empty_input_gives_empty_output(kind: str) -> None:
     assert KINDS[kind].at(np.empty((0, 3)), np.empty(0)).shape == (0, 3)
 
 
@@ -156,7 +156,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
 
 @every
 @pytest.mark.parametrize("angle", [0.7, -2.9])
-def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
+def test_rotated_world_has_the_rotated_current(kind: str, angle: float) -> None:
     field, (position, time) = KINDS[kind], track()
     rotation = (math.cos(angle / 2.0), 0.0, 0.0, math.sin(angle / 2.0))
 
@@ -170,14 +170,14 @@ def test_a_turned_world_has_the_turned_current(kind: str, angle: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "uniform"])
-def test_water_stays_level(kind: str) -> None:
+def test_rotation_must_be_about_the_vertical(kind: str) -> None:
     with pytest.raises(FieldError, match="about the vertical"):
         KINDS[kind].rotate((math.cos(0.2), math.sin(0.2), 0.0, 0.0))
 
 
 @pytest.mark.parametrize("kind", ["Gauss-Markov", "classic", "stratified Gauss-Markov", "tide table", "replay"])
 @pytest.mark.parametrize("instant", [math.nan, -1e4, math.inf, 1e12])
-def test_an_instant_outside_is_an_error(kind: str, instant: float) -> None:
+def test_time_outside_the_record_is_an_error(kind: str, instant: float) -> None:
     with pytest.raises(FieldError, match=r"instant.* of row 1"):
         KINDS[kind].at(np.zeros((3, 3)), np.array([0.0, instant, 0.0]))
 
@@ -185,13 +185,13 @@ def test_an_instant_outside_is_an_error(kind: str, instant: float) -> None:
 @pytest.mark.parametrize(
     "kind", ["stratified", "stratified Gauss-Markov", "profile", "boundary layer", "grid in the world", "sum"]
 )
-def test_invalid_place_is_an_error(kind: str) -> None:
+def test_invalid_position_is_an_error(kind: str) -> None:
     position = np.array([[0.0, 0.0, -5.0], [0.0, 0.0, math.nan]])
     with pytest.raises(FieldError, match="of row 1"):
         KINDS[kind].at(position, np.zeros(2))
 
 
-def test_a_sum_is_the_sum() -> None:
+def test_field_sum_adds_its_fields() -> None:
     position, time = track()
     parts = [one.at(position, time) for one in (TABLE, TIDE, KINDS["Gauss-Markov"])]
     assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15, abs=0.0)
@@ -212,7 +212,7 @@ def vars_of(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str,
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_two_who_ask_by_turns_get_one_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+def test_alternating_queries_return_the_same_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     shared, position = realise(one, 1), np.zeros((50, 3))
     slow, quick = np.arange(50) * 7.3, np.arange(50) * 0.011
     got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
@@ -232,7 +232,7 @@ def test_nested_random_currents_are_realised() -> None:
 
 
 @pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
-def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
+def test_random_current_has_no_velocity_outside_a_run(one: VectorField) -> None:
     with pytest.raises(FieldError, match=r"in a run only; use navsense.environment.current.realise"):
         one.at(np.zeros((1, 3)), np.zeros(1))
 
@@ -240,7 +240,7 @@ def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
 @pytest.mark.parametrize(
     "layer", [lambda field: BoundaryLayer(field, -50.0, 10.0), lambda field: DepthScaledCurrent(field, (0.0,), (0.5,))]
 )
-def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField], VectorField]) -> None:
+def test_deeply_nested_field_is_visited_once(layer: Callable[[VectorField], VectorField]) -> None:
     """Were each asked for its names twice by the one around it, forty would take a trillion steps."""
     field: VectorField = GaussMarkovCurrent(GaussMarkovProcess(0.4))
     for _ in range(40):
@@ -249,7 +249,7 @@ def test_a_field_in_many_others_is_opened_once_each(layer: Callable[[VectorField
     assert realise(field, 1).at(np.array([[0.0, 0.0, 0.0]]), np.array([1.0]))[0, 0] > 0.0
 
 
-def test_two_of_one_name_are_refused() -> None:
+def test_duplicate_names_are_an_error() -> None:
     with pytest.raises(FieldError, match="name of a current: w; must be unique"):
         realise(FieldSum((WANDER, DepthScaledCurrent(WANDER, (0.0,), (1.0,)))), 1)
     with pytest.raises(SimulationError, match="seed"):

@@ -23,7 +23,7 @@ def at(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
-def test_numpy_interpolates_likewise() -> None:
+def test_interpolation_equals_numpy() -> None:
     draw = np.random.default_rng(3)
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
@@ -31,7 +31,7 @@ def test_numpy_interpolates_likewise() -> None:
     assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
-def test_outside_it_is_an_error_or_holds() -> None:
+def test_time_outside_is_an_error_or_holds_the_end_value() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
         at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
     assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
@@ -46,7 +46,7 @@ def test_outside_it_is_an_error_or_holds() -> None:
         ("time,north,east,down", "0.1,0.2,0.3", (0.1, -0.2, -0.3)),
     ],
 )
-def test_a_table_tells_its_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
+def test_table_declares_its_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
     """In a world whose x axis points north; a table in the world's own axes is not turned."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
@@ -60,7 +60,7 @@ def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     assert at(CurrentReplay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
-def test_an_archive(tmp_path: Path) -> None:
+def test_archive_is_read(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
     assert at(CurrentReplay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
@@ -107,7 +107,7 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("kind", ["Vector3", "Vector3Stamped", "Twist", "TwistStamped"])
-def test_a_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
+def test_bag_topic_is_read(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
     bag(path, old, kind, "Stamped" in kind)
     field = CurrentReplay.from_file(path, topic="/current", start=1e9)
@@ -169,13 +169,13 @@ def test_invalid_file_is_an_error(tmp_path: Path, name: str, data: bytes | None,
     assert name in str(found.value)
 
 
-def test_a_table_has_no_topics(tmp_path: Path) -> None:
+def test_topic_of_a_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "current.csv").write_text(HEAD + "0,0.1,0.2,0\n")
     with pytest.raises(FieldError, match="topic of the current: /current; must not be given: only a ROS"):
         CurrentReplay.from_file(tmp_path / "current.csv", topic="/current")
 
 
-def test_an_archive_without_its_arrays(tmp_path: Path) -> None:
+def test_archive_without_required_arrays_is_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", time=TIMES)
     with pytest.raises(FieldError, match="must hold time and velocity"):
         CurrentReplay.from_file(tmp_path / "a.npz")
@@ -200,7 +200,7 @@ def test_invalid_record_is_an_error(make: Callable[[], object], says: str) -> No
     assert says in str(found.value)
 
 
-def test_a_table_in_another_frame_than_asked(tmp_path: Path) -> None:
+def test_table_in_another_frame_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + "0,0,0,0\n")
     with pytest.raises(FieldError, match="frame of a current: ned; must be world, the frame of the header"):
         CurrentReplay.from_file(tmp_path / "a.csv", frame="ned")

@@ -39,7 +39,7 @@ def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
 
 
 @pytest.mark.parametrize("surface", [0.0, 3.5])
-def test_numpy_interpolates_likewise(surface: float) -> None:
+def test_interpolation_equals_numpy(surface: float) -> None:
     draw = np.random.default_rng(4)
     depths, velocities = np.cumsum(draw.uniform(0.5, 9.0, 30)), draw.uniform(-1.0, 1.0, (30, 3))
     table = StratifiedCurrent(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
@@ -48,18 +48,18 @@ def test_numpy_interpolates_likewise(surface: float) -> None:
     assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
 
 
-def test_rows_of_the_table_are_met_exactly() -> None:
+def test_table_rows_are_reproduced_exactly() -> None:
     table = StratifiedCurrent((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
     assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
 
 
-def test_east_and_north_are_turned_into_the_world() -> None:
+def test_east_and_north_are_rotated_to_the_world_frame() -> None:
     """With the world's x axis to the north, an eastward current runs along -y."""
     table = StratifiedCurrent((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
     assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
 
 
-def test_outside_the_layers_it_holds_or_is_an_error() -> None:
+def test_depth_outside_holds_the_end_value_or_is_an_error() -> None:
     rows = ((5.0, 10.0), ((0.1, 0.0, 0.0), (0.3, 0.0, 0.0)))
     assert at(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
     with pytest.raises(FieldError, match=r'depth of row 1 \(m\): 4.9; must be from 5 to 10.*; use outside="hold"'):
@@ -80,7 +80,7 @@ DAVE = [
 """East and north of the shipped file, 0 to 110 m, read by eye."""
 
 
-def test_the_file_of_dave_arrives_east_first(example_data: Path) -> None:
+def test_dave_file_is_converted_to_east_first(example_data: Path) -> None:
     """DAVE publishes north as x and east as y; here x is east."""
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
@@ -88,7 +88,7 @@ def test_the_file_of_dave_arrives_east_first(example_data: Path) -> None:
     assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
 
 
-def test_daves_layers_take_their_limits_from_its_plugin(example_data: Path) -> None:
+def test_dave_layers_use_the_limits_of_the_plugin(example_data: Path) -> None:
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
     field = StratifiedGaussMarkovCurrent(table, speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
@@ -157,13 +157,13 @@ def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
         StratifiedCurrent.from_file(tmp_path / "none.csv")
 
 
-def test_a_profile_scales() -> None:
+def test_profile_is_scaled() -> None:
     field = DepthScaledCurrent(UniformField((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
     got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
     assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15, abs=0.0)
 
 
-def test_the_power_law_and_its_mean() -> None:
+def test_power_law_and_its_mean() -> None:
     """The mean over the layer is 7/8 of the current above it for 1/7, and 10/11 for 1/10."""
     for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
         field = BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
@@ -211,7 +211,7 @@ def test_invalid_values_are_errors(make: Callable[[], object], says: str) -> Non
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("mark", [";", "\t"])
-def test_a_table_that_is_not_parted_by_commas_says_so(tmp_path: Path, mark: str) -> None:
+def test_table_without_commas_is_an_error(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "layers.csv"
     path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
     with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be separated by commas"):

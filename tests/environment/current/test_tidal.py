@@ -44,19 +44,19 @@ def difference(degrees: float, other: float) -> float:
     return (degrees - other + 180.0) % 360.0 - 180.0
 
 
-def test_speeds_are_those_of_noaas_list() -> None:
+def test_constituent_speeds_equal_the_noaa_list() -> None:
     for name, degrees in SPEEDS.items():
         assert math.degrees(constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
 
 
-def test_arguments_are_those_of_pytmd(arguments: dict[str, AnyArray]) -> None:
+def test_arguments_equal_pytmd(arguments: dict[str, AnyArray]) -> None:
     for row, name in enumerate(arguments["name"]):
         factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
         assert factor == pytest.approx(arguments["pytmd_factor"][row], abs=1e-9)
         assert abs(difference(math.degrees(angle), arguments["pytmd_degrees"][row])) < 2e-6
 
 
-def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> None:
+def test_arguments_are_close_to_utide(arguments: dict[str, AnyArray]) -> None:
     """Satellites instead of Schureman's formulas: up to 3 degrees and 3 percent, as the two ways differ."""
     for row, name in enumerate(arguments["name"]):
         if name in ("2N2", "Mf", "Mm"):
@@ -66,7 +66,7 @@ def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> No
         assert abs(difference(math.degrees(angle), arguments["utide_degrees"][row])) < 3.0
 
 
-def test_an_instant_in_another_zone_is_the_same_instant() -> None:
+def test_time_zone_does_not_change_the_time() -> None:
     west = START.astimezone(timezone(timedelta(hours=-5)))
     assert (
         compute_factor_and_argument("M2", west)
@@ -84,7 +84,7 @@ def by_hand(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> Flo
     return total
 
 
-def test_the_sum_is_that_of_cosines() -> None:
+def test_tide_is_the_sum_of_cosines() -> None:
     draw = np.random.default_rng(6)
     constituents = tuple(TidalConstituent(name, *draw.uniform(0.1, 1.0, 2)) for name in CONSTITUENT_NAMES)
     time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
@@ -93,7 +93,7 @@ def test_the_sum_is_that_of_cosines() -> None:
     assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
 
 
-def test_constituents_as_a_world_file_declares_them() -> None:
+def test_constituents_in_world_file_units() -> None:
     """Those that DAVE's world file has: metres a second, degrees, degrees an hour."""
     declared = (
         TidalConstituent.from_degrees("M2", 0.55, 7.2, 28.984104),
@@ -104,7 +104,7 @@ def test_constituents_as_a_world_file_declares_them() -> None:
     assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
 
 
-def test_a_phase_may_count_from_the_start() -> None:
+def test_phase_may_be_relative_to_the_start() -> None:
     tide = HarmonicFlow((TidalConstituent.from_degrees("seiche", 0.2, 90.0, 360.0, greenwich=False),), START)
     time = np.array([0.0, 900.0, 1800.0, 2700.0])
     assert tide.at(time)[:, 0] == pytest.approx([0.0, 0.2, 0.0, -0.2], abs=1e-6)
@@ -113,7 +113,7 @@ def test_a_phase_may_count_from_the_start() -> None:
 FLOOD, EBB = math.radians(255.0), math.radians(69.0)
 
 
-def test_the_ebb_opposes_the_flood() -> None:
+def test_ebb_and_flood_have_separate_directions() -> None:
     """Flood to 255 degrees and ebb to 69: against each other, which DAVE's plug-in misses."""
     flow = TideTable(np.array([0.0, 3600.0, 7200.0]), np.array([0.5, 0.0, -0.4]), START)
     place, time = np.zeros((2, 3)), np.array([0.0, 7200.0])
@@ -126,7 +126,7 @@ def test_the_ebb_opposes_the_flood() -> None:
     assert opposite[1].tolist() == pytest.approx((-0.8 * opposite[0]).tolist(), abs=1e-15)
 
 
-def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
+def test_table_is_interpolated_by_a_sine() -> None:
     hours = np.array([0.0, 3.0, 6.0, 9.0, 12.0]) * 3600.0
     table = TideTable(hours, np.array([0.0, 0.6, 0.0, -0.6, -0.2]), START)
     time = np.linspace(0.0, 9.0, 181) * 3600.0
@@ -134,7 +134,7 @@ def test_between_the_rows_of_a_table_it_is_a_sine() -> None:
     assert table.at(np.array([10.5 * 3600.0]))[0, 0] == pytest.approx(-0.4, abs=1e-15)
 
 
-def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
+def test_ellipse_has_declared_axes_and_rotation_sense() -> None:
     moon = TidalConstituent("M2", 0.5, 0.0, greenwich=False)
     field = TidalEllipses((TidalEllipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
     quarter = 0.5 * math.pi / constituent_speed("M2")
@@ -143,7 +143,7 @@ def test_an_ellipse_has_its_axes_and_turns_as_it_says() -> None:
     assert got[1] == pytest.approx([0.1 - 0.2 * math.sqrt(0.75), 0.1, 0.0], abs=1e-8)
 
 
-def test_an_ellipse_at_greenwich_swells_with_the_node_in_both_axes() -> None:
+def test_nodal_factor_scales_both_axes_of_an_ellipse() -> None:
     field = TidalEllipses((TidalEllipse(TidalConstituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
     time = np.linspace(0.0, 2.0 * math.pi / constituent_speed("M2"), 4001)
     velocity = field.at(np.zeros((time.size, 3)), time)
@@ -161,7 +161,7 @@ def when(line: str) -> datetime:
     return datetime.fromisoformat(line.partition(",")[0] + "+00:00")
 
 
-def test_rows_of_a_real_station(example_data: Path) -> None:
+def test_station_table_is_read(example_data: Path) -> None:
     """Those of 2021-03-04, around 15:00 GMT."""
     path = example_data / STATION
     lines = [line for line in events(path) if line.startswith("2021-03-04")]
@@ -176,7 +176,7 @@ def test_rows_of_a_real_station(example_data: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_constituents_fitted_to_one_year_foretell_another(shared_data: Path) -> None:
+def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> None:
     """The station's events of 2020, fitted by 11 constituents to 4.2 cm/s of 27, foretell those of 2022 to 5.0 cm/s.
 
     Without V0 + u of each year's start the phases would be anywhere: already a day's shift makes it 15 cm/s.
@@ -226,7 +226,7 @@ HEAD = "Date_Time (GMT), Event, Speed (cm/sec)\n"
 GOOD = "2021-03-04 12:00, flood,39\n2021-03-04 15:30, slack,-\n2021-03-04 18:00, ebb,-24\n"
 
 
-def test_knots_are_read_as_such(tmp_path: Path) -> None:
+def test_speeds_in_knots_are_converted(tmp_path: Path) -> None:
     path = tmp_path / "tide.csv"
     path.write_text((HEAD + GOOD).replace("cm/sec", "knots").replace("39", "1.0"))
     assert TideTable.from_file(path, START).flows[0] == pytest.approx(0.5144444, abs=1e-7)

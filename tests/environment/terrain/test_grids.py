@@ -21,7 +21,7 @@ def saved(folder: Path, text: str, name: str = "bed.asc") -> Path:
     return path
 
 
-def test_an_esri_grid(tmp_path: Path) -> None:
+def test_esri_grid_is_read(tmp_path: Path) -> None:
     grid = read_grid(saved(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
     assert grid.heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert grid.spacing == (10.0, 10.0)
@@ -32,7 +32,7 @@ def test_an_esri_grid(tmp_path: Path) -> None:
     assert grid.corner == (100.0, -50.5)
 
 
-def test_a_grid_lies_about_its_middle_with_its_own_heights(tmp_path: Path) -> None:
+def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
     path = saved(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
     bed = Heightmap.from_file(path, pos=(1.0, 2.0, 3.0))
     assert bed.corner == (-9.0, -3.0)
@@ -42,7 +42,7 @@ def test_a_grid_lies_about_its_middle_with_its_own_heights(tmp_path: Path) -> No
     assert stretched.heights.tolist() == [[-8.0, -10.0, -12.0], [-2.0, -4.0, -7.0]]
 
 
-def test_rows_of_numbers(tmp_path: Path) -> None:
+def test_plain_rows_of_numbers_are_read(tmp_path: Path) -> None:
     path = saved(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
     grid = read_grid(path)
     assert grid.heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]

@@ -51,7 +51,7 @@ def rough(rows: int, columns: int, seed: int = 3) -> Heightmap:
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (9, 6), (70, 33)])
-def test_a_slope_is_a_plane(shape: tuple[int, int]) -> None:
+def test_slope_equals_a_plane(shape: tuple[int, int]) -> None:
     east, north = 0.3, -0.45
     x, y = np.meshgrid(np.arange(shape[1]) * 2.0 - 3.0, np.arange(shape[0]) * 3.0 + 1.0)
     bed = Heightmap(east * x + north * y + 5.0, (2.0, 3.0), (-3.0, 1.0))
@@ -73,7 +73,7 @@ def test_a_slope_is_a_plane(shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(normal, plane * side, atol=1e-13, rtol=0.0)
 
 
-def test_one_cell_by_hand() -> None:
+def test_one_cell_matches_a_manual_calculation() -> None:
     bed = Heightmap(np.array([[0.0, 1.0], [4.0, 2.0]]))  # south row, then north row
     distance, normal = met(bed, [[0.5, 0.25, 10.0], [0.25, 0.5, 10.0], [0.5, 0.5, 10.0]], [0.0, 0.0, -1.0])
     assert distance.tolist() == [10.0 - 0.75, 10.0 - 1.5, 10.0 - 1.0]
@@ -81,7 +81,7 @@ def test_one_cell_by_hand() -> None:
     np.testing.assert_allclose(normal[1], np.array((2.0, -4.0, 1.0)) / math.sqrt(21.0), atol=1e-15, rtol=0.0)
 
 
-def test_mujoco_says_the_same(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_ranges_equal_mujoco(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("mujoco/hfield.csv")
     i, j = np.meshgrid(np.arange(9), np.arange(7))
     bed = Heightmap((5 * i**2 + 3 * j**2 + 7 * i * j + 3 * i) % 64 / 16.0, (1.0, 1.0), (-4.0, -3.0))
@@ -94,7 +94,7 @@ def test_mujoco_says_the_same(oracle: Callable[[str], dict[str, AnyArray]]) -> N
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(23, 17), (5, 40), (2, 3)])
-def test_the_slow_reference_says_the_same(
+def test_ranges_equal_a_brute_force_reference(
     rows: int, columns: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
     bed, rng = rough(rows, columns), np.random.default_rng(4)
@@ -141,7 +141,7 @@ def test_hills_from_above_and_from_below(
     assert ((normal[hit] * direction[hit]).sum(axis=1) < 0.0).all()
 
 
-def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rays_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     bed, rng = hills(130, 600, 0.5), np.random.default_rng(7)
     count = 150 if INTERPRETED else 5000
     origin = rng.uniform((-20.0, -20.0, -25.0), (320.0, 85.0, 25.0), (count, 3))
@@ -180,7 +180,7 @@ def test_negligible_slant_has_no_effect(slant: float) -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_no_ray_slips_through_a_vertex_or_an_edge(block: int) -> None:
+def test_rays_hit_at_vertices_and_edges(block: int) -> None:
     bed = rough(12, 15)
     x = bed.corner[0] + bed.spacing[0] * np.arange(15)
     y = bed.corner[1] + bed.spacing[1] * np.arange(12)
@@ -209,7 +209,7 @@ def test_no_ray_slips_through_a_vertex_or_an_edge(block: int) -> None:
         assert crosses.sum() > 5 or steep.any()
 
 
-def test_a_ray_along_a_line_of_the_grid_meets_the_wall_before_it() -> None:
+def test_ray_along_a_grid_line_hits_the_wall() -> None:
     heights = np.zeros((9, 9))
     heights[:, 6] = 1.0
     bed = Heightmap(heights)
@@ -223,7 +223,7 @@ def test_a_ray_along_a_line_of_the_grid_meets_the_wall_before_it() -> None:
     )  # the second comes in below: a map has no walls
 
 
-def test_reach_rim_and_surface() -> None:
+def test_maximum_range_and_edges_are_inclusive() -> None:
     bed = Heightmap(np.zeros((5, 5)), corner=(-2.0, -2.0))
     down = [0.0, 0.0, -1.0]
     assert met(bed, [0.3, 0.2, 7.0], down, 7.0)[0][0] == 7.0
@@ -239,7 +239,7 @@ def test_reach_rim_and_surface() -> None:
     assert normal[0].tolist() == [0.0, 0.0, 1.0]
 
 
-def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     bed, rng = rough(40, 33), np.random.default_rng(9)
     origin = rng.uniform((-3.0, 2.0, 1.0), (13.0, 30.0, 9.0), (40, 3))
     direction = rng.normal(size=(40, 3)) - (0.0, 0.0, 1.0)
@@ -258,7 +258,7 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
     np.testing.assert_array_equal(slanted, normal)
 
 
-def test_blocks_hold_all_of_their_heights() -> None:
+def test_block_bounds_contain_their_heights() -> None:
     bed = rough(37, 70)
     for shift, offset, columns, rows in bed._levels[1:].tolist():
         for q in range(rows):
@@ -289,7 +289,7 @@ def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what:
         Heightmap(heights, **given)
 
 
-def test_too_many_heights_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_many_heights_are_an_error_before_allocation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MAX_NODES", 50)
     with pytest.raises(FieldError, match="shape"):
         Heightmap(np.zeros((8, 8)))

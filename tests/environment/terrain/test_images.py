@@ -71,7 +71,7 @@ def noise(kind: type[np.uint8 | np.uint16], *shape: int) -> AnyArray:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+def test_greyscale_equals_pillow(kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = noise(kind, 13, 9)
     path = saved(tmp_path, png(pixels, cut=3))
@@ -86,7 +86,7 @@ def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_p
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_few_bits_are_stretched(depth: int, tmp_path: Path) -> None:
+def test_low_bit_depths_are_scaled_to_full_range(depth: int, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = noise(np.uint8, 7, 11) >> (8 - depth)
     path = saved(tmp_path, png(pixels, depth=depth))
@@ -97,13 +97,15 @@ def test_few_bits_are_stretched(depth: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_greys_in_colour_are_read(colour: int, channels: int, kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+def test_grey_colour_images_are_read(
+    colour: int, channels: int, kind: type[np.uint8 | np.uint16], tmp_path: Path
+) -> None:
     pixels = noise(kind, 6, 5, channels)
     pixels[:, :, : min(channels, 3)] = pixels[:, :, :1]
     np.testing.assert_array_equal(read_png(saved(tmp_path, png(pixels, colour))), pixels[:, :, 0])
 
 
-def test_greys_of_a_palette_are_read(tmp_path: Path) -> None:
+def test_grey_palette_images_are_read(tmp_path: Path) -> None:
     pixels = noise(np.uint8, 6, 5) >> 6
     path = saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 9, 200, 200, 200, 30, 30, 30, 0, 0, 0])))
     np.testing.assert_array_equal(read_png(path), np.array([9, 200, 30, 0])[pixels])
@@ -113,7 +115,7 @@ def test_greys_of_a_palette_are_read(tmp_path: Path) -> None:
         read_png(saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 8] * 4))))
 
 
-def test_a_map_lies_as_gazebo_lays_it(tmp_path: Path) -> None:
+def test_map_has_the_layout_of_gazebo(tmp_path: Path) -> None:
     """The brightest pixel is `size` high, the first row lies in the north, the outermost pixels on the rim."""
     pixels = np.array([[100, 0, 0], [0, 50, 0], [0, 0, 25]], dtype=np.uint8)
     path = saved(tmp_path, png(pixels))
@@ -124,7 +126,7 @@ def test_a_map_lies_as_gazebo_lays_it(tmp_path: Path) -> None:
     assert Heightmap.from_file(path).heights.max() == 1.0
 
 
-def test_samples_between_pixels(tmp_path: Path) -> None:
+def test_heights_are_sampled_between_pixels(tmp_path: Path) -> None:
     pixels = np.array([[0, 40], [80, 160]], dtype=np.uint16)
     bed = Heightmap.from_file(saved(tmp_path, png(pixels)), (2.0, 2.0, 16.0), sampling=2)
     assert bed.spacing == (1.0, 1.0)
@@ -202,14 +204,14 @@ def test_impossible_map_is_an_error(given: dict[str, float], what: str, tmp_path
         Heightmap.from_file(saved(tmp_path, GOOD), **given)
 
 
-def test_an_image_that_is_not_square_is_refused(tmp_path: Path) -> None:
+def test_non_square_image_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"\(9, 5\); must be square"):
         Heightmap.from_file(saved(tmp_path, png(noise(np.uint8, 5, 9))))
     with pytest.raises(FieldError, match="does not exist"):
         Heightmap.from_file(tmp_path / "none.png")
 
 
-def test_any_damage_ends_in_an_image_or_an_error(tmp_path: Path) -> None:
+def test_damaged_file_gives_an_image_or_an_error(tmp_path: Path) -> None:
     rng, read = np.random.default_rng(8), 0
     for _ in range(300):
         data = bytearray(GOOD)

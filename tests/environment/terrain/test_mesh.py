@@ -43,7 +43,7 @@ def ball(rings: int, sides: int) -> AnyArray:
     return np.concatenate(both)
 
 
-def test_the_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]) -> None:
+def test_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]) -> None:
     corner = np.array([[[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 2.0]]])
     origin = np.array([[1.0, 1.0, 3.0], [1.0, 1.0, -1.0], [3.0, 3.0, 3.0]])
     down, up = [0.0, 0.0, -1.0], [0.0, 0.0, 1.0]
@@ -51,7 +51,7 @@ def test_the_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, 
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 60, 700])
-def test_the_slow_reference_says_the_same(
+def test_ranges_equal_a_brute_force_reference(
     count: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
     rng = np.random.default_rng(count)
@@ -71,7 +71,7 @@ def test_the_slow_reference_says_the_same(
     assert (np.isfinite(near) == (distance[hit] <= 2.0)).all()
 
 
-def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
+def test_rays_hit_at_vertices_and_edges() -> None:
     triangles = ball(8, 11)
     mesh = Mesh(triangles)
     target = np.concatenate((triangles, 0.5 * (triangles + np.roll(triangles, 1, axis=1)))).reshape(-1, 3)
@@ -89,7 +89,7 @@ def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
     assert (met(mesh, axis, -axis)[0] <= 4.1).all()
 
 
-def test_a_flat_mesh_is_met_along_the_axes() -> None:
+def test_flat_mesh_is_hit_along_the_axes() -> None:
     square = np.array(
         [[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]]
     )
@@ -104,7 +104,7 @@ def test_a_flat_mesh_is_met_along_the_axes() -> None:
     assert met(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
 
 
-def test_far_from_the_origin_a_mesh_keeps_its_digits() -> None:
+def test_mesh_far_from_the_origin_keeps_precision() -> None:
     place = np.array((4e5, -5e5, 20.0))  # where single precision is a few centimetres wide
     mesh = Mesh(ball(30, 40) + place)
     distance, _ = met(mesh, place + (0.3, 0.4, 9.0), [0.0, 0.0, -1.0])
@@ -112,7 +112,7 @@ def test_far_from_the_origin_a_mesh_keeps_its_digits() -> None:
     assert abs(distance[0] - beside[0]) < 1e-9
 
 
-def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     triangles, rng = ball(6, 7), np.random.default_rng(5)
     mesh = Mesh(triangles)
     rows = triangles.reshape(-1, 9)
@@ -139,14 +139,14 @@ def test_compiled_and_interpreted_are_one(interpreted: Callable[[Any], Callable[
 
 
 @pytest.mark.parametrize("direction", [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, 0.0, -0.8]])
-def test_a_ray_that_starts_on_the_mesh_meets_it_at_once(direction: list[float]) -> None:
+def test_ray_that_starts_on_the_mesh_has_zero_range(direction: list[float]) -> None:
     mesh = Mesh(np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
     assert met(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["points", "needles", "one of them whole", "one place"])
-def test_a_million_degenerate_faces_end(kind: str) -> None:
+def test_million_degenerate_faces_terminate(kind: str) -> None:
     rng, count = np.random.default_rng(4), 1_000_000
     triangles = np.repeat(rng.uniform(-1.0, 1.0, (count, 1, 3)), 3, axis=1)
     if kind == "needles":
@@ -204,7 +204,7 @@ def facet(corners: str) -> str:
     return f" facet normal 0 0 1e+0\n  outer loop\n   vertex {a}\n   vertex {b}\n   vertex {c}\n  endloop\n endfacet\n"
 
 
-def test_binary_stl(tmp_path: Path) -> None:
+def test_binary_stl_is_read(tmp_path: Path) -> None:
     triangles = ball(4, 5)[:7]
     for head in (b"made by a test", b"solid, though binary"):
         path = saved(tmp_path, binary(triangles, head), "a.STL")
@@ -215,7 +215,7 @@ def test_binary_stl(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read, np.sort(kept.astype(np.float32).astype(float) * (1.0, 2.0, -1.0), axis=0))
 
 
-def test_stl_in_text(tmp_path: Path) -> None:
+def test_ascii_stl_is_read(tmp_path: Path) -> None:
     text = (
         "solid a part\n"
         + facet("0 0 0,1 0 0,0 1 0")
@@ -228,7 +228,7 @@ def test_stl_in_text(tmp_path: Path) -> None:
     assert mesh.triangles[1, 2].tolist() == [0.0, 5.0, 1.0]
 
 
-def test_obj(tmp_path: Path) -> None:
+def test_obj_is_read(tmp_path: Path) -> None:
     text = f"# a square\nmtllib x.mtl\no floor\n{SQUARE}vn 0 0 1\nvt 0 0\nf 1//1 2//1 3/1/1 \\\n 4\n"
     text += "o wall\nv 0 0 5 1.0\ng a\nf -1 1 2\nl 1 2\n"
     path = saved(tmp_path, text, "a.obj")
@@ -299,7 +299,7 @@ EDGES = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.
 
 @pytest.mark.parametrize("one", EDGES)
 @pytest.mark.parametrize("other", EDGES)
-def test_triangles_without_an_area_are_counted(one: tuple[float, ...], other: tuple[float, ...]) -> None:
+def test_degenerate_triangles_are_counted(one: tuple[float, ...], other: tuple[float, ...]) -> None:
     """Two edges from a corner span an area unless they are on one line, along the axes and across them."""
     corner, good = np.array((0.5, -0.25, 2.0)), [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)]
     tested = [corner, corner + one, corner + 2.0 * np.array(other)]

@@ -55,7 +55,7 @@ def level(name: str, p: AnyArray) -> AnyArray:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_mujoco_says_the_same(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+def test_ranges_equal_mujoco(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("mujoco/shapes.csv")
     rows = table["shape"] == name
     origin, direction = (np.stack([table[k][rows] for k in keys.split()], axis=1) for keys in ("x y z", "dx dy dz"))
@@ -65,7 +65,7 @@ def test_mujoco_says_the_same(name: str, oracle: Callable[[str], dict[str, AnyAr
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_ray_ends_on_the_surface_and_crosses_nothing_before(name: str) -> None:
+def test_ray_ends_at_the_first_surface_point(name: str) -> None:
     rng = np.random.default_rng(2)
     origin = rng.uniform(-2.0, 2.0, (300, 3))
     direction = rng.uniform(-1.0, 1.0, (300, 3)) - origin
@@ -92,7 +92,7 @@ def test_a_ray_ends_on_the_surface_and_crosses_nothing_before(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
-def test_no_ray_slips_through_where_parts_touch(name: str) -> None:
+def test_rays_hit_where_parts_touch(name: str) -> None:
     angle = np.random.default_rng(3).uniform(0.0, 2.0 * math.pi, 500)
     if name == "box":
         t = np.linspace(-1.0, 1.0, 126)[1:]
@@ -111,13 +111,13 @@ def test_no_ray_slips_through_where_parts_touch(name: str) -> None:
         np.testing.assert_allclose(inward, 3.0 * far, rtol=1e-13, atol=0.0)
 
 
-def test_a_capsule_has_no_walls_inside() -> None:
+def test_capsule_has_no_inner_walls() -> None:
     distance, normal = met(SHAPES["capsule"], [[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
     np.testing.assert_allclose(distance, [1.2, 7.8], rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]
 
 
-def test_planes_and_faces_by_hand() -> None:
+def test_planes_and_faces_match_a_manual_calculation() -> None:
     slanted = Plane((0.0, 3.0, 4.0))
     distance, normal = met(slanted, [[1.0, 0.0, 5.0], [1.0, 0.0, -5.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, -1.0]] * 3)
     assert distance.tolist() == [5.0, math.inf, 0.0]
@@ -143,7 +143,7 @@ def test_maximum_distance_is_respected(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [MIN_SIZE, MAX_DISTANCE])
-def test_the_smallest_and_the_largest_are_met(size: float) -> None:
+def test_smallest_and_largest_shapes_are_hit(size: float) -> None:
     """From one size above the top of each, straight down."""
     tops: dict[Shape, float] = {
         Sphere(size): 1.0,
@@ -159,7 +159,7 @@ def test_the_smallest_and_the_largest_are_met(size: float) -> None:
         assert normal[0] == pytest.approx([0.0, 0.0, 1.0], rel=1e-12, abs=1e-15), shape
 
 
-def test_a_far_sphere_is_met_where_it_is() -> None:
+def test_distant_sphere_is_hit_at_its_position() -> None:
     away = np.array([[2e6, -1e6, 2e6]])
     distance, _ = met(Sphere(0.5), away, -away)
     assert abs(distance[0] - (3e6 - 0.5)) < 2e-9
@@ -168,7 +168,9 @@ def test_a_far_sphere_is_met_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_compiled_and_interpreted_are_one(name: str, interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(
+    name: str, interpreted: Callable[[Any], Callable[..., Any]]
+) -> None:
     kernels: dict[str, tuple[Any, tuple[float, ...]]] = {
         "box": (primitives._trace_box, (0.7, 1.1, 0.4)),
         "sphere": (primitives._trace_ellipsoid, (0.9, 0.9, 0.9)),

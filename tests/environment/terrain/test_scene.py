@@ -76,7 +76,7 @@ def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
     return origin, target - origin, time
 
 
-def test_the_velocity_of_the_point_that_was_met() -> None:
+def test_velocity_is_that_of_the_hit_point() -> None:
     """Follow the body's own point for a moment: its place before and after tells its velocity."""
     origin, direction, time = rays(400)
     world = scene()
@@ -100,7 +100,7 @@ def test_the_velocity_of_the_point_that_was_met() -> None:
             np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6, rtol=0.0)
 
 
-def test_a_moving_plate_by_hand() -> None:
+def test_moving_plate_matches_a_manual_calculation() -> None:
     """A box 2 m wide turns about z at 2 rad/s while it rises at 3 m/s: its upper face, 1 m off the axis."""
     lift = Turning((0.0, 0.0, 0.0), (0.0, 0.0, 3.0), (0.0, 0.0, 1.0), 2.0)
     world = Scene((Body("lift", Box((2.0, 2.0, 2.0)), motion=lift),))
@@ -112,7 +112,7 @@ def test_a_moving_plate_by_hand() -> None:
     assert beside.body.tolist() == [-1, 0]  # its corner comes round
 
 
-def test_the_nearest_body_counts() -> None:
+def test_nearest_body_is_hit() -> None:
     origin, direction, time = rays(300)
     world = scene()
     hits = world.cast(origin, direction, time)
@@ -133,7 +133,7 @@ def test_the_nearest_body_counts() -> None:
     assert twice.body == 0
 
 
-def test_own_hull_is_left_out() -> None:
+def test_own_hull_is_excluded() -> None:
     world = Scene(
         (
             Body("auv::base::hull", Sphere(1.0)),
@@ -148,7 +148,7 @@ def test_own_hull_is_left_out() -> None:
     assert [int(one.body) for one in hits] == [0, 2, 1, 3, -1]
 
 
-def test_a_row_is_its_own_whatever_the_shape() -> None:
+def test_result_of_a_row_does_not_depend_on_the_batch_shape() -> None:
     origin, direction, time = rays(24)
     world = scene()
     whole = world.cast(origin, direction, time, 30.0)
@@ -168,7 +168,7 @@ def test_a_row_is_its_own_whatever_the_shape() -> None:
         np.testing.assert_array_equal(one.velocity_w, whole.velocity_w[n])
 
 
-def test_times_are_looked_up_once_a_row() -> None:
+def test_motion_is_queried_once_per_row() -> None:
     asked: list[int] = []
 
     class Counting:
@@ -183,13 +183,13 @@ def test_times_are_looked_up_once_a_row() -> None:
     assert asked == [5]
 
 
-def test_the_length_of_a_direction_does_not_matter() -> None:
+def test_direction_length_does_not_matter() -> None:
     origin, direction, time = rays(50)
     a, b = scene().cast(origin, direction, time), scene().cast(origin, 4.0 * direction, time)
     np.testing.assert_array_equal(a.range, b.range)
 
 
-def test_a_turned_world_looks_the_same_from_a_turned_ray() -> None:
+def test_rotated_world_and_ray_give_the_same_range() -> None:
     origin, direction, time = rays(200)
     turn = pose.from_rpy(0.4, 1.1, -2.0)
     start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
@@ -220,7 +220,7 @@ def test_invalid_ray_is_an_error(origin: AnyArray, direction: AnyArray, time: fl
         scene().cast(origin, direction, time, reach)
 
 
-def test_a_motion_says_that_it_has_ended() -> None:
+def test_time_past_the_motion_is_an_error() -> None:
     world = Scene((Body("a", Sphere(), motion=Turning((0.0,) * 3, (0.0,) * 3, (0.0, 0.0, 1.0), 1.0, end=2.0)),))
     with pytest.raises(MotionError):
         world.cast([0.0, 0.0, 5.0], DOWN, 2.5)
