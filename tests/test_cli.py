@@ -422,7 +422,7 @@ def test_help_imports_no_heavy_module() -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Click takes an EOFError for the end of keyboard input, and would report an interrupted run."""
 
     def broken(*_arguments: object, **_options: object) -> None:

@@ -72,7 +72,7 @@ def test_sensor_clock_at_sample_times_equals_the_stamps_bitwise(monotonic: bool)
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_a_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
+def test_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
     sim, instants = after(world(monotonic=monotonic), 3.0), mixed(3.0)
     early = after(world(monotonic=monotonic), 0.5)
     for late_clock, early_clock in (
@@ -168,7 +168,7 @@ def test_clock_readings_have_the_declared_mean_and_jitter() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_with_only_a_mean_has_that_error() -> None:
+def test_clock_with_only_a_mean_has_that_error() -> None:
     """Without an oscillator, drift and jitter, every reader of the clock has the mean error at any instant."""
     plain = world(Noise(mean=0.5), discipline=None)
     sim = after(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
@@ -178,7 +178,7 @@ def test_a_clock_with_only_a_mean_has_that_error() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_monotonic_clock_never_decreases_between_stamps() -> None:
+def test_monotonic_clock_never_decreases_between_stamps() -> None:
     """The discipline steps it back by half a second at t = 0.5 s; the jitter is larger than the time between instants.
 
     A clock that is not monotonic does go back at the same instants.
@@ -192,7 +192,7 @@ def test_a_monotonic_clock_never_decreases_between_stamps() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
+def test_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
     sim, instants = after(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
     own = sim.clock(CLOCK).error(instants)
     assert own.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
@@ -200,7 +200,7 @@ def test_a_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
     assert sim.clock(CLOCK).error(batch.time).tolist() == batch.clock_error.tolist()
 
 
-def test_a_sensor_on_global_time_shows_the_true_time() -> None:
+def test_sensor_on_global_time_shows_the_true_time() -> None:
     base = world()
     sim = after(replace(base, sensors=tuple(replace(sensor, clock=None) for sensor in base.sensors)), 1.0)
     assert sim.sensor(IMU).clock.time(0.3) == 0.3
@@ -208,7 +208,7 @@ def test_a_sensor_on_global_time_shows_the_true_time() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_an_instant_in_the_future_is_an_error() -> None:
+def test_instant_in_the_future_is_an_error() -> None:
     sim = after(world(), 1.0)
     sim.clock(CLOCK).error(sim.time)
     with pytest.raises(SimulationError, match=r"1\.01; must be at most 1\.0 s, the end of the last step"):

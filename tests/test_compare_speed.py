@@ -68,7 +68,7 @@ def test_coverage_is_exact_over_all_sign_patterns(compare: Any, count: int) -> N
 
 
 @pytest.mark.parametrize("distribution", ["lognormal", "standard_cauchy", "exponential"])
-def test_the_coverage_does_not_depend_on_the_distribution(compare: Any, distribution: str) -> None:
+def test_coverage_does_not_depend_on_the_distribution(compare: Any, distribution: str) -> None:
     """The number of covering intervals is binomial; false alarm 1e-6 for each distribution, two-sided."""
     count, trials = 20, 20_000
     median = {"lognormal": 1.0, "standard_cauchy": 0.0, "exponential": np.log(2.0)}[distribution]
@@ -88,11 +88,11 @@ def test_the_coverage_does_not_depend_on_the_distribution(compare: Any, distribu
         ((0.8, 0.97), "faster"),
     ],
 )
-def test_the_interval_decides_the_mark(compare: Any, interval: tuple[float, float], mark: str) -> None:
+def test_interval_decides_the_mark(compare: Any, interval: tuple[float, float], mark: str) -> None:
     assert compare.verdict(interval) == mark
 
 
-def test_the_table_counts_the_slower_workloads(compare: Any) -> None:
+def test_table_counts_the_slower_workloads(compare: Any) -> None:
     pairs = {"equal": [(1.0, 1.0)] * 20, "slow": [(1.0, 1.1)] * 20, "fast": [(1.0, 0.9)] * 20}
     rows, slower = compare.table(pairs, 1e3)
     assert slower == 1
@@ -100,7 +100,7 @@ def test_the_table_counts_the_slower_workloads(compare: Any) -> None:
     assert rows[1].split()[1:4] == ["1000.000", "1100.000", "1.100"]
 
 
-def test_a_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, workloads: Any) -> None:
+def test_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, workloads: Any) -> None:
     ((name, (numerator, denominator)),) = workloads.SHARES.items()
     times = {numerator: [(3.0, 4.0), (5.0, 6.0)], denominator: [(2.0, 2.0), (4.0, 3.0)]}
     assert compare.shares_of(times) == {name: [(1.5, 2.0), (1.25, 2.0)]}

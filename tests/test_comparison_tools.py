@@ -66,12 +66,12 @@ def test_equal_arrays_have_one_digest() -> None:
     ],
     ids=lambda value: None,
 )
-def test_a_difference_of_one_bit_is_found(old: object, new: object) -> None:
+def test_difference_of_one_bit_is_found(old: object, new: object) -> None:
     (found,) = tool("compare_runs").compare({"run": digests(a=old, b=1.0)}, {"run": digests(a=new, b=1.0)})
     assert found == ("run", "1 different: a")
 
 
-def test_an_array_of_objects_has_no_digest() -> None:
+def test_array_of_objects_has_no_digest() -> None:
     with pytest.raises(TypeError, match="array of objects"):
         digests(a=np.array([object()]))
 
@@ -96,7 +96,7 @@ def test_missing_arrays_and_errors_are_found(old: dict[str, str], new: dict[str,
     assert tool("compare_runs").compare_run(old, new) == why
 
 
-def test_a_run_of_one_commit_is_a_difference() -> None:
+def test_run_of_one_commit_is_a_difference() -> None:
     old, new = {"both": {"a": "1"}, "gone": {}}, {"both": {"a": "1"}, "added": {}}
     assert tool("compare_runs").compare(old, new) == [
         ("gone", "exists in the old commit only"),
@@ -177,7 +177,7 @@ def test_commands_are_compared_with_their_exit_code(tmp_path: Path) -> None:
     assert sound.endswith("no errors; 1 model, 5 sensors, 2 clocks\nexit code 0\n")
 
 
-def test_the_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
+def test_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
     hash_files = tool("comparison").hash_files
     (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     first = hash_files(tmp_path)

@@ -159,7 +159,7 @@ def test_recorded_current_is_read_back(tmp_path: Path, suffix: str, runs: int | 
 
 
 @pytest.mark.requirement("CUR-1")
-def test_a_live_run_draws_the_current_of_the_same_run() -> None:
+def test_live_run_draws_the_current_of_the_same_run() -> None:
     """The current depends on the seed and the run number."""
     sea = world(CHANCE)
     run = ns.simulate(sea, DURATION, seed=SEED, runs=[4]).current

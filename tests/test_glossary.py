@@ -57,7 +57,7 @@ def test_every_parameter_is_documented(spec: type) -> None:
     assert [name for name in names if not documented(name, text)] == []
 
 
-def test_an_undocumented_parameter_is_found() -> None:
+def test_undocumented_parameter_is_found() -> None:
     assert documented("rate", "rate: samples per second")
     assert documented("field_y", "`field_x`, `_y`, `_z`: the noise of each axis")
     assert not documented("rate", "update_rate: samples per second")

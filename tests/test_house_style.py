@@ -638,7 +638,7 @@ def test_no_file_names_its_development_environment() -> None:
     assert not problems, report(problems)
 
 
-def test_a_log_in_the_checkout_is_not_checked() -> None:
+def test_log_in_the_checkout_is_not_checked() -> None:
     stray = ROOT / f"stray-{secrets.token_hex(6)}.md"
     try:
         stray.write_text("see /tmp/here\n", encoding="utf-8")

@@ -64,7 +64,7 @@ def test_pipe_and_device_are_rejected(
 
 
 @pytest.mark.parametrize(("door", "kind", "what"), DOORS)
-def test_a_file_that_is_too_large_is_not_read(
+def test_file_that_is_too_large_is_not_read(
     door: Callable[[Any], object], kind: type[NavsenseError], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = tmp_path / "large.csv"

@@ -80,7 +80,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.compiled
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_cache_file_logs_one_warning_and_is_replaced(
+def test_damaged_cache_file_logs_one_warning_and_is_replaced(
     made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
 ) -> None:
     assert made()(1.5) == 3.0
@@ -100,7 +100,7 @@ def test_a_damaged_cache_file_logs_one_warning_and_is_replaced(
 
 
 @pytest.mark.compiled
-def test_a_missing_data_file_is_written_again(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_data_file_is_written_again(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     file.unlink()
@@ -140,7 +140,7 @@ def test_without_a_writable_folder_kernels_are_compiled_in_memory(
 
 
 @pytest.mark.compiled
-def test_a_full_disk_logs_one_warning(
+def test_full_disk_logs_one_warning(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     kernel, limits = made(), resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -94,7 +94,7 @@ def test_vague_words_are_found_in_modules_classes_and_public_functions(tool: Any
     assert set(names_in(tool, tool.VAGUE_NAME)) == {"told", "_Walked", "of", "at_start"}
 
 
-def test_the_most_used_names_come_first(tool: Any) -> None:
+def test_most_used_names_come_first(tool: Any) -> None:
     for section in tool.SECTIONS:
         uses = list(names_in(tool, section).values())
         assert uses == sorted(uses, reverse=True)

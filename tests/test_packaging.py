@@ -52,7 +52,7 @@ def test_py_typed_file_is_installed() -> None:
     assert (Path(navsense.__file__).parent / "py.typed").is_file()
 
 
-def test_the_command_is_installed() -> None:
+def test_command_is_installed() -> None:
     (entry,) = installed().entry_points.select(group="console_scripts", name="navsense")
     assert entry.value == "navsense.cli:main"
     assert callable(entry.load())

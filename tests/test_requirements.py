@@ -54,7 +54,7 @@ def test_rows_have_text_and_source() -> None:
         assert set(row.source.split()) <= set(sources), row.id
 
 
-def test_a_row_without_a_test_is_open() -> None:
+def test_row_without_a_test_is_open() -> None:
     _, sections = tool.table()
     proved = {claim.base for claim in tool.all_claims()}
     unproved = [row.id for section in sections.values() for row in section if not row.open and row.id not in proved]

@@ -190,7 +190,7 @@ def test_run_past_the_end_of_its_motion_is_an_error_at_the_start() -> None:
         simulate(moving_for(1.5), 2.0)
 
 
-def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
+def test_motion_log_moves_the_model(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     rows = [f"{t / 10},{t / 10},0,2,1,0,0,0" for t in range(21)]
     log.write_text("time,x,y,z,qw,qx,qy,qz\n" + "\n".join(rows) + "\n")
@@ -234,7 +234,7 @@ def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str
 
 
 @pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
-def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
+def test_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
     """Frequent first calls: each error names the missing call."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
@@ -251,25 +251,25 @@ def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
-def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
+def test_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
     with pytest.raises(
         RecordingError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""
     ):
         record(world(), path, 1.0)
 
 
-def test_a_null_character_in_a_path_is_an_error() -> None:
+def test_null_character_in_a_path_is_an_error() -> None:
     with pytest.raises(RecordingError, match=r"path of a recording: .*; must not contain a null character"):
         record(world(), "a\0.mcap", 1.0)
 
 
 @pytest.mark.parametrize("path", [None, 0, 3.5, b"dive.sdf"])
-def test_an_invalid_path_of_a_world_is_an_error(path: Any) -> None:
+def test_invalid_path_of_a_world_is_an_error(path: Any) -> None:
     with pytest.raises(SdfError, match=r"path of a world: .*; must be a file name or a path; write \"dive.sdf\""):
         ns.load(path)
 
 
-def test_a_run_is_saved_to_a_path() -> None:
+def test_run_is_saved_to_a_path() -> None:
     nothing: Any = None
     with pytest.raises(RecordingError, match="path of a recording: None; must be a file name or a path"):
         simulate(world(), 0.1).save(nothing)

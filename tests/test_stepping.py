@@ -68,7 +68,7 @@ def test_look_ahead_does_not_change_readings(ahead: int, monkeypatch: pytest.Mon
         assert joined.tobytes() == batch[array].tobytes()
 
 
-def test_a_live_run_stops_with_its_motion() -> None:
+def test_live_run_stops_with_its_motion() -> None:
     motion = waypoints((0.0, 0.5), [Pose(), Pose((1.0, 0.0, 0.0))])
     base = world(0.01, imu=100.0)
     ending = replace(base, models=(replace(base.models[0], motion=motion),))
@@ -235,7 +235,7 @@ def test_driven_run_equals_the_batch_run(rate: float) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("step", [1e-3, 1e-4])
 @pytest.mark.parametrize("given", [True, False])
-def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
+def test_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
     """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
@@ -261,7 +261,7 @@ def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool)
 
 
 @pytest.mark.requirement("LIV-1", "ALT-2")
-def test_the_first_driven_step_has_the_angular_velocity() -> None:
+def test_first_driven_step_has_the_angular_velocity() -> None:
     """An altimeter 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
     base = example_world(("alt", Altimeter()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.5, 0.0, 0.0)))
@@ -273,7 +273,7 @@ def test_the_first_driven_step_has_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_driven_link_carries_its_sensors() -> None:
+def test_driven_link_carries_its_sensors() -> None:
     """The arm is driven. The mast stays rigid with the base, and so does its surface."""
     base = world(0.01, imu=100.0, mag=100.0)
     (model,) = base.models
@@ -335,7 +335,7 @@ def test_every_driven_model_needs_a_state_at_each_step() -> None:
 
 
 @pytest.mark.parametrize("given", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
-def test_a_value_that_is_not_a_state_is_an_error(given: Any) -> None:
+def test_value_that_is_not_a_state_is_an_error(given: Any) -> None:
     sim = ns.live(world(), driven=["robot"])
     with pytest.raises(MotionError, match=r"state of robot.*; must be a navsense\.State .*; write navsense\.State\("):
         sim.step({"robot": given})
@@ -358,7 +358,7 @@ def test_driving_static_or_unknown_models_is_an_error(driven: Any, message: str)
         ns.live(world(), driven=driven)
 
 
-def test_a_static_model_is_not_driven() -> None:
+def test_static_model_is_not_driven() -> None:
     base = world()
     static = replace(base, models=(replace(base.models[0], static=True, motion=None),))
     for name in ("robot", "arm"):

@@ -96,7 +96,7 @@ def test_good_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("lsb", [0.01, 0.1, 1.0])
-def test_a_quantised_record_has_no_reason(lsb: float) -> None:
+def test_quantised_record_has_no_reason(lsb: float) -> None:
     random = np.random.default_rng(1)
     assert ellipsoid(np.round(readings(figure_eight(random), random) / lsb) * lsb, unit="uT").verdict.ok
 

@@ -188,7 +188,7 @@ def test_copies_are_read_only(copied: Callable[[Calibration], Calibration]) -> N
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError) as raised:
         made().save(tmp_path / "none" / "mag.json")
     assert raised.value.remedy == f"make the folder {tmp_path / 'none'} first"

@@ -62,7 +62,7 @@ def test_numbers_without_a_unit_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize(("scale", "fits"), [(150.0, True), (150.1, False), (16.67, True), (16.6, False)])
-def test_a_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fits: bool) -> None:
+def test_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fits: bool) -> None:
     if fits:
         check_scale(min(scale, 149.9), "uT", 50.0)
     else:

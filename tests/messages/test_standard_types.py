@@ -164,7 +164,7 @@ def test_rosbag_check_finds_no_migration(yard: World, tmp_path: Path) -> None:
         assert known == [], done.stdout + done.stderr
 
 
-def test_the_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> None:
+def test_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> None:
     out = tmp_path / "old.mcap"
     run = ["run", yard.path, "--duration", "1", "--ros", "humble", "-o", str(out)]
     assert CliRunner().invoke(cli, run).exit_code == 0

@@ -189,7 +189,7 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
+def test_motion_is_continuous_for_any_fields_of_its_states() -> None:
     """If one state has a field and the next one does not, there is no jump at the end of a step."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
     driven, h = DrivenMotion(tumbling(0.0, *RATES), 10.0), 0.01
@@ -270,7 +270,7 @@ def test_first_step_starts_from_the_initial_state() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_missing_velocity_is_derived() -> None:
+def test_missing_velocity_is_derived() -> None:
     driven = DrivenMotion(State())
     for n in range(1, 9):
         t = 0.1 * n
@@ -311,7 +311,7 @@ LARGE_STATES: list[Callable[[float], State]] = [
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("state", LARGE_STATES)
-def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
+def test_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
     """Readings would be NaN after an overflow."""
     for size in (1.001, -1.001, 1e100, 1e200):
         with pytest.raises(MotionError, match=r"of a driven model: .*; must be 3 finite numbers of at most 1e"):

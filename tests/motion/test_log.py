@@ -65,7 +65,7 @@ def test_both_formats_with_comments_headers_and_separators(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.csv", csv), ("a.tum", tum)])
-def test_the_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
+def test_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)
     stamps = TIME + 1.6e9
     path = tmp_path / name

@@ -82,7 +82,7 @@ def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert")
-def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
+def test_recording_round_trips_through_a_ros1_bag(folder: Path) -> None:
     """Metadata and messages are those of before."""
     assert said(folder / "c.mcap") == said(folder / "a.mcap")
     assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "ros", "faults"} == set(
@@ -94,7 +94,7 @@ def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "d.bag", "f.bag"])
-def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path, name: str) -> None:
+def test_metadata_is_the_first_message_and_latched(folder: Path, name: str) -> None:
     store = get_typestore(Stores.ROS1_NOETIC)
     with Reader(folder / name) as reader:
         own, time, data = next(reader.messages())
@@ -109,7 +109,7 @@ def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path,
 
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert", "CLK-5", "NOI-6")
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "c.mcap", "d.bag", "e", "f.bag"])
-def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) -> None:
+def test_readings_and_truth_equal_those_of_a_ros2_bag(folder: Path, name: str) -> None:
     """Names, rates, links, sheets, true instants, faults, truth and the water: a bag's one time is all that is less."""
     known, found = ns.open(folder / "a"), ns.open(folder / name)
     assert found.metadata == known.metadata
@@ -122,7 +122,7 @@ def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) 
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None:
+def test_every_navsense_message_type_is_read(folder: Path, tmp_path: Path) -> None:
     assert not any("nothing that is read" in line for line in convert(folder / "a.bag", tmp_path / "g.npz").losses)
     before, after = ns.open(folder / "a.mcap"), ns.open(tmp_path / "g.npz")
     water, again = (one["robot::arm::dvl"]["water_velocity"] for one in (before, after))
@@ -133,7 +133,7 @@ def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: ModuleType) -> None:
     """It is known for one of ours, and guessed from its messages."""
     bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
     found = ns.open(bag)
@@ -148,7 +148,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[1]"])
-def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
+def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: its metadata"):
@@ -174,7 +174,7 @@ def test_bag_of_several_nodes_has_no_caller(folder: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_recording_without_a_message_says_it(tmp_path: Path) -> None:
+def test_recording_without_messages_has_metadata(tmp_path: Path) -> None:
     empty = World("nowhere")
     ns.record(empty, tmp_path / "a.mcap", 1.0, seed=7, epoch=EPOCH, ros="humble")
     convert(tmp_path / "a.mcap", tmp_path / "b.bag")

@@ -100,7 +100,7 @@ def arrived(found: Messages) -> Messages:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str) -> None:
+def test_messages_are_converted_unchanged(recorded: Path, tmp_path: Path, name: str) -> None:
     whole, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
     one = arrived(whole)
     for suffix in (".mcap", ".bag", ".db3", ""):
@@ -122,7 +122,7 @@ def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str)
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t.csv"])
-def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name: str) -> None:
+def test_conversion_from_arrays_equals_the_direct_recording(recorded: Path, tmp_path: Path, name: str) -> None:
     made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
     assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
     assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in made.losses)
@@ -133,7 +133,7 @@ def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(("a.npz", "a.parquet", "t.csv"), 2)))
-def test_arrays_stay_bit_for_bit(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
+def test_arrays_are_converted_bitwise(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
     made = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
     assert made.losses == []
     before, after = ns.open(recorded / "a.npz"), ns.open(made.path)
@@ -157,7 +157,7 @@ def plain(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_losses_are_those_of_the_documentation(recorded: Path, tmp_path: Path) -> None:
+def test_losses_equal_the_documentation(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "b.mcap", ros="humble")
     before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
@@ -188,7 +188,7 @@ def unequal(one: Any, other: Any) -> set[str]:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_are_restored_from_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known, found = ns.open(recorded / "a.npz"), ns.open(recorded / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
@@ -223,7 +223,7 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("size", [500, 5_000, 1 << 22])
-def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_injected_faults_are_converted(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few messages are read at a time."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
@@ -278,7 +278,7 @@ FOREIGN = {"/imu/data": "sensor_msgs/msg/Imu", "/leak": OTHER}
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_types_of_others_are_carried_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
+def test_foreign_types_are_copied_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
     places = [foreign, tmp_path / "b.mcap", tmp_path / "b.db3", tmp_path / "c", tmp_path / "d.bag"]
     for one, other in itertools.pairwise(places):
         assert convert(one, other).losses == []
@@ -294,7 +294,7 @@ def test_types_of_others_are_carried_with_their_definitions(foreign: Path, tmp_p
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("by", ["", ".mcap", ".db3"])
-def test_readings_of_others_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
+def test_foreign_readings_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
     path = foreign if not by else convert(foreign, tmp_path / f"b{by}").path
     made = convert(path, tmp_path / "c.npz")
     assert made.losses == [f"topic /leak of {OTHER}: nothing that is read"]
@@ -335,7 +335,7 @@ json.dump([ran.returncode, ran.stdout, published], sys.stdout)
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag")
-def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> None:
+def test_debian_rosbag_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> None:
     if not PLAY.exists() or subprocess.run(["/usr/bin/python3", "-c", "import rosbag"], check=False).returncode:
         pytest.skip("needs ROS 1: apt-get install python3-rosbag rosbag")
     convert(recorded / "a.npz", tmp_path / "b.bag")
@@ -355,7 +355,7 @@ def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
+def test_euroc_state_is_that_of_the_imu_frame(recorded: Path) -> None:
     known, folder = ns.open(recorded / "a.npz"), recorded / "e" / "mav0"
     imu = known[IMU]
     table = np.loadtxt(folder / "imu0" / "data.csv", delimiter=",")
@@ -420,7 +420,7 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")
-def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_epoch_option_replaces_epoch_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From arrays the messages are those of a run of that epoch."""
     world = sea()
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], DURATION, seed=5)
@@ -459,7 +459,7 @@ def test_evo_reads_the_state(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
+def test_euroc_folder_is_read_back(recorded: Path, tmp_path: Path) -> None:
     known, made = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
     (reading,) = ns.open(made.path).values()
     assert np.array_equal(reading.stamp, known.stamp[known.emitted])
@@ -472,7 +472,7 @@ def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_every_recording_is_a_motion(recorded: Path) -> None:
+def test_every_format_can_be_replayed_as_motion(recorded: Path) -> None:
     world = sea()
     still = dataclasses.replace(world, sensors=world.sensors[:1])
     truth = ns.open(recorded / "a.npz").truth["robot::base"]
@@ -498,7 +498,7 @@ def test_every_recording_is_a_motion(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert", "CUR-1")
-def test_every_recording_is_a_current(recorded: Path) -> None:
+def test_every_format_can_be_replayed_as_current(recorded: Path) -> None:
     known = ns.open(recorded / "a.npz").current
     assert known is not None
     for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
@@ -528,7 +528,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
+def test_calibration_from_a_table_equals_that_from_the_recording(recorded: Path) -> None:
     table = load.read(recorded / "t" / "robot.arm.magnetometer.csv")
     known = ns.open(recorded / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
@@ -538,7 +538,7 @@ def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert", "BAT-1")
-def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
+def test_one_run_of_several_is_selected(tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     ns.simulate(world, 0.2, seed=5, runs=3, epoch=1).save(tmp_path / "many.npz")
     with pytest.raises(RecordingError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
@@ -624,7 +624,7 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -> None:
+def test_gazebo_messages_are_not_converted_to_a_ros_bag(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be carried: no bag of ROS holds messages in protobuf"),
@@ -658,7 +658,7 @@ def test_command_lists_losses(
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
-def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
+def test_folders_are_replaced_completely_and_keep_the_slices_before_an_error(
     recorded: Path, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"run{suffix}"

@@ -65,7 +65,7 @@ MADE = ("a.mcap", "a", "a.bag", "b.mcap", "b.npz", "b", "c.bag", "c.mcap", "d.mc
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("name", MADE)
-def test_faults_come_back_of_every_recording(folder: Path, name: str) -> None:
+def test_faults_are_restored_from_every_format(folder: Path, name: str) -> None:
     known, found = ns.open(folder / "a.npz"), ns.open(folder / name)
     for full, expected in known.items():
         acts = pack_fault_bits(expected.fault)[expected.emitted]
@@ -75,7 +75,7 @@ def test_faults_come_back_of_every_recording(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("shift", [0, 17])
-def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift: int) -> None:
+def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path, shift: int) -> None:
     """What is said of the recording is not in it; where arrivals (ns) are others, nothing says which rows are meant."""
     with Reader(folder / "a") as reader, Writer(tmp_path / "copy", version=9) as writer:
         lines = {
@@ -97,7 +97,7 @@ def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_true_instants_go_along(folder: Path) -> None:
+def test_true_times_are_converted(folder: Path) -> None:
     """Also from bags, whose messages have one time: of what is late, of a clock that errs."""
     known = ns.open(folder / "a.mcap")
     for name in ("a", "d.mcap"):
@@ -116,7 +116,7 @@ def test_true_instants_go_along(folder: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
+def test_adcp_in_a_bag_has_its_true_times(tmp_path: Path) -> None:
     """Its arrays are on a topic beside its own, and it is told later than what it is about."""
     world = example_world(("adcp", Adcp.example_spec()))
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.db3"], 1.0, seed=5, epoch=EPOCH)
@@ -130,7 +130,9 @@ def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bag_is_opened_by_a_file_inside_its_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file's name alone has no folder in it; and a folder's name may have dots."""
     convert(folder / "a.mcap", tmp_path / "v1.2.db3")
     monkeypatch.chdir(tmp_path / "v1.2")
@@ -140,7 +142,7 @@ def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, mon
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_numbers_of_numpy_in_a_sheet() -> None:
+def test_numpy_numbers_in_a_spec_are_stored() -> None:
     sheet = dataclasses.replace(Imu.example_spec(), orientation=np.True_, bandwidth=np.float64(3.5))
     again = from_json(to_json(sheet))
     assert again == sheet
@@ -150,7 +152,7 @@ def test_numbers_of_numpy_in_a_sheet() -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_an_output_that_an_older_recording_has_not() -> None:
+def test_output_missing_from_an_older_recording() -> None:
     outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
     sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
     rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])

@@ -177,7 +177,7 @@ POSES = (Pose(), Pose((0.5, 0.2, -0.3), from_rpy(0.05, -0.1, 0.6)))
 @pytest.mark.requirement("REC-1:devices")
 @pytest.mark.parametrize("azimuths", [X_SHAPE, PLUS, (30.0, 120.0, 210.0, 300.0)], ids=["x", "plus", "30"])
 @pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
-def test_pd0_says_the_same_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
+def test_pd0_is_equivalent_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
     spec = Dvl(beams=beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
     dive = Dive(world(spec, pose=POSES[1], heading=0.7))
     told = {f: ensembles(recorded(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
@@ -205,7 +205,7 @@ def test_pd0_says_the_same_in_all_coordinates(tmp_path: Path, azimuths: tuple[fl
     assert (told["beam"]["system"][0] >> 7 & 1) == up
 
 
-def test_values_of_the_leaders(tmp_path: Path) -> None:
+def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
     dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
     arrays = ensembles(recorded(dive, tmp_path / "a.pd0"))
@@ -225,7 +225,7 @@ def test_values_of_the_leaders(tmp_path: Path) -> None:
     assert set(arrays["simulated"]) == {1}
 
 
-def test_unknown_values_are_the_bad_count(tmp_path: Path) -> None:
+def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     """Rows: three beams, two beams and no velocity, too fast, no bottom but water, a dropped one, good ones."""
     dive = Dive(world(Dvl(beams=beams())))
     arrays, emitted = dive.arrays(), np.ones(COUNT, dtype=np.bool_)
@@ -255,7 +255,7 @@ def test_unknown_values_are_the_bad_count(tmp_path: Path) -> None:
     assert np.isnan(reports["transducer_velocity"]).sum(axis=1).tolist()[0] == 1
 
 
-def test_three_beams_are_solved_as_rdi_does(tmp_path: Path) -> None:
+def test_three_beam_solution_equals_rdi(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
     arrays["beam_velocity"] += np.random.default_rng(1).normal(0.0, 0.05, (COUNT, 4))
@@ -267,7 +267,7 @@ def test_three_beams_are_solved_as_rdi_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) -> None:
+def test_pd6_has_vehicle_signs_and_distance_made_good(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), pose=POSES[1], heading=0.7))
     arrays, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6"))
     assert skipped == 0
@@ -287,7 +287,7 @@ def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
+def test_water_linked_axes_are_forward_right_down(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(angle=math.radians(22.5)), reference=from_rpy(0.3, 0.0, 0.2))
     dive = Dive(world(spec))
     raw = recorded(dive, tmp_path / "a.wl.json")
@@ -313,7 +313,7 @@ def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
     assert (first["type"], first["tracking_mode"], first["velocity_valid"]) == ("velocity", "bottom", True)
 
 
-def test_nmea_is_level_and_in_knots(tmp_path: Path) -> None:
+def test_nmea_velocity_is_level_and_in_knots(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams(), maximum_range=90.0)))
     arrays, skipped = nmea.decode(recorded(dive, tmp_path / "a.nmea"))
     heading = to_earth(ensembles(recorded(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
@@ -376,7 +376,7 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
 @pytest.mark.parametrize("facing", ["FLU", "FRD", "up"])
-def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
+def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
     reference = {"FLU": (1.0, 0.0, 0.0, 0.0), "FRD": (0.0, 1.0, 0.0, 0.0), "up": from_rpy(0.0, 0.0, 0.2)}[facing]
     up, removes = facing == "up", coordinates is CoordinateSystem.EARTH
     spec = Adcp(beams=beams(up=up), coordinates=coordinates, reference=reference, motion_compensated=removes)
@@ -422,7 +422,7 @@ def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any
 
 
 @pytest.mark.parametrize("suffix", ["pd0", "pd6", "wl.json", "nmea"])
-def test_a_record_cut_anywhere_is_the_same(tmp_path: Path, suffix: str) -> None:
+def test_device_log_does_not_depend_on_block_size(tmp_path: Path, suffix: str) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     whole = recorded(dive, tmp_path / f"a.{suffix}")
     assert recorded(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == whole
@@ -433,7 +433,7 @@ def test_a_record_cut_anywhere_is_the_same(tmp_path: Path, suffix: str) -> None:
         assert said.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
 
 
-def test_one_that_is_stuck_repeats_an_echo_of_long_ago(tmp_path: Path) -> None:
+def test_stuck_dvl_repeats_an_old_echo(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
     arrays["time_of_validity"][:] = dive.about[0]
@@ -459,7 +459,7 @@ def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
         read_summary(tmp_path / "other.wl.json")
 
 
-def test_which_instrument(tmp_path: Path) -> None:
+def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
     with pytest.raises(
         RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
@@ -574,7 +574,7 @@ def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
         writer.write(dive.slabs()[0])
 
 
-def test_half_closed_client_gets_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
@@ -671,7 +671,7 @@ SEA = """\
 
 @pytest.mark.timeout(400)  # kernels of both may have to be compiled
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_a_dive_from_file_to_ensembles(tmp_path: Path) -> None:
+def test_dive_from_world_file_to_ensembles(tmp_path: Path) -> None:
     """Straight and level to the north-east at 1.5 m/s, 25 m above a flat bed, nothing errs."""
     path = tmp_path / "sea.sdf"
     path.write_text(SEA, encoding="utf-8")

@@ -90,7 +90,9 @@ SPANS = {
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("size", [1, 30_000, 10**9])
 @pytest.mark.parametrize("lost", SPANS)
-def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int) -> None:
+def test_lost_messages_lose_only_their_rows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int
+) -> None:
     """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
     monkeypatch.setattr(channels, "BATCH_BYTES", size)
@@ -119,7 +121,7 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("span", [(-1.0, 0.551), (0.201, 0.751), (-1.0, 1.0)], ids=["the first", "a window", "all"])
-def test_rows_wait_for_lost_messages_by_a_number(
+def test_rows_wait_for_a_limited_number_of_lost_messages(
     folder: Path, monkeypatch: pytest.MonkeyPatch, span: tuple[float, float]
 ) -> None:
     """After so many they are handed on as without a fault, and counted, however many messages come later."""
@@ -145,7 +147,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 @pytest.mark.parametrize("rate", [3.0, 7.0])
 @pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
-def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: float) -> None:
+def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) -> None:
     """Instants of such a rate are no whole nanoseconds: what is rounded twice may be off by one."""
     time = np.arange(10_000) / rate
     (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
@@ -160,7 +162,7 @@ def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
-def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -> None:
+def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> None:
     """It is told when it was sent: what arrives is that much later, to the nanosecond."""
     world = struck(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)

@@ -83,7 +83,7 @@ def check(path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("source", MADE)
-def test_every_kind_goes_along(folder: Path, tmp_path: Path, source: str) -> None:
+def test_every_fault_kind_is_converted(folder: Path, tmp_path: Path, source: str) -> None:
     check(folder / MADE[source])
     for suffix in (*MADE, ""):
         made = convert(folder / MADE[source], tmp_path / f"{suffix[1:] or 'plain'}{suffix}")
@@ -93,7 +93,7 @@ def test_every_kind_goes_along(folder: Path, tmp_path: Path, source: str) -> Non
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
-def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None:
+def test_format_without_fault_list_reports_a_loss(folder: Path, tmp_path: Path) -> None:
     line = "the list of scheduled faults"
     for name in ("e.euroc", "a.dvl.pd0", "a.dvl.nmea"):
         assert line in convert(folder / MADE[".npz"], tmp_path / name).losses

@@ -55,7 +55,7 @@ def decoded(schema: Any, data: bytes) -> Any:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_sensor_is_there_and_its_definition_has_every_field(recorded: Path) -> None:
+def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -> None:
     run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), contents(recorded)
     assert set(found) == {f"/{kind.type}" for kind in KINDS}
     for sensor in WORLD.sensors:
@@ -74,7 +74,7 @@ def test_every_sensor_is_there_and_its_definition_has_every_field(recorded: Path
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Path) -> None:
+def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
     said = read_summary(recorded)
     assert {(entry.name, entry.type) for entry in said.entries} == {
         (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS

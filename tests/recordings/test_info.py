@@ -70,7 +70,7 @@ def test_info_of_a_bag_with_mcap_storage(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["empty", "empty.1", "missing.csv", "missing.euroc", "table.csv"])
-def test_info_of_another_file_is_the_error_of_open(
+def test_info_of_another_file_raises_the_error_of_open(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place in ("empty", "empty.1"):

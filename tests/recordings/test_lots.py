@@ -120,7 +120,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_message_is_there_in_its_order(recorded: Path) -> None:
+def test_every_message_is_read_in_order(recorded: Path) -> None:
     singly, at_once = both(recorded)
     assert at_once == singly
     assert {topic: sorted(said) for topic, said in singly.items()} == {
@@ -135,7 +135,7 @@ def test_every_message_is_there_in_its_order(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
-def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     with open_messages(recorded) as source:
         assert isinstance(source, McapReader)
         one = ReadingAssembler(OneByOne(source))
@@ -182,7 +182,7 @@ def written(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) ->
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("in_chunks", [True, False])
 @pytest.mark.parametrize("kind", CompressionType)
-def test_files_by_others(
+def test_files_of_other_programs_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_chunks: bool, kind: CompressionType
 ) -> None:
     path = tmp_path / "theirs.mcap"
@@ -198,7 +198,7 @@ def test_files_by_others(
 
 @pytest.mark.requirement("REC-1:mcap")
 @given(st.data())
-def test_records_are_found_where_they_are(data: st.DataObject) -> None:
+def test_records_are_located_by_offset(data: st.DataObject) -> None:
     bodies = data.draw(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=20))
     whole = b"".join(records.encode_record(kind, body) for kind, body in bodies)
     rest = data.draw(st.binary(max_size=30))
@@ -218,7 +218,7 @@ def test_records_are_found_where_they_are(data: st.DataObject) -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_a_piece_of_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_with_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcap_reader, "INITIAL_CAPACITY", 3)
     piece = b"".join(records.encode_record(7, bytes(number)) for number in range(9))
     expected = [at for _, at, _ in records.parse_records(piece)]
@@ -259,7 +259,7 @@ DAMAGED = {
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("what", DAMAGED)
-def test_damage_has_the_same_error_everywhere(tmp_path: Path, what: str) -> None:
+def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, what: str) -> None:
     path = around(tmp_path / "a.mcap", *DAMAGED[what])
     with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
@@ -281,7 +281,7 @@ def test_last_channel_record_wins(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("times", [(1 << 63, 0), (0, 1 << 63)])
-def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None:
+def test_impossible_times_are_an_error(tmp_path: Path, times: tuple[int, int]) -> None:
     path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
     with open_messages(path) as source:
         assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
@@ -291,7 +291,7 @@ def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("size", [1, 10**9])
-def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_arrays_that_change_shape_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(mcap_reader, "MIN_BATCH_BYTES", size)
     kind = "navsense_msgs/msg/Thing"
     schema = records.encode_schema(1, kind, b"float64[] data")
@@ -311,7 +311,7 @@ def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_lz4_in_several_frames_and_cut_off() -> None:
+def test_lz4_with_several_frames_and_truncated() -> None:
     data = bytes(range(256)) * 100
     packed = lz4.frame.compress(data[:9000]) + lz4.frame.compress(data[9000:])
 

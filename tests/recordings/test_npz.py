@@ -76,7 +76,7 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
 
 @pytest.mark.requirement("REC-1:npz", "CLK-5")
 @pytest.mark.parametrize("runs", [(), (3,)])
-def test_load_gives_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+def test_load_returns_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path = tmp_path / "run.npz"
     slabs = write(made, path, runs, seconds=1)
     loaded = ns.open(path)
@@ -106,14 +106,14 @@ def assert_same(got: Reading, expected: Reading) -> None:
             assert new[key].tobytes() == old[key].tobytes()
 
 
-def test_same_run_same_bytes(made: ModuleType, tmp_path: Path) -> None:
+def test_same_run_writes_the_same_bytes(made: ModuleType, tmp_path: Path) -> None:
     write(made, tmp_path / "a.npz")
     write(made, tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
 @pytest.mark.requirement("REC-1:npz")
-def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
+def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
@@ -130,7 +130,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
+def test_write_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
@@ -146,7 +146,7 @@ def test_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
 
 
-def test_an_error_while_finishing_does_not_hide_the_one_before(
+def test_error_on_close_does_not_hide_the_first_error(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -161,7 +161,7 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
+def test_interrupt_within_a_slice_keeps_earlier_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.npz"
@@ -196,7 +196,7 @@ def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -
 
 
 @pytest.mark.parametrize("new", ["rov::base::imu/ideal", "rov::base::imu/bias", "truth/rov::base"])
-def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
+def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
     world = renamed(made, made.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
@@ -291,7 +291,7 @@ TIME = "rov::base::mag/time"
         ("meta", np.array('{"program": "other"}')),
     ],
 )
-def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
+def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
     write(made, tmp_path / "run.npz")
     bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
     found = []
@@ -319,9 +319,7 @@ def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key:
         ("bias/field", np.zeros((2, 30, 3))),
     ],
 )
-def test_arrays_that_do_not_fit_together_are_refused(
-    made: ModuleType, tmp_path: Path, key: str, value: np.ndarray
-) -> None:
+def test_inconsistent_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: np.ndarray) -> None:
     write(made, tmp_path / "run.npz")
     bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
     with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
@@ -333,7 +331,7 @@ def test_arrays_that_do_not_fit_together_are_refused(
         ns.open(bad)
 
 
-def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
     write(made, path, seconds=1)
     raw = path.read_bytes()
@@ -358,7 +356,7 @@ def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Pa
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
-def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a pipe"):
@@ -378,7 +376,7 @@ def test_duration_of_an_endless_run_is_none(made: ModuleType, tmp_path: Path) ->
         assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
 
 
-def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_changed_array_shape_or_duplicate_name_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
     writer.write(made.slab(0))

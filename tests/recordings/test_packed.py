@@ -80,7 +80,7 @@ def shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_rows_come_back_byte_for_byte() -> None:
+def test_rows_round_trip_bytewise() -> None:
     for width, places in shapes():
         packed, whole = frame(width, places, [1, 2, 3, 4, 17, 100 if width < 60_000 else 10])
         assert lz4.frame.decompress(packed) == whole, (width, places)
@@ -104,7 +104,7 @@ def test_blocks_are_bounded() -> None:
     assert lz4.frame.decompress(FRAME_HEADER + out[:end].tobytes() + FRAME_END) == data.tobytes()
 
 
-def test_a_byte_that_rots_is_found() -> None:
+def test_corrupt_byte_is_detected() -> None:
     packed, _ = frame(100, {"a": FieldOffset("<f8", 3, 20)}, [50])
     for at in range(len(FRAME_HEADER) + 4, len(packed) - 4, 37):
         broken = bytearray(packed)
@@ -113,7 +113,7 @@ def test_a_byte_that_rots_is_found() -> None:
             lz4.frame.decompress(bytes(broken))
 
 
-def test_the_checksum_is_that_of_the_library() -> None:
+def test_checksum_equals_the_library() -> None:
     """Of random bytes LZ4 stores a block as it is, its checksum behind it; the empty one is the algorithm's own."""
     assert xxh32(np.empty(0, dtype=np.uint8)) == 0x02CC5D05
     for size in (*range(1, 70), 1000, 65_537):

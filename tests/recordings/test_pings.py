@@ -95,7 +95,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap", "REC-1:bag", "REC-1:convert")
-def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ping_message_round_trips_every_array(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings, truth and hidden errors, by way of an array's format too, and where they come in many pieces."""
     known = ns.open(folder / "a.npz")[DVL]
     told = known.emitted
@@ -122,7 +122,7 @@ def test_arrays_without_message_fields_are_absent(folder: Path, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
-def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
+def test_sensors_of_different_size_share_one_definition(tmp_path: Path) -> None:
     """Programs that know one definition of a type read the messages of all."""
     other = dataclasses.replace(Adcp.example_spec(), cells=dataclasses.replace(Adcp.example_spec().cells, count=3))
     named = {"a": sheet(MessageDialect.OWN, 3), "b": sheet(MessageDialect.OWN), "c": Adcp.example_spec(), "d": other}
@@ -152,7 +152,7 @@ def recorded(path: Path, world: ns.World) -> ns.Reading:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_without_it_the_messages_of_the_dialect_are_read(
+def test_dialect_messages_are_read_without_ping_messages(
     tmp_path: Path, made: ModuleType, dialect: MessageDialect
 ) -> None:
     """As other programs send them: what they have, and as they have it."""
@@ -171,7 +171,7 @@ def test_without_it_the_messages_of_the_dialect_are_read(
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
+def test_lost_ping_messages_are_replaced_by_dialect_messages(
     tmp_path: Path, made: ModuleType, dialect: MessageDialect
 ) -> None:
     """Rows without it are those of a recording that has none of it, and NaN where that has no such array."""
@@ -206,7 +206,7 @@ def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
+def test_bag_without_metadata_is_read(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
     known = recorded(tmp_path / "a.bag", CASES[dialect.value])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)
@@ -219,7 +219,7 @@ def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: Messa
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_unknown_beams(tmp_path: Path, made: ModuleType) -> None:
+def test_beams_of_unknown_direction_are_reported(tmp_path: Path, made: ModuleType) -> None:
     """Of a fifth the dialect's message does not say where it looks; what stands beside it is named as not read."""
     known = recorded(tmp_path / "a.bag", CASES["beams"])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")

@@ -83,7 +83,7 @@ def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
+def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
     rows = sent(recorded)
     whole = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
@@ -100,7 +100,7 @@ def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
-def test_a_lost_message_of_truth_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
+def test_lost_truth_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
     rows = sent(recorded)
     whole = read(recorded)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
@@ -128,7 +128,7 @@ def column(name: str) -> TopicBuffer:
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("instants", [True, False])
 @pytest.mark.parametrize("size", [1, 3, 40, 1000])
-def test_pairs_do_not_depend_on_where_a_recording_is_cut(instants: bool, size: int) -> None:
+def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int) -> None:
     rng = np.random.default_rng((size, instants))
     stamp = 5 + np.cumsum(rng.integers(1, 9, 300))
     has = rng.random((3, 300)) > 0.1
@@ -165,7 +165,7 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
-def test_summaries_that_leave_things_out(
+def test_incomplete_mcap_summaries_are_read(
     made: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     path = made.written(tmp_path / "short.mcap", sent(recorded), recorded, **options)
@@ -196,7 +196,7 @@ def orders(rows: list[Sent]) -> dict[str, list[int]]:
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", [{"chunk_size": 4000}, {"chunk_size": 10**7}, {"use_chunking": False}])
 @pytest.mark.parametrize("order", ["near", "topics", "backwards"])
-def test_messages_in_any_order(
+def test_messages_may_be_in_any_order(
     made: ModuleType,
     recorded: Path,
     tmp_path: Path,
@@ -214,7 +214,7 @@ def test_messages_in_any_order(
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_disorder_that_does_not_fit_into_memory(
+def test_disorder_beyond_the_memory_limit_is_an_error(
     made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
@@ -262,7 +262,7 @@ def theirs(
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("first", [PRESSURE, TEMPERATURE])
 @pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
-def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
+def test_topic_with_two_types(tmp_path: Path, first: str, suffix: str) -> None:
     second = TEMPERATURE if first == PRESSURE else PRESSURE
     said = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
     path = theirs(tmp_path / "two.mcap", said)
@@ -276,7 +276,7 @@ def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
-def test_topics_without_a_slash(tmp_path: Path, suffix: str) -> None:
+def test_topics_without_leading_slash(tmp_path: Path, suffix: str) -> None:
     topics = ["a/p", "/a/p", "b", "/"]
     path = theirs(tmp_path / "bare.mcap", [(topic, PRESSURE, None) for topic in topics for _ in range(2)])
     if suffix != ".mcap":
@@ -291,7 +291,7 @@ def test_topics_without_a_slash(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("place", [0, 2, 5])
-def test_a_message_without_bytes(tmp_path: Path, place: int) -> None:
+def test_empty_message_is_read(tmp_path: Path, place: int) -> None:
     said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
     said[place] = ("/p", PRESSURE, b"")
     readings, _, left = read(theirs(tmp_path / "empty.mcap", [*said, ("/q", PRESSURE, b"")]))
@@ -305,7 +305,7 @@ DEFINITIONS = {"empty": "", "of itself": "sensor_msgs/MagneticField again\n", "n
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("own", DEFINITIONS.values(), ids=DEFINITIONS)
-def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
+def test_undefined_type_is_reported(tmp_path: Path, own: str) -> None:
     said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
     path = theirs(tmp_path / "odd.mcap", said * 3, (FIELD,), own)
     readings, _, left = read(path)

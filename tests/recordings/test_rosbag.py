@@ -105,7 +105,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros2_bags_have_the_bytes_of_the_mcap_recording(recorded: Path) -> None:
+def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
     expected = raw(recorded / "run.mcap")
     found: dict[str, list[tuple[int, bytes]]] = {}
     with Reader2(recorded / "run") as reader:
@@ -116,7 +116,7 @@ def test_ros2_bags_have_the_bytes_of_the_mcap_recording(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros1_bags_say_the_same_and_number_it(recorded: Path) -> None:
+def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
     found, expected = read(recorded / "run.bag"), read(recorded / "run" / "run.db3")
     assert set(found) == set(expected)
     for topic, messages in expected.items():
@@ -139,7 +139,7 @@ def test_static_transforms_are_latched(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_database_of_ros2_is_sound(recorded: Path) -> None:
+def test_ros2_database_passes_the_integrity_check(recorded: Path) -> None:
     with contextlib.closing(sqlite3.connect(recorded / "run" / "run.db3")) as found:
         assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert found.execute("SELECT count(*) FROM messages").fetchone() == (3 * 530 + 1,)
@@ -167,7 +167,7 @@ def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 
 
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
-def test_ros1_itself_reads_them(recorded: Path) -> None:
+def test_ros1_reads_the_bags(recorded: Path) -> None:
     kinds, found = by_ros(recorded / "run.bag")
     expected = read(recorded / "run.bag", whole=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
@@ -233,7 +233,7 @@ def dive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
-def test_dopplers_are_in_both_bags_with_the_sums_of_ros(dive: tuple[MessageDialect, Path]) -> None:
+def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[MessageDialect, Path]) -> None:
     dialect, folder = dive
     sums = dict(line.split(",")[:2] for line in ORACLES.read_text(encoding="utf-8").splitlines()[1:])
     noetic = get_typestore(Stores.ROS1_NOETIC)
@@ -256,7 +256,7 @@ def test_dopplers_are_in_both_bags_with_the_sums_of_ros(dive: tuple[MessageDiale
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
-def test_ros1_itself_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
+def test_ros1_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
     dialect, folder = dive
     kinds, found = by_ros(folder / "dive.bag")
     for topic, kind in TABLES[dialect].items():
@@ -268,7 +268,7 @@ KINDS = (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat, Range)
 
 
 @pytest.mark.requirement("REC-1:bag", "ALT-4", "PRS-1", "NAV-1")
-def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> None:
+def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None:
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
@@ -287,7 +287,7 @@ def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -> None:
+def test_bag_time_includes_the_latency(made: ModuleType, tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     late = dataclasses.replace(world.sensors[0], latency=Latency(fixed=0.2, mean=0.05, stddev=0.02))
     world = dataclasses.replace(world, sensors=(late,))
@@ -301,7 +301,7 @@ def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
+def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
     """Readers of ROS 1 reject the time 0: messages at 0 are recorded at 1 ns, and their stamps stay 0."""
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[:] = 0.0
@@ -318,7 +318,7 @@ def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
+def test_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
     world = made.world()
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
@@ -330,7 +330,7 @@ def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleT
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("error", [-1.5, -1.000000001])
-def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path: Path, error: float) -> None:
+def test_negative_stamp_in_a_ros1_bag_is_an_error(made: ModuleType, tmp_path: Path, error: float) -> None:
     slab = made.slab(1, 0)
     slab.readings[made.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
@@ -345,7 +345,7 @@ def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     slab = made.slab(1, EPOCH)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
@@ -362,7 +362,7 @@ def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
     head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
     file = write(made, path, 1)
@@ -393,7 +393,7 @@ def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suff
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
+def test_interrupt_within_a_slice_leaves_complete_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
     calls, kept = [], rosbag_writer.PendingBag._write
@@ -419,7 +419,7 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_interrupt_while_it_is_begun_leaves_nothing(
+def test_interrupt_on_open_leaves_no_file(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
     held, kept = threading.Event(), rosbag_writer.PendingBag._write
@@ -448,7 +448,7 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_the_causes_that_sqlite_gives_have_their_remedies(made: ModuleType, tmp_path: Path) -> None:
+def test_sqlite_errors_have_remedies(made: ModuleType, tmp_path: Path) -> None:
     for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
         error = sqlite3.OperationalError("said by SQLite")
         error.sqlite_errorcode = code
@@ -526,14 +526,14 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
-def test_names_that_sqlite_takes_for_something_else(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_names_with_a_special_meaning_in_sqlite(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"SQLite.*another name"):
         recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: Path) -> None:
+def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> None:
     world = made.world()
     other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
     world = dataclasses.replace(world, models=(world.models[0], other))
@@ -565,9 +565,7 @@ def test_dropped_samples_have_no_message(made: ModuleType, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("where", "name"), [(".", "run"), (".", "run.db3"), (".", "run/run.db3"), ("run", "run.db3")])
-def test_info_of_a_bag_of_ros2_by_any_name(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
-) -> None:
+def test_info_of_a_ros2_bag_by_any_path(recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str) -> None:
     monkeypatch.chdir(recorded / where)
     assert read_summary(name).entries == read_summary(recorded / "run").entries
 
@@ -603,7 +601,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_the_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
+def test_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
     world = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
     command = [sys.executable, "-m", "navsense"]
     outputs = ["-o", str(tmp_path / "run.bag"), "-o", str(tmp_path / "run.db3")]
@@ -628,7 +626,7 @@ def test_the_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
     assert "--epoch" in refused.stderr
 
 
-def test_definitions_in_a_bag_are_read_by_their_text(recorded: Path) -> None:
+def test_definitions_in_a_bag_are_parsed(recorded: Path) -> None:
     with Reader1(recorded / "run.bag") as reader:
         assert METADATA_TOPIC in {connection.topic for connection in reader.connections}
         for connection in reader.connections:

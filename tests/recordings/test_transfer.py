@@ -50,7 +50,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_times_beyond_those_of_a_bag(tmp_path: Path, name: str) -> None:
+def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
     last, below = LATE[name]
     source = written(tmp_path / "a.mcap", ("/b", *BOOL), times=(5 * SECOND, last - 1))
     convert(source, tmp_path / name)
@@ -66,7 +66,7 @@ def test_times_beyond_those_of_a_bag(tmp_path: Path, name: str) -> None:
     assert convert(source, tmp_path / "d.mcap").count == 2, "an MCAP file has 64 bits without a sign"
 
 
-def test_a_topic_without_a_name(tmp_path: Path) -> None:
+def test_topic_without_a_name(tmp_path: Path) -> None:
     """A bag of ROS 1 with one can be read by nobody; every other recording has a place for it."""
     source = written(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
     why = "no bag of ROS 1 can be read that has a topic without a name"
@@ -82,7 +82,7 @@ def test_a_topic_without_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\0\1\0\0", b"\0\1\0\0\0", b"\0\1\0\0\0\0\0\0"], ids=["none", "one", "padded"])
-def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
+def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
     """ROS 2 writes a byte for it in CDR, others nothing at all; in ROS 1 it is nothing."""
     source = written(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
     assert convert(source, tmp_path / "a.bag").count == 2
@@ -111,12 +111,12 @@ def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
     ],
     ids=["info", "load", "report", "convert", "convert to", "recover", "recovered"],
 )
-def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
+def test_empty_path_is_not_the_current_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
     with pytest.raises(RecordingError, match=r"^the name of a recording is empty; name a file or a folder$"):
         ask(tmp_path)
 
 
-def test_recovered_name_is_not_empty(tmp_path: Path) -> None:
+def test_recovery_to_an_empty_path_is_an_error(tmp_path: Path) -> None:
     whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
     with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
         CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)

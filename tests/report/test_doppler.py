@@ -69,7 +69,7 @@ def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("coordinates", ["earth", "ship", "instrument", "beam"])
-def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Path, coordinates: str) -> None:
+def test_declared_cell_deviation_matches_many_ensembles(tmp_path: Path, coordinates: str) -> None:
     """Of a tilted instrument with faint echoes; false alarms 1e-6 over all cells and axes."""
     found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
@@ -87,7 +87,7 @@ def test_the_declared_deviation_of_a_cell_is_that_of_many_ensembles(tmp_path: Pa
     assert declared[-1].min() > 1.3 * declared[0].min(), "faint echoes are noisier"
 
 
-def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
+def test_ship_axes_are_level_with_the_vehicle_heading() -> None:
     """The nose has no part to the left; heights are those of the world; turned by the heading it is the attitude."""
     from scipy.spatial.transform import Rotation
 
@@ -103,7 +103,7 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 
 
 @pytest.mark.compiled
-def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
+def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     """By NumPy alone from the archive."""
     found = recorded(tmp_path, "earth", 20.0)
     text = adcp_section.make_table(found.readings[NAME], found.sensors[NAME])
@@ -133,7 +133,7 @@ def test_the_table_of_cells_has_the_errors_of_each(tmp_path: Path) -> None:
     ("coordinates", "names"),
     [("earth", ["east", "north", "up"]), ("ship", ["forward", "left", "up"]), ("instrument", ["x", "y", "z"])],
 )
-def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
+def test_axes_and_beams_are_labelled(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = recorded(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     told = {one.name: [channel.label for channel in one.channels] for one in make_sections(reading, sensor)}
@@ -153,7 +153,7 @@ def test_axes_and_beams_are_called_by_their_names(tmp_path: Path, coordinates: s
 
 
 @pytest.mark.compiled
-def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
+def test_cell_colours_have_a_scale(tmp_path: Path) -> None:
     """The bar's colours are those of the picture, from end to end of its axis."""
     image = pytest.importorskip("PIL.Image")
     found = recorded(tmp_path, "earth", 3.0)
@@ -175,7 +175,7 @@ def test_colours_of_cells_have_a_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_a_profiler_that_says_no_number_is_warned_of(tmp_path: Path) -> None:
+def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
     """Whether its readings call themselves valid or not, and where it lacks nearly all cells."""
     dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
@@ -240,7 +240,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
             assert float(wide) == pytest.approx(PLOT_WIDTH * 10.0 / 29.9, abs=0.1)
 
 
-def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
+def test_water_velocity_without_truth_is_omitted() -> None:
     reading = log(with_water=False)
     (told,) = make_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
@@ -252,7 +252,7 @@ def test_a_velocity_through_the_water_without_its_truth_is_left_out() -> None:
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
 
 
-def test_velocities_of_satellites_are_called_east_north_up() -> None:
+def test_navsat_velocities_are_labelled_east_north_up() -> None:
     assert axis_labels("navsat", "velocity", 3, None) == ["east", "north", "up"]
     assert axis_labels("dvl", "velocity", 3, None) == ["x", "y", "z"]
     assert axis_labels("adcp", "bottom_solutions", 4, None)[-1] == "all beams"
@@ -283,7 +283,7 @@ def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
     assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
 
 
-def test_a_bottom_that_is_lost_for_long_is_warned_of() -> None:
+def test_long_loss_of_bottom_track_is_a_warning() -> None:
     """Not where it is lost for 5 s at most, nor of a log that never has it: that one is to have none."""
     for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
         reading = log()
@@ -291,14 +291,14 @@ def test_a_bottom_that_is_lost_for_long_is_warned_of() -> None:
         assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
 
 
-def test_a_log_that_says_no_velocity_is_warned_of() -> None:
+def test_dvl_without_velocity_is_a_warning() -> None:
     reading = log()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
     assert "no value of velocity is known, in 300 valid readings" in warnings(found)
 
 
-def test_exact_arrays_are_left_out() -> None:
+def test_exact_arrays_are_omitted() -> None:
     """Times of validity, and flags that never change; a residual of nothing has no histogram."""
     reading = log()
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
@@ -328,7 +328,7 @@ def test_omitted_beams_are_mentioned() -> None:
     assert '<th scope="row">beam velocity beam 10</th>' in text
 
 
-def test_cells_without_a_known_distance_are_numbered() -> None:
+def test_cells_without_known_distance_are_numbered() -> None:
     time = np.arange(4.0)
     every = np.ones(4, dtype=np.bool_)
     arrays = {"velocity": np.ones((4, 2, 3))}
@@ -343,7 +343,7 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
 
 
-def test_a_mounted_sensor_of_another_kind_declares_nothing(tmp_path: Path) -> None:
+def test_sensor_of_another_type_has_no_declared_errors(tmp_path: Path) -> None:
     """As a world that is named beside a bag may have it."""
     from navsense.sensors.magnetometer import Magnetometer
 

@@ -72,7 +72,7 @@ def said(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["r.npz", "r.mcap", "r.db3", "r.bag"])
-def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
+def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
     kept = next(path for path in (folder / name, folder / "r") if path.exists())
     words = said(write(kept, folder / "page.html"))
     for title, (first, last) in SHOWN.items():
@@ -83,21 +83,21 @@ def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
-def test_messages_tell_which_act(folder: Path, name: str) -> None:
+def test_fault_messages_list_the_active_faults(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
     whole = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
     seen = next(one for one in read_report_data(str(folder / name)).readings.values() if "field" in one.arrays)
     assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
 
 
-def test_info_counts_them(folder: Path) -> None:
+def test_info_counts_the_faults(folder: Path) -> None:
     """Their list is long, and is read by what reads recordings."""
     assert ", 7 scheduled faults" in read_summary(folder / "r.mcap").headline
     assert format_metadata_item("faults", "[]") == "0 scheduled faults"
     assert format_metadata_item("faults", '{"a": 1}') == 'faults {"a": 1}'
 
 
-def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
+def test_clock_step_changes_stamps_only(folder: Path) -> None:
     """Beside the same run without it: in true time, in truth and in numbers nothing is another."""
     text = (folder / "w.sdf").read_text(encoding="utf-8")
     sound = folder / "still" / "w.sdf"
@@ -117,7 +117,7 @@ def test_a_step_moves_stamps_and_no_sample(folder: Path) -> None:
         assert not off[~inside].any()
 
 
-def test_the_description_says_all_of_them(folder: Path) -> None:
+def test_description_lists_every_fault(folder: Path) -> None:
     lines = {line.strip() for line in describe(ns.load(folder / "w.sdf"))}
     assert {
         "scheduled fault: magnetic_anomaly by 2e-06 0 1e-06 from 10 s to 10.5 s",

@@ -102,7 +102,7 @@ def outline(page: Path) -> Outline:
     return Outline(page.read_text(encoding="utf-8"))
 
 
-def test_the_page_is_whole_and_loads_nothing(page: Path, outline: Outline) -> None:
+def test_page_is_complete_and_loads_no_resources(page: Path, outline: Outline) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(text.encode()) < LARGEST
     assert outline.open == []
@@ -127,7 +127,7 @@ def test_each_figure_is_valid_and_has_a_caption(page: Path) -> None:
             assert not re.search(r"nan|inf", path.get("d", ""))
 
 
-def test_every_sensor_and_topic_of_the_page_is_there(survey: Path, outline: Outline) -> None:
+def test_page_lists_every_sensor_and_topic(survey: Path, outline: Outline) -> None:
     words = " ".join(outline.words)
     for name, reading in read_report_data(str(survey)).readings.items():
         assert name in outline.words
@@ -145,7 +145,7 @@ def test_every_sensor_and_topic_of_the_page_is_there(survey: Path, outline: Outl
     assert any("no valid reading for 8.1 s from 4.9 s, " in text for text in outline.words)
 
 
-def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> None:
+def test_numbers_equal_those_of_the_recording(survey: Path, page: Path) -> None:
     """The table's means and deviations, from the archive by NumPy alone."""
     with np.load(survey) as archive:
         keys = "auv::imu_link::imu/{}linear_acceleration"
@@ -162,7 +162,7 @@ def test_its_numbers_are_those_of_the_recording(survey: Path, page: Path) -> Non
     assert cells[6].startswith("passed")
 
 
-def test_the_profile_stands_over_the_ground_that_rays_meet(survey: Path, outline: Outline) -> None:
+def test_depth_profile_is_above_the_ground_hit_by_rays(survey: Path, outline: Outline) -> None:
     """The least min_clearance is that of the altimeter's true range, which looks down from 0.13 m below the link.
 
     It sees a cone of 10 degrees: what is nearest in it is less than 13 m tan(5 deg) away, on slopes below a half.
@@ -175,7 +175,7 @@ def test_the_profile_stands_over_the_ground_that_rays_meet(survey: Path, outline
     assert float(found.group(1)) == pytest.approx(float(np.nanmin(ranges)) + 0.13, abs=0.6)
 
 
-def test_messages_give_the_same_page_as_arrays(tmp_path: Path) -> None:
+def test_page_from_messages_equals_page_from_arrays(tmp_path: Path) -> None:
     world = ns.load(ROOT / "examples" / "quadrotor.sdf")
     for name in ("a.npz", "b.mcap"):
         ns.record(world, tmp_path / name, 2.0, seed=3)
@@ -191,7 +191,7 @@ def test_messages_give_the_same_page_as_arrays(tmp_path: Path) -> None:
     assert all(f"<h2>{name}</h2>" in text for name in arrays.readings)
 
 
-def test_a_bag_without_sheets_takes_those_of_its_world(
+def test_bag_without_specs_uses_those_of_its_world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = ROOT / "examples" / "quadrotor.sdf"
@@ -206,7 +206,7 @@ def test_a_bag_without_sheets_takes_those_of_its_world(
     assert "Dashed: the declared noise." in text
 
 
-def test_names_are_no_markup(tmp_path: Path) -> None:
+def test_names_are_escaped(tmp_path: Path) -> None:
     sdf = (ROOT / "examples" / "quadrotor.sdf").read_text(encoding="utf-8")
     name = re.search(r'<world name="([^"]*)"', sdf)
     assert name is not None
@@ -218,7 +218,7 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     assert "&lt;b onload=x&gt;&amp;" in text
 
 
-def test_the_world_beside_a_recording_is_found(tmp_path: Path) -> None:
+def test_world_next_to_a_recording_is_found(tmp_path: Path) -> None:
     world = tmp_path / "quadrotor.sdf"
     world.write_bytes((ROOT / "examples" / "quadrotor.sdf").read_bytes())
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
@@ -256,7 +256,7 @@ def test_invalid_arguments_are_errors(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "text.mcap", "text.npz"]
 
 
-def test_another_world_is_refused(survey: Path) -> None:
+def test_mismatched_world_is_an_error(survey: Path) -> None:
     with pytest.raises(RecordingError, match="has no sensor auv"):
         read_report_data(str(survey), str(ROOT / "examples" / "quadrotor.sdf"))
 
@@ -295,7 +295,7 @@ def test_figures_fill_their_rows(page: Path, browser: Any, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 1600])
-def test_a_browser_shows_it(page: Path, browser: Any, width: int) -> None:
+def test_browser_displays_the_page(page: Path, browser: Any, width: int) -> None:
     shown = browser.open(page, width, 1200, dark=width == 400)
     assert shown.value("document.querySelectorAll('figure').length") > 30
     assert shown.value("document.documentElement.scrollWidth") <= width
@@ -319,7 +319,7 @@ def test_a_browser_shows_it(page: Path, browser: Any, width: int) -> None:
     assert shown.trouble == []
 
 
-def test_the_browser_would_have_seen_trouble(tmp_path: Path, browser: Any) -> None:
+def test_browser_test_detects_a_broken_page(tmp_path: Path, browser: Any) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text("<img src='http://example.invalid/a.png'><script>throw Error('here')</script>", encoding="utf-8")
     shown = browser.open(bad, 400, 400)

@@ -99,7 +99,7 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert np.isnan(values).any()
 
 
-def test_only_gaps_break_a_line() -> None:
+def test_lines_break_only_at_gaps() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
     places, values = downsample.insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
@@ -123,7 +123,7 @@ def test_quantities_use_readable_units(value: float, unit: str, said: str) -> No
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
-def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
+def test_ticks_are_round_ordered_and_within_limits(low: float, high: float) -> None:
     axis = axes.Axis(low, high, "", Scale(1.0, ""))
     ticks = axis.ticks(6)
     assert 2 <= len(ticks) <= 7
@@ -138,7 +138,7 @@ def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
 
 @pytest.mark.parametrize("most", [3, 5, 6])
 @pytest.mark.parametrize("log", [False, True])
-def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
+def test_every_axis_has_at_least_two_ticks(most: int, log: bool) -> None:
     """Two are the least that a scale can be read from. More than twice as many as asked for have no room."""
     random = np.random.default_rng(6)
     for _ in range(2000):
@@ -154,7 +154,7 @@ def test_no_axis_has_a_lone_tick(most: int, log: bool) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 14))
-def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
+def test_figure_rows_are_evenly_filled(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
     classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
@@ -170,7 +170,7 @@ def test_no_figure_stands_alone_beside_nothing(count: int) -> None:
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
+def test_header_has_distance_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
     found = recorded(reading(count=10), height)
     truth = found.truth["boat::hull"]
@@ -190,7 +190,7 @@ def test_the_head_says_how_far_fast_and_deep_a_track_is() -> None:
 
 
 @pytest.mark.parametrize("clear", [False, True])
-def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
+def test_png_round_trips_through_another_reader(clear: bool) -> None:
     image = pytest.importorskip("PIL.Image")
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
@@ -202,7 +202,7 @@ def test_pictures_are_read_by_another_reader_as_they_were(clear: bool) -> None:
     assert ends == [png.MAGNITUDE_COLOURS[0], png.MAGNITUDE_COLOURS[-1]]
 
 
-def test_bounds_are_those_of_chi_squared() -> None:
+def test_bounds_equal_chi_squared_quantiles() -> None:
     """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
     low, high = residuals.ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
@@ -219,7 +219,7 @@ def test_bounds_are_those_of_chi_squared() -> None:
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
 
 
-def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
+def test_channel_error_is_split_into_bias_scale_factor_and_noise() -> None:
     """False alarms 1e-6 each: the white part is that of the draws, to what four fitted numbers take from 20,000."""
     found = residuals.make_channels(reading(), "field", SHEET)
     assert [channel.label for channel in found] == ["x", "y", "z"]
@@ -241,7 +241,7 @@ def test_a_channel_is_split_into_bias_gain_and_noise() -> None:
 
 
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
-def test_noise_that_is_not_as_declared_is_warned_of(scale: float, word: str) -> None:
+def test_undeclared_noise_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert warnings(recorded(reading())) == []
     said = warnings(recorded(reading(scale)))
@@ -260,7 +260,7 @@ def test_attitude_error_is_a_rotation_angle() -> None:
     assert np.allclose(residuals.euler_angles(base), [[0.0, 0.0, 1.4]], rtol=1e-12, atol=1e-15)
 
 
-def test_a_silent_sensor_is_warned_of() -> None:
+def test_sensor_without_valid_readings_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
@@ -271,7 +271,7 @@ def test_a_silent_sensor_is_warned_of() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_stamps_far_from_true_time_are_warned_of() -> None:
+def test_stamps_far_from_true_time_are_a_warning() -> None:
     assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
         recorded(reading(clock_error=0.015))
     )
@@ -297,12 +297,12 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     ]
 
 
-def test_a_recording_that_ends_early_is_warned_of() -> None:
+def test_recording_that_ends_early_is_a_warning() -> None:
     found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
     assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
-def test_shares_are_those_of_numpy() -> None:
+def test_histogram_densities_equal_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
     found = histogram_density(values, edges)
@@ -311,14 +311,14 @@ def test_shares_are_those_of_numpy() -> None:
     assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
 
 
-def test_declared_terms_have_the_variance_of_one_sample() -> None:
+def test_declared_terms_give_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
     (term,) = allan_terms(noise, 100.0)
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
-def test_a_waterfall_has_the_means_of_its_columns() -> None:
+def test_waterfall_has_column_means() -> None:
     time, where = np.arange(1000.0), np.array([3.0, 1.0, 2.0])
     velocity = np.zeros((1000, 3, 3))
     velocity[:, :, 0] = where
@@ -340,7 +340,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
 
-def test_a_track_without_ground_is_shown_alone() -> None:
+def test_track_without_ground_is_plotted_alone() -> None:
     chart = make_track_map(recorded(reading(), np.linspace(0.0, -5.0, 400)))
     assert chart is not None
     assert chart.relief is None
@@ -349,7 +349,7 @@ def test_a_track_without_ground_is_shown_alone() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
-def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
+def test_page_is_written_for_minimal_recordings(count: int) -> None:
     height = np.zeros(max(count, 1))
     text = make_page(recorded(reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
@@ -358,7 +358,7 @@ def test_a_page_is_made_of_however_little_there_is(count: int) -> None:
         assert "has no reading" in text
 
 
-def test_readings_without_truth_or_without_a_number_are_shown() -> None:
+def test_readings_without_truth_or_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
     assert "its ideal readings are not recorded" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
@@ -366,13 +366,13 @@ def test_readings_without_truth_or_without_a_number_are_shown() -> None:
 
 
 @pytest.mark.compiled
-def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
+def test_hour_of_a_fast_sensor_gives_a_small_page() -> None:
     """Whatever the number of rows, a line has no more points than twice the columns."""
     short, long = (len(make_page(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 
 
-def test_beams_that_gave_no_velocity_are_not_valid() -> None:
+def test_beams_without_velocity_are_not_valid() -> None:
     """Where a recording has no `beam_valid`, as messages of some types have not, a beam without a number is lost."""
     along = np.ones((10, 2))
     along[4:6, 1] = math.nan
@@ -405,7 +405,7 @@ def allan_of(found: Reading) -> SvgFigure:
     return figure
 
 
-def test_an_allan_deviation_is_of_rows_without_faults() -> None:
+def test_allan_deviation_excludes_faulty_rows() -> None:
     whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
     assert "longest" not in whole.caption
     assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
@@ -422,7 +422,7 @@ def test_an_allan_deviation_is_of_rows_without_faults() -> None:
     assert struck.plots[0].y_axis == alone.plots[0].y_axis
 
 
-def test_an_allan_deviation_is_of_rows_in_even_steps() -> None:
+def test_allan_deviation_uses_the_longest_evenly_sampled_part() -> None:
     """Rows that were dropped are not there: what is left is no series in even steps, its longest part is."""
     found = reading()
     there = np.ones(COUNT, dtype=np.bool_)
@@ -460,7 +460,7 @@ ODD: Mapping[str, tuple[float, ...]] = {
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("unit", ["m", "rad", "T", "1"])
-def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> None:
+def test_axes_accept_any_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
     made = [axes.linear_axis("", unit, [given]), axes.linear_axis("", unit, [given], zero=True)]
@@ -483,7 +483,7 @@ def test_axes_hold_whatever_the_values(values: tuple[float, ...], unit: str) -> 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("where", ["arrays", "ideal", "bias"])
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
-def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str) -> None:
+def test_page_accepts_any_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):
         found = reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
@@ -491,7 +491,7 @@ def test_a_page_holds_whatever_the_values(values: tuple[float, ...], where: str)
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
-def test_the_stability_of_a_clock_is_that_without_its_faults() -> None:
+def test_clock_stability_excludes_clock_faults() -> None:
     """A step of the stamps is no instability: the curve is that of the stamps behind it alone."""
     walk = 1e-9 * np.cumsum(np.random.default_rng(4).standard_normal(COUNT))
     step = np.where(np.arange(COUNT) < 3_000, 0.0, 0.5)

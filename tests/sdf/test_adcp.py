@@ -67,7 +67,7 @@ def block(inside: str) -> str:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
+def test_every_element_is_read(load: Load, in_link: Text) -> None:
     world = load(in_link(FULL))
     assert not world.notes
     wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
@@ -175,7 +175,7 @@ def test_invalid_value_error_has_its_line(refused: Refused, in_link: Text, text:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -> None:
+def test_documentation_example_has_every_element(load: Load, in_link: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "adcp.md").read_text(encoding="utf-8")
     text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
     world = load(in_link(text))
@@ -203,7 +203,7 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
         ("", "90 0 45", 2),
     ],
 )
-def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
+def test_motion_compensation_without_bottom_in_view_warns(
     load: Load, in_link: Text, inside: str, pose: str, down: int
 ) -> None:
     """Up-looking ones and such as lie on their side; right way up, or with the motion kept in, there is no remark."""

@@ -134,7 +134,7 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("case", SURFACES)
-def test_surfaces(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
     geometry, name, data, problem = SURFACES[case]
     (tmp_path / name).write_bytes(data)
     world = load(in_world(over(geometry(name))))
@@ -146,7 +146,7 @@ def test_surfaces(load: Load, in_world: Text, tmp_path: Path, case: str) -> None
 
 
 @pytest.mark.requirement("DVU-2", "SDF-2")
-def test_a_broken_mesh_of_an_included_robot(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_broken_mesh_of_an_included_robot_is_reported(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "rock.stl").write_bytes(b"solid rock\n facet\n")
     inside = '<collision><geometry><mesh filename="rock.stl"/></geometry></collision>'
     (tmp_path / "bot.urdf").write_text(f'<robot name="bot"><link name="l">\n{inside}</link></robot>', encoding="utf-8")
@@ -160,7 +160,7 @@ def test_a_broken_mesh_of_an_included_robot(load: Load, in_world: Text, tmp_path
 @pytest.mark.compiled
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("kind", ["stl", "obj", "one of them whole"])
-def test_a_mesh_of_a_million_faces_without_area(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
+def test_mesh_of_a_million_degenerate_faces_terminates(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
     """It ends: in an error, or in what is left of it."""
     name = "rock.obj" if kind == "obj" else "rock.stl"
     triangles = points()
@@ -232,7 +232,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("case", CURRENTS)
-def test_currents(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_currents_are_reported(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
     element, data, place, problem = CURRENTS[case]
     (tmp_path / "flow.csv").write_text(data, encoding="utf-8")
     origin = "<spherical_coordinates><latitude_deg>50</latitude_deg><longitude_deg>1</longitude_deg>"
@@ -243,7 +243,7 @@ def test_currents(refused: Refused, in_world: Text, tmp_path: Path, case: str) -
 
 
 @pytest.mark.requirement("CUR-2")
-def test_a_run_that_leaves_the_tide_table_ends_in_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_run_past_the_end_of_the_tide_table_is_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
     """Half an hour of the table is left, and the recorded current is asked every 10 minutes."""
     (tmp_path / "flow.csv").write_text(TIDE, encoding="utf-8")
     inside = f'<navsense:current start="2021-03-04T15:00Z" rate="0.0016666">\n{CHANNEL}\n'

@@ -138,7 +138,7 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
-def test_gazebos_first_case_at_rest(load: Load, in_world: Text) -> None:
+def test_gazebo_test_at_rest(load: Load, in_world: Text) -> None:
     """D1: seabed 80 m below, beams of 2 degrees at 30, at rest."""
     sensor = block(about="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
     found = messages(load(in_world(robot(sensor) + bed(80.0))), 10.0)
@@ -153,7 +153,7 @@ def test_gazebos_first_case_at_rest(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_gazebo_test_of_water_track(load: Load, in_world: Text, tmp_path: Path) -> None:
     """D2: water mass from 20 to 60 m, current (1, 0.5, 0), the sensor at rest at z -10."""
     sea(tmp_path)
     world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + bed(90.0)))
@@ -172,7 +172,7 @@ def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_p
 
 
 @pytest.mark.requirement("GAP-1")
-def test_gazebos_third_case_moving(load: Load, in_world: Text) -> None:
+def test_gazebo_test_of_a_moving_dvl(load: Load, in_world: Text) -> None:
     """D3: at (1, 0, 0) m/s over the seabed."""
     world = load(in_world(robot(block()) + bed(80.0)))
     found = messages(world, 10.0, {"auv": Going((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))})
@@ -199,7 +199,7 @@ def of_gazebo(example_data: Path, name: str, more: str = "") -> str:
 
 @pytest.mark.requirement("GAP-1", "GAP-6", "SDF-1")
 @pytest.mark.parametrize("name", ["dvl_world.sdf", "flat_seabed.sdf"])
-def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
+def test_gazebo_example_files_are_read(load: Load, example_data: Path, name: str) -> None:
     world = load(of_gazebo(example_data, name))
     spec = sheet(world)
     shape = spec.beams.beams[0].shape
@@ -217,7 +217,7 @@ def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
-def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
+def test_gazebo_flat_seabed_world(load: Load, example_data: Path) -> None:
     """At (1, 0, 0) m/s and 1 rad/s about z in the sensor's own frame for 50 s: v + w x r, to 1e-2; ranges to 0.2 m."""
     world = load(of_gazebo(example_data, "flat_seabed.sdf"))
     # The vehicle goes towards -x, so that its starboard is y: that of the velocity's frame.
@@ -234,7 +234,7 @@ def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
+def test_gazebo_current_world(load: Load, example_data: Path) -> None:
     """Its table of -1 m/s east and 0.5 north is felt by a DVL that names its columns, to Gazebo's 0.1 m/s."""
     east, north = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
     mode = f"""<water_mass_mode><when>best</when><water_velocity><x>{east}</x><y>{north}</y></water_velocity>
@@ -256,7 +256,7 @@ def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1")
-def test_optional_elements(load: Load, in_link: Text) -> None:
+def test_optional_elements_have_gazebo_defaults(load: Load, in_link: Text) -> None:
     """Defaults as Gazebo has them, in radians; a mode that is not there is off; the topic is Gazebo's."""
     beams = "".join(f"<beam><rotation>{turn}</rotation><tilt>0.5</tilt></beam>" for turn in (0, 2, 4))
     names = "<water_velocity><z>w</z></water_velocity>"
@@ -280,7 +280,7 @@ def test_optional_elements(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-9")
-def test_navsense_elements_beside_the_plugin(load: Load, in_link: Text) -> None:
+def test_navsense_elements_with_the_plugin(load: Load, in_link: Text) -> None:
     assert (sheet(load(in_link(block()))).propagation, sheet(load(in_link(block()))).own_hull) == (True, False)
     more = "<navsense:propagation>false</navsense:propagation><navsense:own_hull>true</navsense:own_hull>"
     world = load(in_link(block(more=more)))
@@ -289,7 +289,7 @@ def test_navsense_elements_beside_the_plugin(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_layer_beyond_the_beams_ends_at_their_range(load: Load, in_world: Text, tmp_path: Path) -> None:
     """Gazebo loads it: it holds the far boundary against the maximum range, and the beams are slanted."""
     sea(tmp_path)
     world = load(in_world(TABLE + robot(block(WATER.replace("60", "95")))))
@@ -303,7 +303,7 @@ def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
     sea(tmp_path)
     other = block(WATER.replace("<x>u</x><y>v</y>", "\n<x>v</x>")).replace('"d"', '"e"')
     (note,) = load(in_world(TABLE + robot(block(WATER) + other))).notes
@@ -353,14 +353,14 @@ def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_
         (block(more="<reference_frame>1 2</reference_frame>"), "<gz:dvl><reference_frame>: 1 2; must be 6 finite"),
     ],
 )
-def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     own = text if text.startswith("<sensor") else f'<sensor name="d" type="custom" gz:type="dvl">{text}</sensor>'
     lines = refused(in_link(own))
     assert any(problem in line for line in lines), lines
 
 
 @pytest.mark.requirement("CUR-2", "GAP-1")
-def test_columns_that_the_table_has_not(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_missing_table_columns_are_reported(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     """As in DAVE's files for Gazebo, which have numbers there."""
     sea(tmp_path)
     lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
@@ -392,7 +392,7 @@ def own(apertures: tuple[float, ...], weighting: str) -> str:
 @pytest.mark.requirement("DVU-2", "GAP-4")
 @pytest.mark.parametrize("beam", range(4))
 @pytest.mark.parametrize("kind", ["gazebo", "plane", "nearest", "pattern"])
-def test_the_aperture_of_a_beam_acts_on_that_beam_alone(load: Load, in_world: Text, kind: str, beam: int) -> None:
+def test_aperture_of_a_beam_affects_that_beam_only(load: Load, in_world: Text, kind: str, beam: int) -> None:
     """If one of four different apertures changes, the other three beams keep every bit."""
 
     def read(apertures: tuple[float, ...]) -> ns.Reading:

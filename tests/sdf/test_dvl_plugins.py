@@ -123,7 +123,7 @@ def crossed(width: float) -> Beams:
 
 
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
-def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
+def test_ds_sim_sensor_is_read(load: Load, in_link: Text) -> None:
     """The noise of the water track is twice that of the bottom track, as its file does not give it."""
     world = load(in_link(woods_hole()))
     (found,) = world.sensors
@@ -144,7 +144,7 @@ def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
 
 @pytest.mark.requirement("DVW-2")
 @pytest.mark.parametrize("down", ["true", "false"])
-def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
+def test_ds_sim_beam_axes_equal_the_plugin(load: Load, in_link: Text, down: str) -> None:
     """The axes that ds_sim's code gives: a beam's z, turned by azimuth and angle; worked out by hand for 30 degrees."""
     (found,) = load(in_link(woods_hole({"pos_z_down": down}))).sensors
     s, c = 0.5 * math.sqrt(0.5), math.sqrt(0.75)
@@ -156,7 +156,7 @@ def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
 
 
 @pytest.mark.requirement("DVW-1", "DVW-6")
-def test_classic_is_the_same_sheet_by_other_rules(load: Load, in_link: Text) -> None:
+def test_classic_has_the_same_spec_with_other_rules(load: Load, in_link: Text) -> None:
     """So that a fidelity asked for when it is run is as good as one asked for when it is read."""
     (found,) = load(in_link(woods_hole(WATER)), fidelity="classic").sensors
     (other,) = apply_fidelity(load(in_link(woods_hole(WATER))), "classic").sensors
@@ -424,7 +424,7 @@ EFFECTS: dict[str, tuple[str, Callable[[Dive, Dive], None]]] = {
 @pytest.mark.requirement("DVW-1", "WTR-1")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("tag", EFFECTS)
-def test_each_of_its_elements_has_its_effect(load: Load, in_link: Text, tag: str, fidelity: str) -> None:
+def test_every_ds_sim_element_has_an_effect(load: Load, in_link: Text, tag: str, fidelity: str) -> None:
     more = '</link><link name="tilted"><pose>1 0 0 0.3 0 0</pose>'
     text, check = EFFECTS[tag]
     texts = (in_link(woods_hole({**WATER, **change}) + more) for change in ({}, {tag: text}))
@@ -436,7 +436,7 @@ def test_each_of_its_elements_has_its_effect(load: Load, in_link: Text, tag: str
 
 
 @pytest.mark.requirement("DVW-6")
-def test_elements_without_classic_effect_are_listed(load: Load, in_link: Text) -> None:
+def test_elements_without_effect_in_classic_are_listed(load: Load, in_link: Text) -> None:
     """One ray a beam whatever the width, and a layer all of the way to the bottom: by the plug-in's own rules."""
     text = in_link(woods_hole(WATER).replace("</plugin>", '<navsense:layer far="24" share="0.5"/></plugin>'))
     listed = {"<plugin><beamWidthDeg>", "<navsense:layer share>"}
@@ -450,7 +450,7 @@ def test_elements_without_classic_effect_are_listed(load: Load, in_link: Text) -
     assert said(thin) == said(wide)
 
 
-def test_the_list_of_its_elements_is_complete() -> None:
+def test_list_of_ds_sim_elements_is_complete() -> None:
     known = schema.DSROS_DVL_PLUGIN
     assert EFFECTS.keys() | {"navsense:layer"} == known.children | known.unsupported.keys()
 
@@ -466,7 +466,7 @@ def test_the_list_of_its_elements_is_complete() -> None:
         ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one is used"),
     ],
 )
-def test_the_smaller_of_its_rates(
+def test_smaller_of_two_rates_applies(
     load: Load, in_link: Text, own: str, plugin: str | None, rate: float, told: str | None
 ) -> None:
     world = load(in_link(woods_hole({"updateRateHZ": plugin}, rate=own)))
@@ -475,7 +475,7 @@ def test_the_smaller_of_its_rates(
 
 
 @pytest.mark.requirement("DVW-1")
-def test_topics_with_and_without_a_namespace(load: Load, in_link: Text) -> None:
+def test_topics_with_and_without_namespace(load: Load, in_link: Text) -> None:
     whole = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
     world = load(in_link(woods_hole(whole)))
     assert (world.sensors[0].topic, sheet(world.sensors[0]).message_options.ranges_topic) == ("/a/b", "/c")
@@ -499,9 +499,7 @@ FRAMES = """</link>
 @pytest.mark.parametrize(
     ("frame", "velocity"), [("base", (0.5, -1.0, 0.25)), ("dvl_link", (0.5, 1.0, -0.25)), ("keel", (0.5, 1.0, -0.25))]
 )
-def test_the_frame_of_its_velocity(
-    load: Load, in_world: Text, frame: str, velocity: tuple[float, float, float]
-) -> None:
+def test_ds_sim_velocity_frame(load: Load, in_world: Text, frame: str, velocity: tuple[float, float, float]) -> None:
     """A robot that looks north goes 0.5 forward, 1 to the right, 0.25 up; z of the sensor is down."""
     sensor = woods_hole({"frameName": frame, "pointcloudFrame": "base", "pos_z_down": "true"})
     text = f'<model name="auv"><link name="base">{FRAMES}{sensor}</link></model>'
@@ -520,7 +518,7 @@ def test_the_frame_of_its_velocity(
 
 @pytest.mark.requirement("DVW-6", "DVW-7", "GAP-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fidelity: str) -> None:
+def test_ds_sim_altitude_and_beams_over_a_level_bottom(load: Load, in_world: Text, fidelity: str) -> None:
     """Classic: one ray at a = 30 degrees, and the mean of them times cos a is h. Else the plane through the hits.
 
     The pattern of 4 degrees moves neither the range nor the altitude: both are those of the axis.
@@ -537,7 +535,7 @@ def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fid
 
 @pytest.mark.requirement("WTR-1", "WTR-2", "GAP-1")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Text, fidelity: str) -> None:
+def test_water_track_when_the_bottom_is_out_of_range(load: Load, in_world: Text, fidelity: str) -> None:
     flow = "<navsense:current><uniform>0.3 -0.2 0.1</uniform></navsense:current>"
     quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
     for reach, mode, velocity in (("90", 1.0, (0.5, -1.0, 0.25)), ("15", 2.0, (0.7, -0.7, 0.15))):
@@ -553,7 +551,7 @@ def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Tex
 
 
 @pytest.mark.requirement("WTR-1", "GAP-1")
-def test_layers_of_water(load: Load, in_link: Text) -> None:
+def test_water_mass_layers_are_read(load: Load, in_link: Text) -> None:
     """Without one the layer is from the nearest to the farthest range, along the instrument's axis: times cos 30."""
     (found,) = load(in_link(woods_hole(WATER))).sensors
     layer = sheet(found).layer
@@ -584,7 +582,7 @@ NOTHING = "nothing in the world publishes it: the water is still"
         ("", {"ocean_current_topic": "flow"}, ("flow", "has no effect: <enableWaterTrack> is not set")),
     ],
 )
-def test_topics_of_currents(
+def test_current_topics_of_the_plugin(
     load: Load, in_world: Text, world: str, change: dict[str, str], told: tuple[str, str] | None
 ) -> None:
     flow = f"{world}<uniform>1 0 0</uniform></navsense:current>" if world else ""
@@ -599,7 +597,7 @@ def test_topics_of_currents(
 
 
 @pytest.mark.requirement("WTR-1")
-def test_topics_of_currents_beside_the_plug_in(load: Load, in_link: Text) -> None:
+def test_current_topics_outside_the_plugin(load: Load, in_link: Text) -> None:
     """The code looks for them in the sensor, its description puts them into the plug-in: both are read."""
     topics = "<ocean_current_topic>flow</ocean_current_topic>"
     more = "<stratified_ocean_current_topic>layers</stratified_ocean_current_topic></sensor>"
@@ -671,7 +669,7 @@ def test_invalid_layers(refused: Refused, in_link: Text, layer: str, problem: st
 
 @pytest.mark.requirement("DVW-1")
 @pytest.mark.parametrize("tag", [*list(ELEMENTS)[3:5], *list(ELEMENTS)[8:]])
-def test_elements_that_it_needs(refused: Refused, in_link: Text, tag: str) -> None:
+def test_missing_required_elements_are_reported(refused: Refused, in_link: Text, tag: str) -> None:
     assert refused(in_link(woods_hole({tag: None}))) == [
         f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in requires it"
     ]
@@ -688,7 +686,7 @@ def test_all_missing_parameters_are_reported(refused: Refused, in_link: Text) ->
 
 
 @pytest.mark.requirement("DVW-1")
-def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> None:
+def test_plugin_name_of_another_library_is_an_error(refused: Refused, in_link: Text) -> None:
     works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl supports no other plug-in"
     (line,) = refused(in_link(woods_hole(plugin="libdvl.so")))
     assert line == f"dive.sdf:7 <sensor><plugin filename>: libdvl.so; {works}"
@@ -696,7 +694,7 @@ def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> N
     assert line == f"dive.sdf:5 <sensor><plugin>: missing; {works}"
 
 
-def test_second_plugin_and_its_names(load: Load, in_link: Text) -> None:
+def test_second_plugin_is_listed(load: Load, in_link: Text) -> None:
     other = '<plugin filename="libdsros_ros_dvl.so" name="q"/><topic>own</topic></sensor>'
     world = load(in_link(woods_hole().replace("</sensor>", other)))
     assert world.sensors[0].topic == "/dvl/dvl"
@@ -705,7 +703,7 @@ def test_second_plugin_and_its_names(load: Load, in_link: Text) -> None:
     assert "the plug-in defines it" in reasons
 
 
-def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
+def test_two_plugins_on_one_topic(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(woods_hole() + woods_hole().replace('name="dvl"', 'name="two"')))
     assert line.endswith("/dvl/dvl; is already the topic of auv::base::dvl; give another <topicName>")
 
@@ -772,7 +770,7 @@ def the_dvl(world: World) -> MountedSensor:
 
 
 @pytest.mark.requirement("DVU-1", "DVU-3", "DVU-6", "SDF-1")
-def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_is_read(load: Load, in_world: Text) -> None:
     world = load(in_world(uuv()))
     assert [sensor.topic for sensor in world.sensors] == [*(f"/dvl/dvl_sonar{i}" for i in range(4)), "/dvl/dvl"]
     found = the_dvl(world)
@@ -895,7 +893,7 @@ UUV_EFFECTS: dict[str, tuple[str, Callable[[Flight, Flight], None]]] = {
 @pytest.mark.compiled
 @pytest.mark.requirement("DVU-1")
 @pytest.mark.parametrize("tag", UUV_EFFECTS)
-def test_each_element_of_the_uuv_simulator_has_its_effect(load: Load, in_world: Text, tag: str) -> None:
+def test_every_uuv_simulator_element_has_an_effect(load: Load, in_world: Text, tag: str) -> None:
     text, check = UUV_EFFECTS[tag]
     beams = f"{text if tag == 'robot_namespace' else 'dvl'}/dvl_sonar"  # the topics of the range sensors
     texts = uuv(), uuv({tag: text}).replace("dvl/dvl_sonar", beams)
@@ -906,7 +904,7 @@ def test_each_element_of_the_uuv_simulator_has_its_effect(load: Load, in_world: 
 
 
 @pytest.mark.requirement("DVU-1")
-def test_the_fidelity_of_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_follows_the_fidelity(load: Load, in_world: Text) -> None:
     """As in a sensor: over the world's, under the caller's."""
     own = {"navsense:fidelity": "classic"}
     spec = sheet(the_dvl(load(in_world(uuv(own)))))
@@ -930,7 +928,7 @@ def test_the_fidelity_of_the_uuv_simulators_plug_in(load: Load, in_world: Text) 
         ("l" * 100_000, False),
     ],
 )
-def test_a_plug_in_whose_file_is_mistyped(load: Load, in_world: Text, name: str, *, is_meant: bool) -> None:
+def test_misspelled_plugin_file_name_is_a_warning(load: Load, in_world: Text, name: str, *, is_meant: bool) -> None:
     """A warning, which `check` shows too: nothing else says that the vehicle has no DVL. Another instrument is none."""
     world = load(in_world(uuv().replace(PLUGIN, name)))
     notes = [(note.kind, note.reason, note.where and note.where.line) for note in world.notes if "<plugin" in note.what]
@@ -941,7 +939,7 @@ def test_a_plug_in_whose_file_is_mistyped(load: Load, in_world: Text, name: str,
 
 
 @pytest.mark.requirement("DVU-4", "DVU-6")
-def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, in_world: Text) -> None:
     """Off at the start, on from 0.5 s to 1 s: its readings and its Bool say so; draws go on as if it had been on."""
     batch = ns.simulate(load(in_world(uuv() + BED)), 1.5, seed=3)["auv::base::dvl_plugin"]
     world = load(in_world(uuv({"is_on": "false"}) + BED))
@@ -964,14 +962,14 @@ def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
     assert np.array_equal(np.concatenate(velocities), batch["velocity"], equal_nan=True)
 
 
-def test_the_list_of_the_uuv_simulators_elements_is_complete() -> None:
+def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
     assert UUV_EFFECTS.keys() | beams == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")
-def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_defaults(load: Load, in_world: Text) -> None:
     lacking: dict[str, str | None] = dict.fromkeys(
         ("update_rate", "noise_sigma", "noise_amplitude", "enable_local_ned_frame")
     )
@@ -983,7 +981,7 @@ def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
 @pytest.mark.requirement("DVU-3", "DVU-5", "GAP-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize(("ned", "velocity"), [("false", (0.5, -1.0, 0.25)), ("true", (0.5, 1.0, -0.25))])
-def test_velocity_and_altitude_over_a_level_bed(
+def test_uuv_simulator_velocity_and_altitude_over_a_level_bottom(
     load: Load, in_world: Text, fidelity: str, ned: str, velocity: tuple[float, float, float]
 ) -> None:
     """A link that looks north, 10 m down over a bed at 30 m; classic has the mean of the slant ranges for altitude.
@@ -1012,7 +1010,7 @@ def test_velocity_and_altitude_over_a_level_bed(
 @pytest.mark.requirement("DVU-5", "DVU-8")
 @pytest.mark.parametrize(("depth", "limit"), [(110.0, 90.0), (11.0, 0.7)])
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_its_four_range_topics_out_of_range(
+def test_uuv_simulator_range_topics_out_of_range(
     load: Load, in_world: Text, tmp_path: Path, fidelity: str, depth: float, limit: float
 ) -> None:
     """100 m and 0.5 m above the bed, beyond both limits: the limits under classic, in the DVL's message too."""
@@ -1043,7 +1041,9 @@ def test_its_four_range_topics_out_of_range(
         ("<ray>=><ray><navsense:own_hull>true</navsense:own_hull>", "own_hull", (0.7, 90.0)),
     ],
 )
-def test_beams_that_differ(load: Load, in_world: Text, change: str, named: str, figures: tuple[float, float]) -> None:
+def test_beams_with_different_parameters_are_an_error(
+    load: Load, in_world: Text, change: str, named: str, figures: tuple[float, float]
+) -> None:
     world = load(in_world(uuv(third=change)))
     spec = sheet(the_dvl(world))
     assert (spec.minimum_range, spec.maximum_range) == figures
@@ -1052,7 +1052,7 @@ def test_beams_that_differ(load: Load, in_world: Text, change: str, named: str, 
     assert told.startswith(f"the range sensors of its beams differ in {named}: ")
 
 
-def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
+def test_beams_with_another_rate_are_reported(load: Load, in_world: Text) -> None:
     world = load(in_world(uuv({"update_rate": "10"})))
     reason = "differs from that of its range sensors, 7, 7, 7, 7 Hz: the DVL pings at the rate of the plug-in"
     assert ("<plugin><update_rate>: 10", reason) in warnings(world)
@@ -1156,7 +1156,9 @@ RANGE_NOISE = {"uuv": math.hypot(0.005, 0.01 / math.sqrt(12.0)) / 2.0, "dsros": 
 @pytest.mark.requirement("DVU-1", "DVU-4", "DVW-1", "DVW-5", "SDF-2")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("dialect", TABLES)
-def test_the_documents_examples(dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str) -> None:
+def test_documentation_examples_are_correct(
+    dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str
+) -> None:
     """Over a bed 20 m down the robot goes ahead at 1 m/s: recorded is all that the document lists, and it is right."""
     (tmp_path / "auv.urdf").write_text(dvl_robots[dialect], encoding="utf-8")
     (tmp_path / "sea.sdf").write_text(
@@ -1218,7 +1220,7 @@ FILES = {
 
 @pytest.mark.requirement("DVW-1", "SDF-1")
 @pytest.mark.parametrize(("data", "file"), [("own", "teledyne_whn_dsl"), *(("others", file) for file in FILES)])
-def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> None:
+def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: str) -> None:
     folder = WORLDS if data == "own" else Path(request.getfixturevalue("shared_data"))
     angle, width, least, most, rate, through, told = FILES[file]
     world = sdf.load(folder / "dave" / f"{file}.sdf")
@@ -1242,7 +1244,7 @@ def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> N
 
 @pytest.mark.requirement("DVU-1", "DVW-1", "SDF-2")
 @needs_xacro
-def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> None:
+def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
     """Four files of macros in one robot: all four are DVLs, and say how they look at the bed."""
     dave, woods_hole_s = shared_data / "dave", shared_data / "ds_sim"
     (tmp_path / "auv.urdf.xacro").write_text(
@@ -1293,7 +1295,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("DVW-1", "GAP-8")
-def test_woods_holes_profile(load: Load, in_link: Text) -> None:
+def test_ds_sim_profile_is_read(load: Load, in_link: Text) -> None:
     """Of the plug-in's own cells: as the Workhorse of its documents has them, 8.93 m along the beam from 5.165 m on."""
     text = woods_hole({**WATER, "gaussianNoiseBeamWtrVel": "0.0075", "waterTrackBins": "10"})
     dvl, found = load(in_link(text)).sensors
@@ -1331,7 +1333,7 @@ def test_unsupported_profile_parameters(load: Load, in_link: Text, refused: Call
 
 @pytest.mark.requirement("DVW-1", "DVW-6", "GAP-8")
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_its_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) -> None:
+def test_ds_sim_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) -> None:
     """Water against the instrument, seen at points under classic, where nothing is said in level axes."""
     layers = '<navsense:layer depth="0">0 0 0</navsense:layer>'.replace("navsense:", "")
     current = f'<navsense:current><stratified>{layers}<layer depth="40">0.4 0 0</layer></stratified></navsense:current>'

@@ -30,7 +30,7 @@ def told(world: World, plugin: str) -> list[str]:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Each range is that of the steepest of its 3 x 3 rays, with the noise that its plug-in declares."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     bed = "<collision name='c'><geometry><plane/></geometry></collision>"
@@ -63,7 +63,7 @@ def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: 
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_the_uuv_simulator(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Model plug-in, four beam links on fixed joints, a ray sensor in each: all there, or told why not."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
@@ -93,7 +93,7 @@ def test_the_dvl_of_the_uuv_simulator(dvl_robots: dict[str, str], tmp_path: Path
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_ds_sim_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     text = dvl_robots["dsros"]
     (tmp_path / "auv.urdf").write_text(text, encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
@@ -109,7 +109,7 @@ def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> No
 
 @pytest.mark.requirement("SDF-2")
 @needs_xacro
-def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> None:
+def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
     """Three files of macros, included and called: what they make stands in their own files and lines."""
     dave, woods_hole = shared_data / "dave", shared_data / "ds_sim"
     whn = dave / "teledyne_whn_dsl_description__teledyne_whn.xacro"
@@ -161,7 +161,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         "ds_sim/rdi300_sim.xacro",
     ],
 )
-def test_a_file_of_macros_is_no_robot(shared_data: Path, file: str) -> None:
+def test_macro_file_without_robot_is_an_error(shared_data: Path, file: str) -> None:
     with pytest.raises(SdfError, match=r"<robot name>: missing; must be given") as caught:
         sdf.load(shared_data / file)
     assert caught.value.where is not None

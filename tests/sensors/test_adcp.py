@@ -123,7 +123,7 @@ def water_at(height: AnyArray) -> AnyArray:
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("angle", [20.0, 25.0, 30.0])
 @pytest.mark.parametrize("removes", [False, True])
-def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> None:
+def test_linear_shear_is_measured_down_to_the_side_lobes(angle: float, removes: bool) -> None:
     """Cells overlap and have weights, which leaves a shear as it is; the bottom spoils D (1 - cos angle) of the way."""
     height, spec = 14.9, sheet(beams=turning(angle), motion_compensated=removes)
     one = told(spec, Passing(height), sea())
@@ -145,7 +145,7 @@ def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> N
 
 
 @pytest.mark.requirement("GAP-8")
-def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ensembles_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
     motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
     whole = told(spec, motion, sea(), 8).arrays
@@ -158,7 +158,7 @@ def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.requirement("GAP-8")
-def test_side_lobes_of_the_surface() -> None:
+def test_surface_side_lobes_contaminate_cells() -> None:
     spec = sheet(beams=turning(30.0, (0.0, 0.0, 1.0)), bottom_pings=0)
     one = told(spec, Passing(50.0), sea(surface=64.0)).arrays
     clear = CELLS.distances + 2.0 <= 14.0 * math.cos(math.radians(30.0))
@@ -174,7 +174,7 @@ def test_side_lobes_of_the_surface() -> None:
     ("pulse", "variance", "side"),
     [(None, 2.0**2 / 6.0, 1.0), (0.0, 2.0**2 / 12.0, -1.0), (1.0, (2.0**2 + 1.0) / 12.0, 1.0)],
 )
-def test_the_weights_are_the_pulse_over_the_cell(pulse: float | None, variance: float, side: float) -> None:
+def test_cell_weights_are_the_pulse_convolved_with_the_cell(pulse: float | None, variance: float, side: float) -> None:
     """A curved profile is off by its curvature times the variance of the weights: of a triangle, a box, both.
 
     Places d apart, the corners of the weights between two of them, have d^2 / 24 times what the slope of w x^2 gains
@@ -189,7 +189,7 @@ def test_the_weights_are_the_pulse_over_the_cell(pulse: float | None, variance: 
 
 
 @pytest.mark.requirement("GAP-8")
-def test_the_first_cell_of_real_instruments() -> None:
+def test_first_cell_distance_equals_real_instruments() -> None:
     with (ORACLES / "rdi" / "first_cell.csv").open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) == 6
@@ -206,7 +206,7 @@ TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("roll", "pitch"), TILTS)
-def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) -> None:
+def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> None:
     """Without it, and by the nearest cell, the error is that of beams at heights of their own, solved by NumPy."""
     turn = from_rpy(math.radians(roll), math.radians(pitch), 0.4)
     base = sheet(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=turning(25.0))
@@ -236,7 +236,7 @@ def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) ->
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
+def test_output_axes(coordinates: CoordinateSystem) -> None:
     turn, reference = from_rpy(0.1, -0.2, 0.7), from_rpy(math.pi, 0.1, 0.2)
     spec = sheet(coordinates=coordinates, reference=reference)
     around = replace(sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
@@ -262,7 +262,7 @@ def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_constant_arrays_are_in_every_tick() -> None:
+def test_constant_arrays_are_in_every_row() -> None:
     """Also by the first, which tells of nothing else."""
     spec = sheet(propagation=True)
     one = told(spec, Passing(40.0), sea(), 3)
@@ -274,7 +274,7 @@ def test_constant_arrays_are_in_every_tick() -> None:
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_the_test_vectors_of_ooi() -> None:
+def test_profile_equals_ooi_test_vectors() -> None:
     """Ten cells of a real ensemble from beams to the earth's axes, by the profile's own averaging.
 
     Four places are printed, and six of the error velocity, cut off.
@@ -318,7 +318,7 @@ def instants(order: str, far: float) -> tuple[list[float], list[float], float]:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_pings_are_at_instants_of_their_own() -> None:
+def test_pings_have_separate_times() -> None:
     """Of three for the profile and two for the bottom, each waits for its own sound, and the tick for all of them."""
     found = schedule_pings(3, 2, (0.02, 0.1), (0.005, 0.05))
     assert found.bottom_times.tolist() == pytest.approx([0.05, 0.19], rel=0.0, abs=MOMENT)
@@ -374,7 +374,7 @@ SIGMA, RUNS = 0.05, 2000 if not INTERPRETED else 150
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("pings", "reference"), [(1, 0.0), (16, 0.0), (4, 1.0)])
-def test_the_noise_of_an_ensemble(pings: int, reference: float) -> None:
+def test_ensemble_noise_equals_the_declaration(pings: int, reference: float) -> None:
     """1 / sqrt(pings) of one, at the deviations of RDI's transformation; half of it in cells twice as long."""
     count = RUNS if pings == 1 else RUNS // 4
     spec = sheet(
@@ -430,7 +430,7 @@ def test_echo_and_percent_good_fall_with_range() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("transducer", list(Transducer))
-def test_a_wrong_speed_of_sound(transducer: Transducer) -> None:
+def test_wrong_speed_of_sound_scales_ranges_and_velocities(transducer: Transducer) -> None:
     """Cells are farther by c / c0; velocities are scaled by c0 / c, those of a phased array along its axis alone."""
     spec = sheet(sound=Sound(1470.0), transducer=transducer)
     one = told(spec, Passing(60.0), sea())
@@ -446,7 +446,7 @@ def test_a_wrong_speed_of_sound(transducer: Transducer) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_three_beams_and_screening() -> None:
+def test_three_beam_solutions_and_screening() -> None:
     """A buoy hides one beam from its fourth cell on: three solve there, without an error velocity to be judged by.
 
     The error velocity of a ping has the deviation 0.1 / (sqrt 2 sin 20 degrees): 20 of them stay below 0.05 once in
@@ -477,7 +477,7 @@ def test_three_beams_and_screening() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What each ping hears is counted by NumPy: cells by the weak echo, bottom by ranges beyond the limits.
 
     Four beams are judged by Teledyne's error velocity, d (v1 + v3 - v2 - v4), d = 1 / (2 sqrt 2 sin a); three are not.
@@ -530,7 +530,7 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
+def test_bottom_pings_have_one_of_four_results() -> None:
     """Tilted to one side all beams are of different lengths: the farthest that is heard leaves four, three or two."""
     turn = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
     spec = sheet(bottom_pings=2)
@@ -552,7 +552,7 @@ def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_without_bottom_track_the_relative_velocity_stays(coordinates: CoordinateSystem) -> None:
+def test_relative_velocity_remains_without_bottom_track(coordinates: CoordinateSystem) -> None:
     """Without a bottom within reach the velocity over the ground is none; that against the instrument is the same."""
     spec = sheet(motion_compensated=True, coordinates=coordinates)
     with_bottom, without = (told(replace(spec, maximum_range=far), Passing(39.0), sea()) for far in (100.0, 20.0))
@@ -571,7 +571,7 @@ def test_without_bottom_track_the_relative_velocity_stays(coordinates: Coordinat
 
 
 @pytest.mark.requirement("GAP-8")
-def test_two_beams_are_no_velocity_and_not_valid() -> None:
+def test_two_beams_give_no_valid_velocity() -> None:
     spec = sheet(backscatter=EchoStrength(60.0, 0.35), pings=1)
     ideal = spec.ideal(Passing(39.0), sea(), Ticks(np.arange(1), 1.0))
     heard = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
@@ -585,7 +585,7 @@ def test_two_beams_are_no_velocity_and_not_valid() -> None:
 
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
-def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
+def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
     """From 2 to 4 s of a run nothing comes back from the bottom; the water is heard, and what is true stays."""
     spec = sheet(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
@@ -605,7 +605,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_serial_numbers_differ_and_stay() -> None:
+def test_serial_numbers_have_different_constant_errors() -> None:
     spec = sheet(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
     ones = [told(spec, Passing(40.0), sea(), 3, seed=seed).arrays for seed in (1, 2)]
     for one in ones:
@@ -645,7 +645,7 @@ def test_serial_numbers_differ_and_stay() -> None:
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
     ],
 )
-def test_invalid_specifications(change: Any, problem: str) -> None:
+def test_invalid_specifications_are_an_error(change: Any, problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
         sheet(**change)
 
@@ -678,7 +678,7 @@ def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_an_ensemble_takes_less_than_a_day() -> None:
+def test_ensemble_takes_less_than_a_day() -> None:
     """Four pings at intervals of a quarter of a day, for the profile alone, fill one; without propagation none does."""
     quarter = 21_600.0
     whole = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
@@ -703,7 +703,7 @@ def test_an_ensemble_takes_less_than_a_day() -> None:
         {"lag": -1.0},
     ],
 )
-def test_invalid_cells(change: Any) -> None:
+def test_invalid_cells_are_an_error(change: Any) -> None:
     with pytest.raises(SensorError, match=r"cell|profile"):
         DepthCells(**change)
     with pytest.raises(SensorError, match="profiler's velocity"):

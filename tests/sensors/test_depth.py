@@ -39,7 +39,7 @@ def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, floa
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 @pytest.mark.parametrize("z", [0.0, -0.5, -10.0, -300.0, -6000.0])
-def test_the_pressure_of_other_simulators(z: float) -> None:
+def test_default_pressure_equals_other_simulators(z: float) -> None:
     """A world that does not say what water it has: 101.325 kPa + 9.80638 kPa a metre, as written in their sources."""
     pressure, depth, true = read(z, Depth(assumed=UUV), Environment())
     assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14, abs=0.0)
@@ -48,7 +48,7 @@ def test_the_pressure_of_other_simulators(z: float) -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_unescos_check_value_through_the_sensor() -> None:
+def test_sensor_reproduces_the_unesco_check_value() -> None:
     """The water of UNESCO 44's formula at its latitude: 10000 dbar are 9712.653 m, the formula a fit good to 0.1 m."""
     sheet = Depth(assumed=Unesco(math.radians(30.0)))
     pressure, depth, true = read(-9712.653, sheet, Environment())
@@ -60,7 +60,7 @@ def test_unescos_check_value_through_the_sensor() -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_an_instrument_errs_where_the_water_is_another() -> None:
+def test_wrong_water_assumption_biases_the_depth() -> None:
     """By the ratio of the densities; of a fresh lake read by an ocean's formula 2.8 percent."""
     lake = Environment(water=Water(density=999.7, salinities=(0.0,)))
     _, depth, true = read(-100.0, Depth(), lake)
@@ -75,7 +75,7 @@ def test_an_instrument_errs_where_the_water_is_another() -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_a_wrong_latitude_and_another_formula() -> None:
+def test_wrong_latitude_and_formula_bias_the_depth() -> None:
     deep = Environment(water=STANDARD_OCEAN)
     depths = {lat: read(-5000.0, Depth(assumed=Unesco(math.radians(lat))), deep)[1] for lat in (0.0, 30.0, 90.0)}
     gravity = {0.0: 9.780318, 90.0: 9.780318 * (1.0 + 5.2788e-3 + 2.36e-5)}
@@ -85,7 +85,7 @@ def test_a_wrong_latitude_and_another_formula() -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_above_the_water_it_is_a_barometer() -> None:
+def test_pressure_above_the_water_is_atmospheric() -> None:
     """As the air pressure sensor beside it, the depth not positive; below the surface the water comes on top."""
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0), water=Water(surface=12.0))
     barometer = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
@@ -106,7 +106,7 @@ def test_above_the_water_it_is_a_barometer() -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_gauge_and_absolute_say_the_same_depth() -> None:
+def test_gauge_and_absolute_pressure_give_equal_depth() -> None:
     surroundings = Environment(water=Water(), atmosphere=Atmosphere(pressure=98000.0))
     absolute, gauge = Depth(), Depth(gauge=True)
     one, two = read(-20.0, absolute, surroundings), read(-20.0, gauge, surroundings)
@@ -120,7 +120,7 @@ def test_gauge_and_absolute_say_the_same_depth() -> None:
 
 @pytest.mark.requirement("ALT-8")
 @pytest.mark.parametrize("assumed", [None, Unesco(), ConstantDensity(1000.0)], ids=["known", "unesco", "constant"])
-def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
+def test_pressure_noise_propagates_to_the_depth(assumed: Any) -> None:
     """The deviation, and the correlation of the two; bounds of a share of 1e-6 false alarms (4.9 deviations)."""
     count = 20_000
     sheet = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
@@ -146,7 +146,7 @@ def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
 
 
 @pytest.mark.requirement("ALT-8", "DOO-1")
-def test_errors_go_onto_own_pressures() -> None:
+def test_apply_adds_errors_to_given_pressures() -> None:
     own = np.array([101325.0, 201325.0, 1101325.0])
     reading = Depth(Noise(bias_mean=100.0), Saunders(0.5)).apply(np.arange(3.0), own, seed=2)
     assert reading["pressure"].tolist() == (own + 100.0).tolist()

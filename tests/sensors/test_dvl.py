@@ -143,7 +143,7 @@ FAINT = EchoStrength(60.0, 0.3, threshold=-200.0)
     ],
     ids=["four", "three", "five", "unequal"],
 )
-def test_the_covariance_is_that_of_the_errors(
+def test_covariance_matches_the_errors(
     angle: float, azimuths: tuple[float, ...], slope: float, strength: EchoStrength | None
 ) -> None:
     """(sum u u^T / sigma^2)^-1, by NumPy, is what is reported; the errors have it (false alarms 1e-6)."""
@@ -166,7 +166,7 @@ def test_the_covariance_is_that_of_the_errors(
 
 
 @pytest.mark.requirement("DVW-4", "GAP-4")
-def test_the_solution_is_the_pseudo_inverse_weighted() -> None:
+def test_solution_is_the_weighted_pseudo_inverse() -> None:
     """Velocity from the very beams that are told, by NumPy's least squares with rows over sigma."""
     spec = sheet(bottom=RED, strength=FAINT)
     arrays = pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), bed(0.5), 20).arrays
@@ -177,7 +177,7 @@ def test_the_solution_is_the_pseudo_inverse_weighted() -> None:
 
 
 @pytest.mark.requirement("DVW-2", "DVW-3", "GAP-4")
-def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
+def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
     """Each beam has u . R^T (v + omega x r - v_plate), and a slant range h / cos, positive when going that way."""
     place, turned = (1.5, -0.4, -0.5), from_rpy(0.02, -0.03, 0.6)
     motion, belt = Flying((0.0, 0.0, 9.0), (1.2, 0.3, -0.1), (0.0, 0.0, 0.2), 0.4), (0.5, -0.2, 0.0)
@@ -226,7 +226,7 @@ def test_reported_stddev_may_differ() -> None:
 
 
 @pytest.mark.requirement("DVW-4", "GAP-2")
-def test_noise_and_resolution_of_ranges() -> None:
+def test_range_noise_and_resolution() -> None:
     """Errors of ranges reach the altitude and nothing else: of four beams alike the mean, times cos 30 deg."""
     spec = sheet(range=Noise(stddev=0.05))
     arrays = pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), bed(), MANY).arrays
@@ -242,7 +242,7 @@ def test_noise_and_resolution_of_ranges() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
-def test_the_long_term_error_differs_by_serial_number() -> None:
+def test_long_term_error_differs_by_serial_number() -> None:
     """e = s v + o of variance scale^2 v v^T + offset^2 I, of bottom and water each by itself; constant in a run."""
     spec = sheet(
         bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
@@ -297,7 +297,7 @@ def test_misalignment_differs_by_serial_number() -> None:
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 @pytest.mark.parametrize("pitch", [0.0, 0.3])
-def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
+def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
     """Pistons scale all axes by c0 / c; a phased array what is along its axis alone; ranges scale with both.
 
     The array's beams are at asin(c / c0 sin 30) where it takes them to be at 30 degrees: cos' / cos more, ranges less.
@@ -326,7 +326,7 @@ def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_error_velocity() -> None:
+def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
     """d (b0 + b2 - b1 - b3) of opposite pairs, d = 1 / (2 sqrt 2 sin angle): as rough as a horizontal velocity."""
     d = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(25.0)))
     arrays = pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), bed(), MANY).arrays
@@ -340,7 +340,7 @@ def test_the_error_velocity() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_screening_by_the_error_velocity() -> None:
+def test_error_velocity_screening_rejects_pings() -> None:
     """Of deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected; three beams cannot be screened."""
     limit, deviation = 0.02, math.sqrt(2.0) * 0.01
     told = pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), bed(), MANY)
@@ -387,7 +387,7 @@ SLANTS, COSINES = lost_on(SLOPED, 20.0, axes_of(30.0, PLUS))
     ],
     ids=["cliff", "minimum", "maximum", "incidence"],
 )
-def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost: int) -> None:
+def test_three_beams_give_a_solution(around: Environment, limits: dict[str, float], lost: int) -> None:
     """One beam has no bottom: the other three give the velocity, their covariance, and the height over their plane."""
     v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
     spec = sheet(30.0, PLUS, bottom=RED, **limits)
@@ -410,7 +410,7 @@ def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
-def test_two_beams_are_no_solution() -> None:
+def test_two_beams_give_no_solution() -> None:
     """Four beams in an X over a slope: the two downhill are out of range."""
     slants, _ = lost_on(SLOPED, 20.0, axes_of(30.0, CROSSED))
     told = pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), bed(0.3), 5)
@@ -426,7 +426,7 @@ def test_two_beams_are_no_solution() -> None:
 
 
 @pytest.mark.requirement("GAP-9", "GAP-2")
-def test_shares_of_dropouts_and_of_faint_echoes() -> None:
+def test_share_of_dropouts_and_weak_echoes() -> None:
     """Beams drop out by themselves: a velocity in a share 4 q^3 p + q^4 of the pings; locks by the logistic law."""
     p = 0.2
     told = pings(sheet(dropout_probability=p), Flying(), bed(), MANY)
@@ -487,13 +487,13 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
 )
-def test_impossible_instruments_are_errors(make: Callable[[], Any], message: str) -> None:
+def test_impossible_instruments_are_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)
 
 
-def test_a_layer_just_within_reach() -> None:
+def test_layer_just_within_range() -> None:
     """20 m along beams at 30 degrees are 17.32 m along the instrument."""
     assert Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.32), water_mode=TrackMode.ALWAYS).layer is not None
 
@@ -508,7 +508,7 @@ def test_a_layer_just_within_reach() -> None:
         ({"beams": None}, "must be of Beams"),
     ],
 )
-def test_fields_of_another_class_are_refused(given: dict[str, Any], problem: str) -> None:
+def test_fields_of_another_class_are_an_error(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError) as caught:
         Dvl(**given)
     assert problem in str(caught.value)

@@ -95,7 +95,7 @@ def uuv(**more: Any) -> Dvl:
 
 
 @pytest.mark.requirement("DVU-3")
-def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
+def test_classic_velocity_is_the_link_velocity_with_axis_noise() -> None:
     """R^T v + noise_amplitude w each tick, of a covariance noise_sigma^2 I, in the frame that is asked for."""
     turned = from_rpy(0.1, -0.2, 0.7)
     own = np.array(rotate((turned[0], -turned[1], -turned[2], -turned[3]), V))
@@ -113,7 +113,7 @@ def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
 
 
 @pytest.mark.requirement("DVU-3")
-def test_velocity_without_a_bottom() -> None:
+def test_classic_velocity_without_bottom() -> None:
     told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
     assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
     assert told.arrays["velocity_mode"][0] == 1.0
@@ -132,7 +132,7 @@ def test_velocity_without_a_bottom() -> None:
         (0.8, 2.2, 1),  # uphill it is nearer than 2 m
     ],
 )
-def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height: float, clamped: int) -> None:
+def test_classic_altitude_is_the_mean_of_clamped_ranges(slope: float, height: float, clamped: int) -> None:
     """What is nearer than the least or farther than the most counts as that; only where all do is there none."""
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     axes = np.column_stack([math.sin(0.52) * np.cos(PLUS), math.sin(0.52) * np.sin(PLUS), np.full(4, -math.cos(0.52))])
@@ -148,7 +148,7 @@ def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height
 
 
 @pytest.mark.requirement("DVU-5")
-def test_ranges_of_which_some_are_at_either_limit_have_a_mean() -> None:
+def test_ranges_clamped_at_both_limits_have_a_mean() -> None:
     """In a steep gully one side is too near and the other out of reach: limits of both kinds are averaged."""
     spec = uuv(
         beams=make_janus_beams(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]),
@@ -160,7 +160,7 @@ def test_ranges_of_which_some_are_at_either_limit_have_a_mean() -> None:
 
 
 @pytest.mark.requirement("DVU-5")
-def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
+def test_noise_keeps_ranges_within_their_limits() -> None:
     arrays = pings(uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), bed(), MANY).arrays
     ranges = arrays["beam_range"]
     assert ranges.max() == 30.0
@@ -171,7 +171,7 @@ def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
 
 
 @pytest.mark.requirement("DVU-3", "DVU-5")
-def test_physical_beams_of_the_same_sheet_are_solved() -> None:
+def test_physical_fidelity_of_the_same_spec_solves_beams() -> None:
     """Without `classic` the dialect is a name: velocity and covariance are the beams', the altitude the bed's."""
     spec = replace(uuv(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
     arrays = pings(spec, Drifting((0.0, 0.0, 10.0)), bed(0.3)).arrays
@@ -207,7 +207,7 @@ def slants_over(slope: float, height: float, angle: float) -> AnyArray:
 
 
 @pytest.mark.requirement("DVW-4", "DVW-6")
-def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
+def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
     """Altitude mean(r) cos(pi / 6) at any beam angle; course atan2(x', y') in the sensor's frame: forward is east."""
     told = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
     arrays = told.arrays
@@ -233,7 +233,7 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
 
 
 @pytest.mark.requirement("DVW-2", "WTR-2")
-def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
+def test_classic_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> None:
     """Its width changes no range, and the layer ends at the bottom: of the mean of a current sheared by depth."""
     wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True, width=0.1)
     spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
@@ -273,7 +273,7 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
 
 
 @pytest.mark.requirement("WTR-1", "WTR-2")
-def test_water_track_where_there_is_no_bottom_track() -> None:
+def test_water_track_replaces_missing_bottom_track() -> None:
     """Velocity of the link less the current, by least squares, the noise of each axis of the solution."""
     told = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
     assert np.all(told["velocity_mode"] == 2.0)
@@ -288,7 +288,7 @@ def test_water_track_where_there_is_no_bottom_track() -> None:
 
 
 @pytest.mark.requirement("WTR-2")
-def test_both_tracks_at_once_have_each_its_noise() -> None:
+def test_both_tracks_have_separate_noise() -> None:
     told = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
     assert np.all(told["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])

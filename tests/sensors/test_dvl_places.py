@@ -78,7 +78,7 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
 
 
 @pytest.mark.requirement("GAP-5", "GAP-6")
-def test_altitude_of_beams_of_different_angles_and_places() -> None:
+def test_altitude_of_beams_with_different_angles_and_positions() -> None:
     """Five beams, each with an angle and a transducer of its own: still the distance of the sensor's origin."""
     angles, places = (15.0, 20.0, 25.0, 30.0, 35.0), [(0.2 * i, -0.1 * i, 0.05 * i) for i in range(5)]
     single = [
@@ -94,7 +94,7 @@ def test_altitude_of_beams_of_different_angles_and_places() -> None:
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("height", [0.4, 100.0])
-def test_out_of_range_is_no_altitude(height: float) -> None:
+def test_altitude_out_of_range_is_invalid(height: float) -> None:
     spec = Dvl(minimum_range=0.5, maximum_range=90.0, propagation=False)
     reading = read(spec, Drifting((0.0, 0.0, height), (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), bed())
     assert np.isnan(reading["altitude"]).all()
@@ -119,7 +119,7 @@ def test_out_of_range_is_no_altitude(height: float) -> None:
     ],
     ids=["flu", "turned", "flu-told-in-frd", "frd", "frd-told-in-flu"],
 )
-def test_forward_is_the_course_that_the_compass_shows(
+def test_forward_motion_has_the_compass_course(
     compass: float, heading: float, beams: Beams, mounting: Quaternion, reference: Quaternion
 ) -> None:
     """A pitched vehicle whose bow points to `compass` (deg) goes ahead at 2 m/s and rises: in any frame, any world."""
@@ -142,7 +142,7 @@ def test_forward_is_the_course_that_the_compass_shows(
 
 
 @pytest.mark.requirement("GAP-7")
-def test_course_and_speed_sideways_and_at_rest() -> None:
+def test_course_and_speed_of_leeway_and_at_rest() -> None:
     """Leeway to the right of a bow that points north is a course of east; at rest the speed is 0."""
     north = from_rpy(0.0, 0.0, math.pi / 2.0)
     reading = read(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.7, 0.0, 0.0)), bed())

@@ -89,7 +89,7 @@ def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
 @pytest.mark.requirement("GAP-2", "GAP-9")
 @pytest.mark.parametrize("height", [3.0, 20.0, 47.0, 80.0])
 @pytest.mark.parametrize("processing", [0.0, 0.013])
-def test_the_rate_of_pings_falls_with_altitude(height: float, processing: float) -> None:
+def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> None:
     """A ping each 2 r / c + processing, at the next tick of 100 Hz."""
     spec = sheet(maximum_range=150.0, processing_time=processing)
     time, told = pings(spec, Flying((0.0, 0.0, height)), bed(), 400, 100.0)
@@ -108,7 +108,7 @@ def test_the_rate_of_pings_falls_with_altitude(height: float, processing: float)
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_rates_on_a_climb_from_a_slope() -> None:
+def test_ping_rate_during_a_climb_from_a_slope() -> None:
     """Ranges are those when all is back, a processing time before the tick: the farthest waits, the mean is told of."""
     spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
     motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
@@ -135,7 +135,7 @@ def test_rates_on_a_climb_from_a_slope() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_without_bottom_the_longest_echo_is_awaited() -> None:
+def test_ping_without_bottom_waits_for_the_longest_echo() -> None:
     spec, nothing = sheet(maximum_range=75.0), Environment(water=SEA)
     time, told = pings(spec, Flying(), nothing, 100, 40.0)
     assert told.emitted is not None
@@ -177,7 +177,7 @@ def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: flo
 
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
-def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
+def test_both_echoes_of_a_ping_have_separate_times() -> None:
     """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
     spec = sheet(**STILL | {"bottom_mode": TrackMode.ALWAYS})
     motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
@@ -196,7 +196,7 @@ def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
+def test_beam_dropout_loses_bottom_and_water() -> None:
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0)
     _, told = pings(spec, Flying(), bed(), 20, 4.0)
     assert told.emitted is not None
@@ -205,7 +205,7 @@ def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
 
 
 @pytest.mark.requirement("NOI-6", "GAP-1")
-def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
+def test_bottom_loss_fault_keeps_the_water_track() -> None:
     """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
@@ -221,7 +221,7 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
 
 
 @pytest.mark.requirement("GAP-9", "DVW-3")
-def test_the_velocity_is_that_at_the_time_of_validity() -> None:
+def test_velocity_is_that_at_the_time_of_validity() -> None:
     """It accelerates and turns: what is told is of the echo's instant in the sensor's axes of then, to 1 nm/s."""
     motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
     spec = sheet(processing_time=0.03)
@@ -246,7 +246,7 @@ def test_the_velocity_is_that_at_the_time_of_validity() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_runs_and_steps_of_pings_that_wait() -> None:
+def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
     """The same through `simulate` and live, step by step: truth is that of the echo, ticks without a ping say so."""
     motion, spec = (
         Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
@@ -281,7 +281,7 @@ def trench() -> Environment:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("again", [0.0, 0.36, 1.0])
-def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
+def test_lost_beam_needs_the_reacquisition_time(again: float) -> None:
     """At 5 m/s over a trench: each beam is lost while it looks into it, and `again` longer, from its last lost ping."""
     spec, height = sheet(propagation=False, reacquisition_time=again), 10.0
     time, told = pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
@@ -300,7 +300,7 @@ def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-9")
-def test_dropouts_count_as_losses() -> None:
+def test_dropouts_start_the_reacquisition_time() -> None:
     """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
     count, p, ticks = 4_000 if INTERPRETED else 40_000, 0.02, 7
     spec = sheet(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
@@ -334,7 +334,7 @@ class Wandering:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
-def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
+def test_long_term_velocity_covariance_matches_its_errors() -> None:
     """A thousand serial numbers on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = sheet(
@@ -362,7 +362,7 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.requirement("GAP-2")
-def test_a_caller_may_step_more_finely_than_sound_goes_there_and_back() -> None:
+def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")

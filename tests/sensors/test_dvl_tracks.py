@@ -109,7 +109,7 @@ TABLE = {
 
 @pytest.mark.requirement("GAP-1", "WTR-1", "WTR-2")
 @pytest.mark.parametrize(("modes", "expected"), TABLE.items(), ids=["-".join(modes) for modes in TABLE])
-def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
+def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
     bottom_mode, water_mode = (TrackMode(mode) for mode in modes)
     fine, coarse = DopplerTrack(reported_stddev=0.01), DopplerTrack(reported_stddev=0.02)
     cases = (
@@ -144,7 +144,7 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
-def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
+def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
     """Where no bottom is met each beam hears the layer, with its deviation; nothing is known of the bottom."""
     spec = sheet(water=DopplerTrack(reported_stddev=0.02))
     arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(bottom=False, current=UniformField(FLOW))).arrays
@@ -161,7 +161,7 @@ def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
 
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
-def test_a_uniform_current(rpy: Vector) -> None:
+def test_water_track_in_a_uniform_current(rpy: Vector) -> None:
     """R^T (v - current), whatever the attitude; without a current the water stands still."""
     turned = from_rpy(*rpy)
     motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
@@ -175,7 +175,7 @@ def test_a_uniform_current(rpy: Vector) -> None:
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("height", [40.0, 9.0])
-def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
+def test_water_track_in_a_sheared_current(rpy: Vector, height: float) -> None:
     """A triangle's weights about the middle of the layer: each beam hears the current there, where shear is uniform.
 
     Near the bottom the layer ends at 80 % of the way to it, along the instrument's axis in the shallowest beam.
@@ -198,7 +198,7 @@ def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
 
 
 @pytest.mark.requirement("WTR-2", "WTR-1", "GAP-1")
-def test_the_water_has_its_own_noise() -> None:
+def test_water_track_has_separate_noise() -> None:
     """Per beam: sigma^2 diag(2, 2, 1/3) of each track, and nothing that both share (false alarms 1e-6)."""
     count, unit = 500 if INTERPRETED else 10_000, np.diag([2.0, 2.0, 1.0 / 3.0])
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
@@ -235,7 +235,7 @@ def test_drifting_vehicle_has_no_water_velocity() -> None:
 
 
 @pytest.mark.requirement("WTR-2", "GAP-9")
-def test_misalignment_turns_the_velocity_through_the_water() -> None:
+def test_misalignment_rotates_the_water_velocity() -> None:
     yaw, through = 0.02, np.array(V) - FLOW
     arrays = pings(
         sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), sea(current=UniformField(FLOW))
@@ -265,7 +265,7 @@ def dive() -> World:
 
 
 @pytest.mark.requirement("WTR-2", "GAP-1", "CUR-1")
-def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
+def test_random_current_differs_between_runs(tmp_path: Path) -> None:
     """Truth has an axis of runs; row i is the single run i, to the last bit, in memory and from files."""
     world = dive()
     many = ns.simulate(world, 3.0, seed=7, runs=3)
@@ -298,7 +298,7 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_without_water_track_a_current_by_chance_is_not_felt() -> None:
+def test_random_current_has_no_effect_without_water_track() -> None:
     world = dive()
     dry = replace(world, sensors=(replace(world.sensors[0], spec=Dvl()),))
     assert not ns.simulate(dry, 1.0, runs=2)["dvl"].ideal_in_runs

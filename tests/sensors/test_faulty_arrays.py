@@ -67,7 +67,7 @@ def test_depth_is_computed_from_the_measured_pressure(kind: str, gauge: bool) ->
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_depth_that_is_off_leaves_the_pressure() -> None:
+def test_depth_fault_does_not_change_the_pressure() -> None:
     sound, faulty, rows = both(Depth(Noise(stddev=50.0)), "bias", "depth", 3.0)
     assert np.array_equal(faulty["pressure"], sound["pressure"])
     assert np.array_equal(faulty["depth"][rows], sound["depth"][rows] + 3.0)
@@ -75,7 +75,7 @@ def test_a_depth_that_is_off_leaves_the_pressure() -> None:
 
 @pytest.mark.requirement("NOI-6", "ALT-1")
 @pytest.mark.parametrize("reference", [0.0, -5.0, ZeroReference(0.7)])
-def test_a_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
+def test_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
     """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
     sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
     sound, faulty, rows = both(sheet, "bias", "vertical_reference", 2.0)

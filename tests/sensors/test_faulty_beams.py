@@ -79,7 +79,7 @@ def error_velocity(axes: FloatArray, along: FloatArray) -> FloatArray:
 @pytest.mark.parametrize(
     ("array", "velocity"), [("beam_velocity", "velocity"), ("water_beam_velocity", "water_velocity")]
 )
-def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocity: str) -> None:
+def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: str) -> None:
     sound, faulty, rows = both(DVL, ScheduledFault("bias", START, END, array, (0.0, OFF, 0.0, 0.0)))
     assert rows.sum() >= 5
     assert faulty[array][rows] - sound[array][rows] == pytest.approx(
@@ -99,7 +99,7 @@ def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocit
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> None:
+def test_range_fault_changes_the_altitude_and_limits_lose_the_beam() -> None:
     level = replace(DVL, range=Noise())  # unequal ranges tilt what is taken for the bottom
     sound, faulty, rows = both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
     lower = OFF * math.cos(math.radians(30.0))
@@ -112,7 +112,7 @@ def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> N
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
+def test_faulty_beam_is_rejected_by_the_error_velocity() -> None:
     strict = Dvl(error_velocity_limit=0.5)
     _, faulty, rows = both(strict, ScheduledFault("bias", START, END, "beam_velocity", (2.0, 0.0, 0.0, 0.0)))
     assert not faulty.valid[rows].any()
@@ -133,7 +133,7 @@ def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
 @pytest.mark.parametrize("array", ["beam_velocity", "bottom_beam_velocity", "bottom_range"])
-def test_a_beam_of_a_profiler(array: str) -> None:
+def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
     """In still water: what the profile says of it is the motion that is taken out, wrong by either beam."""
     sound, faulty, rows = both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
     moved = faulty[array][rows] - sound[array][rows]
@@ -160,7 +160,7 @@ def sent(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
 
 
 @pytest.mark.requirement("NOI-6", "REC-1:devices")
-def test_every_format_says_the_same_of_it(tmp_path: Path) -> None:
+def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
     """PD0 of beams, turned by RDI's rule, is PD0 of the earth; ranges are in the altitude of every format."""
     velocity = ScheduledFault("bias", START, END, "beam_velocity", (OFF, 0.0, 0.0, 0.0))
     told = {
@@ -208,7 +208,7 @@ TOLD = ("beam.pd0", "instrument.pd0", "ship.pd0", "earth.pd0", "pd6", "wl.json",
         ("error_velocity", (OFF,), TOLD),
     ],
 )
-def test_which_formats_a_bias_reaches(
+def test_bias_fault_reaches_the_documented_formats(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
     """What is heard is in all of them; of the rest some make their own, as `docs/worlds.md` says."""

@@ -51,7 +51,7 @@ def turned(quaternions: FloatArray) -> Rotation:
 
 
 @pytest.mark.requirement("IMU-4", "IMU-2")
-def test_sums_of_readings_are_the_motion() -> None:
+def test_sums_of_readings_reproduce_the_motion() -> None:
     """Attitude and velocity after each of 330 intervals, turning by up to 5 degrees in one, from the readings alone."""
     ticks = Ticks(np.arange(331), RATE)
     truth = violent().at(ticks.time)
@@ -131,7 +131,7 @@ class Sliding:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_gravity_that_changes_is_integrated() -> None:
+def test_varying_gravity_is_integrated() -> None:
     """A long interval: the closed integrals of cubics in time."""
     found = Imu(averaged=True).ideal(Sliding(), Environment(gravity=Slope()), Ticks(np.arange(4), 2.0))
 
@@ -165,20 +165,20 @@ class Spinning:
 @pytest.mark.parametrize(
     ("turn", "read"), [(0.3, 0.3), (3.1, 3.1), (-3.1, -3.1), (3.5, 3.5 - 2.0 * math.pi), (1e-9, 1e-9)]
 )
-def test_a_turn_of_half_a_circle_is_the_most_that_an_interval_can_hold(turn: float, read: float) -> None:
+def test_rotation_per_interval_is_unique_up_to_half_a_turn(turn: float, read: float) -> None:
     found = Imu(averaged=True).ideal(Spinning(turn * 10.0), Environment(), Ticks(np.arange(8), 10.0))
     assert np.allclose(found["angular_velocity"][1:, 2], read * 10.0, rtol=1e-9, atol=0.0)
 
 
 @pytest.mark.requirement("IMU-4")
-def test_at_rest_it_reads_gravity_to_the_last_bit() -> None:
+def test_imu_at_rest_measures_gravity_bitwise() -> None:
     found = Imu(averaged=True).ideal(Stationary(Pose()), Environment(), Ticks(np.arange(5), 1000.0))
     assert not found["angular_velocity"].any()
     assert found["linear_acceleration"].tolist() == [[0.0, 0.0, 9.8]] * 5
 
 
 @pytest.mark.requirement("IMU-4")
-def test_no_interval_ends_with_the_first_tick() -> None:
+def test_first_tick_is_not_published() -> None:
     ticks, sheet = Ticks(np.arange(3), RATE), Imu(averaged=True)
     ideal, instant = (each.ideal(violent(), Environment(), ticks) for each in (sheet, Imu()))
     for name in ("angular_velocity", "linear_acceleration"):
@@ -210,7 +210,7 @@ def driven_world(rate: float) -> World:
 
 @pytest.mark.requirement("IMU-4", "LIV-1")
 @pytest.mark.parametrize("rate", [10.0, 30.0, 100.0, 250.0])
-def test_a_caller_in_the_loop_gets_its_own_motion_back(rate: float) -> None:
+def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
     """The robot is driven; it has forgotten where the interval began, whatever the steps, and the sensor has not."""
 
     def state(t: float) -> State:
@@ -257,7 +257,7 @@ def test_unpublished_rows_are_not_written() -> None:
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("latitude", [-90.0, -33.0, 0.0, 47.0, 90.0])
-def test_at_rest_the_earth_turns_about_the_polar_axis(latitude: float, averaged: bool) -> None:
+def test_earth_rotation_at_rest_is_about_the_polar_axis(latitude: float, averaged: bool) -> None:
     """Along north and up, Omega cos and Omega sin of the latitude; gravity stays as it is."""
     here = Origin(math.radians(latitude), 0.3)
     sheet = Imu(averaged=averaged, earth_rotation=True)
@@ -270,7 +270,7 @@ def test_at_rest_the_earth_turns_about_the_polar_axis(latitude: float, averaged:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_eastward_at_the_equator_things_weigh_less() -> None:
+def test_eastward_motion_at_the_equator_reduces_specific_force() -> None:
     """Eoetvoes: 2 Omega v upwards, with v = 100 m/s 1.458423e-2 m/s^2."""
 
     class East:
@@ -286,7 +286,7 @@ def test_eastward_at_the_equator_things_weigh_less() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_the_force_is_that_of_newton_among_the_stars() -> None:
+def test_specific_force_equals_newton_in_inertial_space() -> None:
     """A curve in the world as seen from inertial space, differentiated twice there; gravitation is gravity without
     its centrifugal part. No Coriolis term is written down here.
     """
@@ -309,14 +309,14 @@ def test_the_force_is_that_of_newton_among_the_stars() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_the_earth_needs_a_place_on_it() -> None:
+def test_earth_rotation_needs_coordinates() -> None:
     with pytest.raises(SensorError, match="earth_rotation: True; the world has no place on") as caught:
         Imu(earth_rotation=True).ideal(Stationary(Pose()), Environment(), Ticks(np.arange(3), 100.0))
     assert "Origin" in caught.value.remedy
 
 
 @pytest.mark.requirement("IMU-4", "NOI-6")
-def test_without_the_earth_every_rotation_leaves_the_readings() -> None:
+def test_readings_without_earth_rotation_are_rotation_invariant() -> None:
     """With it the rotations about the vertical do, which the laws hold by the witness."""
     assert Imu.example_spec().group == "vertical"
     for averaged in (False, True):
@@ -327,7 +327,7 @@ def test_without_the_earth_every_rotation_leaves_the_readings() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_uniform_gravity_and_its_sum_agree() -> None:
+def test_uniform_gravity_and_field_sum_agree() -> None:
     from navsense.environment.base import FieldSum
 
     ticks = Ticks(np.arange(50), RATE)

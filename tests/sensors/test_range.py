@@ -47,7 +47,7 @@ def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[flo
 @pytest.mark.requirement("DVU-2", "ALT-8")
 @pytest.mark.parametrize("tilt", [0.0, 0.05, 0.2, 0.7, 1.2])
 @pytest.mark.parametrize("width", [0.0, 0.1, 0.3])
-def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
+def test_cone_over_level_ground(tilt: float, width: float) -> None:
     """Ground h below, tilt a, full width w: the nearest point of the beam is h / cos(max(a - w / 2, 0)) away."""
     beam = Cone(width, rings=4 if width else 0)
     distance, side = read(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
@@ -62,7 +62,7 @@ def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
+def test_fan_rays_equal_gazebo() -> None:
     """Each ray by itself: Gazebo turns x by the quaternion of (0, -v, h); a single sample lies along the axis."""
     fan = Fan(3, -0.03, 0.05, 4, -0.02, 0.04)
     rays = fan.make_rays()
@@ -80,7 +80,7 @@ def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_the_rays_of_a_cone() -> None:
+def test_cone_rays() -> None:
     cone = Cone(0.5, rings=3, axis=(0.0, -2.0, 0.0))
     rays = cone.make_rays()
     assert rays.shape == (1 + 6 + 12 + 18, 3)
@@ -91,7 +91,7 @@ def test_the_rays_of_a_cone() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8")
-def test_limits() -> None:
+def test_range_limits() -> None:
     sheet = Range(minimum_range=2.0, maximum_range=8.0, beam=Cone(0.0, 0))
     down = from_rpy(0.0, DOWN, 0.0)
     heights = {1.999: -1.0, 2.0: 0.0, 5.0: 0.0, 8.0: 0.0, 8.001: 1.0}
@@ -104,7 +104,7 @@ def test_limits() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_an_error_that_leaves_the_limits_is_no_range() -> None:
+def test_error_beyond_the_limits_gives_no_range() -> None:
     sheet = Range(Noise(stddev=0.5), 0.0, 8.0)
     reading = sheet.apply(np.arange(1000.0), np.full(1000, 7.9), seed=3)
     outside = reading[OUT_OF_RANGE] == 1.0
@@ -118,7 +118,7 @@ def test_an_error_that_leaves_the_limits_is_no_range() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_noise_and_resolution() -> None:
+def test_range_noise_and_resolution() -> None:
     """White noise of the declared deviation (false alarms 1e-6), rounded to the resolution."""
     count, sheet = 40_000, Range(Noise(stddev=0.02, precision=0.001), 0.5, 81.0)
     reading = sheet.apply(np.arange(count) / 7.0, np.full(count, 30.0), seed=8)
@@ -139,7 +139,7 @@ def harmonic(water: Water, top: float, foot: float) -> float:
 
 @pytest.mark.requirement("ALT-8")
 @pytest.mark.parametrize("tilt", [0.0, 0.8])
-def test_the_speed_of_sound_that_is_assumed(tilt: float) -> None:
+def test_assumed_speed_of_sound_scales_the_range(tilt: float) -> None:
     water = Water(surface=3.0, depths=(0.0, 400.0), temperatures=(295.0, 278.0), salinities=(34.0, 35.0))
     bed = Environment(scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -500.0))),)), water=water)
     pose = Pose((0.0, 0.0, -20.0), from_rpy(0.0, DOWN - tilt, 0.0))
@@ -193,7 +193,7 @@ def expected(time: Any) -> Any:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_motion_given_at_run_time_moves_the_bodies() -> None:
+def test_motion_argument_moves_the_bodies() -> None:
     still = ns.simulate(world(BALL), 1.0, seed=1)["robot::hull::eye"]
     assert np.all(still["range"] == 9.0)
     moved = ns.simulate(world(BALL), 8.0, seed=1, motion={"buoy": APPROACH})["robot::hull::eye"]
@@ -208,7 +208,7 @@ def test_a_motion_given_at_run_time_moves_the_bodies() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
-def test_a_driven_model_is_met_where_it_was_driven() -> None:
+def test_ray_hits_a_driven_model_at_its_driven_pose() -> None:
     found = []
     with ns.live(world(BALL, rate=20.0), seed=1, driven=["buoy"]) as sim:
         for k in range(40):
@@ -218,7 +218,7 @@ def test_a_driven_model_is_met_where_it_was_driven() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
-def test_a_driven_link_carries_its_surfaces() -> None:
+def test_driven_link_moves_its_surfaces() -> None:
     """The mast is driven separately; the ball stays on the buoy's hull, farther away."""
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)))
     with ns.live(world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
@@ -231,7 +231,7 @@ def test_a_driven_link_carries_its_surfaces() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
+def test_non_canonical_link_moves_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))
     turned = Stationary(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
     assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
@@ -242,7 +242,7 @@ def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
+def test_own_hull_is_ignored_by_default() -> None:
     hull = Solid("robot::hull::skin", "robot::hull", Sphere(0.5))
     name = "robot::hull::eye"
     assert ns.simulate(world(hull, BALL), 0.1, seed=1)[name]["range"][0] == 9.0
@@ -262,7 +262,7 @@ def broken() -> Shape:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_files_are_read_when_rays_may_meet_them_and_before_the_first_sample() -> None:
+def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
     asked: list[str] = []
     ball = replace(BALL, shape=stored(partial(Sphere, 1.0), asked))
     bare = world(ball)
@@ -279,7 +279,7 @@ def test_files_are_read_when_rays_may_meet_them_and_before_the_first_sample() ->
 
 
 @pytest.mark.requirement("DVU-2")
-def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rays_are_cast_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """More rays than are cast at once: a row is the same in parts, whole and alone."""
     sheet = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
@@ -309,7 +309,7 @@ def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Sound(0.0), "assumed speed of sound (m/s): 0.0"),
     ],
 )
-def test_impossible_range_sensors_are_errors(make: Callable[[], Any], message: str) -> None:
+def test_impossible_range_sensors_are_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)

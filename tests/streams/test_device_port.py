@@ -193,7 +193,7 @@ def test_error_shows_an_invalid_url_unchanged(
     assert re.fullmatch(f"error: {why}.*\n", err)
 
 
-def test_a_port_in_use_is_a_one_line_error(
+def test_port_in_use_is_a_one_line_error(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -155,7 +155,7 @@ def test_every_noise_field_is_estimated(meter_rows: list[Row]) -> None:
 
 
 @pytest.mark.compiled
-def test_a_neutral_channel_has_no_row(meter_rows: list[Row]) -> None:
+def test_neutral_channel_has_no_row(meter_rows: list[Row]) -> None:
     assert {row.channel for row in meter_rows} == {"level.x", "level.z"}
     assert not table(Meter(), (10.0,), 1)
 

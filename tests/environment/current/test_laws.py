@@ -198,7 +198,7 @@ def test_field_sum_adds_its_fields() -> None:
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_a_run_is_a_function_of_seed_run_and_name(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+def test_run_is_a_function_of_seed_run_and_name(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     position, time = track()
     first = realise(one, 5, 2).at(position, time)
     assert np.array_equal(realise(one, 5, 2).at(position, time), first)

@@ -152,7 +152,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: st
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
-def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
+def test_missing_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         StratifiedCurrent.from_file(tmp_path / "none.csv")
 

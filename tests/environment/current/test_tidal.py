@@ -208,13 +208,13 @@ def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> N
 
 
 @pytest.mark.parametrize("start", [datetime(2019, 12, 31), datetime(2023, 1, 1)])  # noqa: DTZ001
-def test_a_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
+def test_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
     first, last = (f"{when(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
     with pytest.raises(FieldError, match=rf"must be from {first} to {last} UTC.*that year"):
         TideTable.from_file(example_data / STATION, start)
 
 
-def test_a_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
+def test_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
     last = when(events(example_data / STATION)[-1])
     field = TidalCurrent(TideTable.from_file(example_data / STATION, last - timedelta(seconds=3360)), FLOOD, EBB)
     late = f"{last + timedelta(seconds=10):%Y-%m-%d %H:%M:%S}"

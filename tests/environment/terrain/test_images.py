@@ -134,7 +134,7 @@ def test_heights_are_sampled_between_pixels(tmp_path: Path) -> None:
     assert bed.heights.tolist() == [[8.0, 12.0, 16.0], [4.0, 7.0, 10.0], [0.0, 2.0, 4.0]]
 
 
-def test_a_black_image_is_flat(tmp_path: Path) -> None:
+def test_black_image_is_flat(tmp_path: Path) -> None:
     assert not Heightmap.from_file(saved(tmp_path, png(np.zeros((3, 3), np.uint8))), (1.0, 1.0, 5.0)).heights.any()
 
 

@@ -170,7 +170,7 @@ def test_million_degenerate_faces_terminate(kind: str) -> None:
     assert time.process_time() - start < 60.0
 
 
-def test_a_tree_stays_within_its_stack() -> None:
+def test_tree_stays_within_its_stack() -> None:
     """Triangles at places that halve again and again: the cheapest cut takes a few off at each level."""
     count = 60 if INTERPRETED else 3000
     size = 2.0 ** -(np.arange(count) % 900.0)

@@ -79,7 +79,7 @@ def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("angle", [20.0, 30.0])
-def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
+def test_ranges_over_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
     """A ray u from h above a plane of normal n meets it after (n . x) / -(n . u)."""
     beams = make_janus_beams(math.radians(angle), CROSS)
     motion = Steady(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
@@ -93,7 +93,7 @@ def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) 
 
 @pytest.mark.requirement("DVU-2", "GAP-4")
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
-def test_the_nearest_point_of_each_footprint(slope: float) -> None:
+def test_range_is_to_the_nearest_point_of_the_footprint(slope: float) -> None:
     """The plane is nearest on the side of its normal: h / cos(angle - width / 2), where a ray lies just there."""
     width, height = math.radians(4.0), 25.0
     beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=2), weighting=BeamWeighting.NEAREST)
@@ -138,7 +138,7 @@ SHAPES = {
 @pytest.mark.parametrize("slope", [0.0, 0.2])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.35, 2.0)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attitude: Vector, slope: float) -> None:
+def test_beam_of_several_rays_measures_the_range_along_its_axis(shape: str, attitude: Vector, slope: float) -> None:
     """Over a plane the range is exact at any attitude, and so are, but for a pattern, the incidence and velocity."""
     beams = SHAPES[shape]
     motion = Steady(Pose((3.0, -2.0, 25.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
@@ -153,7 +153,7 @@ def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attit
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
+def test_maximum_range_does_not_truncate_a_footprint(shape: str) -> None:
     """A bottom 1 mm nearer than the reach is read exactly, although half of the rays end beyond the reach."""
     beams = SHAPES[shape]
     level = Steady(Pose((0.0, 0.0, 25.0)))
@@ -170,13 +170,13 @@ def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
-def test_a_beam_that_touches_the_bottom_reads_zero(weighting: BeamWeighting) -> None:
+def test_beam_that_touches_the_bottom_has_zero_range(weighting: BeamWeighting) -> None:
     beams = replace(make_janus_beams(THIRTY, CROSS, width=0.05), weighting=weighting)
     assert hear(beams, Steady(), ground()).beam_range[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.requirement("DVW-2")
-def test_a_sphere() -> None:
+def test_ranges_to_a_sphere() -> None:
     """|o + r u - m| = R: r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2; the normal is from the middle."""
     middle, radius = np.array([0.3, -0.4, -20.0]), 15.0
     scene = Environment(scene=Scene((Body("ball", Sphere(radius), Pose((0.3, -0.4, -20.0))),)))
@@ -252,7 +252,7 @@ def test_beam_velocity_is_the_rate_of_the_range(motion: Steady, plate: Steady) -
 
 
 @pytest.mark.requirement("DVW-3", "GAP-9")
-def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
+def test_beam_velocity_of_an_offset_sensor_on_a_yawing_vehicle() -> None:
     """At (x, y) off an axis that turns at w the sensor goes at w (-y, x)."""
     beams = make_janus_beams(THIRTY, PLUS)
     carried = AttachedMotion(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
@@ -262,7 +262,7 @@ def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_water_surface_and_the_air() -> None:
+def test_beams_end_at_the_water_surface() -> None:
     """A sensor in the air hears nothing, nor does a beam from beyond the surface: a quay's wall above the water."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
@@ -288,7 +288,7 @@ def test_the_water_surface_and_the_air() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
+def test_own_hull_is_ignored_by_default() -> None:
     beams, still = make_janus_beams(THIRTY, PLUS), Stationary(Pose((0.0, 0.0, 10.0)))
     bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
     own = Environment(scene=Scene((bed, hull)), hull="robot")
@@ -385,7 +385,7 @@ def bias(angle: float, width: float, absorption: float, height: float, rings: in
 
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize("case", CASES)
-def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, float]) -> None:
+def test_terrain_and_absorption_bias(case: tuple[float, float, float, float]) -> None:
     """One ring gives the integral to the first order of the variance, as the closed form does; more give all of it.
 
     The range is that of the axis: it has neither bias.
@@ -419,7 +419,7 @@ def test_pattern_does_not_depend_on_range() -> None:
 
 
 @pytest.mark.requirement("GAP-4")
-def test_a_footprint_over_an_edge() -> None:
+def test_footprint_over_an_edge() -> None:
     """Rays past a ledge meet nothing: the others are the echo, and where there are none there is none."""
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
@@ -433,7 +433,7 @@ def test_a_footprint_over_an_edge() -> None:
 
 
 @pytest.mark.requirement("GAP-4")
-def test_beams_of_different_widths() -> None:
+def test_beams_of_different_widths_are_independent() -> None:
     """Each has its own rays; a beam of fewer hears as it does among its like."""
     made = make_janus_beams(THIRTY, PLUS).beams
     mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(made))
@@ -451,7 +451,7 @@ def test_beams_of_different_widths() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_when_an_echo_is_valid() -> None:
+def test_time_of_validity_of_an_echo() -> None:
     """t - (2 max(r) - mean(r)) / c, of the beams that hear: all went out when the farthest did, which is waited for."""
     shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
     deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
@@ -479,7 +479,7 @@ def test_when_an_echo_is_valid() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_true_speed_of_sound() -> None:
+def test_echoes_use_the_true_speed_of_sound() -> None:
     water = Water(surface=1.0, depths=(0.0, 100.0), temperatures=(290.0, 280.0), salinities=(35.0, 34.0))
     time = np.arange(3.0)
     block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
@@ -491,7 +491,7 @@ def test_the_true_speed_of_sound() -> None:
 
 @pytest.mark.requirement("DVW-3")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
-def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_do_not_depend_on_block_size(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))

@@ -79,7 +79,7 @@ def heard(
 
 @pytest.mark.requirement("GAP-1", "WTR-2")
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
-def test_through_still_and_through_flowing_water(attitude: Vector) -> None:
+def test_velocity_through_still_and_flowing_water(attitude: Vector) -> None:
     pose = Pose((3.0, -2.0, -40.0), from_rpy(*attitude))
     motion, flow = Moving(pose, (1.5, -0.7, 0.2)), (0.3, 0.4, -0.05)
     axes = np.array([rotate(pose.rotation, beam.axis) for beam in BEAMS.beams])
@@ -93,7 +93,7 @@ def test_through_still_and_through_flowing_water(attitude: Vector) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
-def test_the_lever_arm_of_a_transducer() -> None:
+def test_transducer_lever_arm() -> None:
     """At (x, y) off an axis that turns at w a transducer goes at w (-y, x), and a sensor off the vehicle's as well."""
     apart = replace(BEAMS, beams=tuple(replace(beam, position=(0.5, -0.2, 0.0)) for beam in BEAMS.beams))
     yawing = Moving(Pose((0.0, 0.0, -20.0)), (0.0, 0.0, 0.0), (0.0, 0.0, 0.8))
@@ -106,7 +106,7 @@ def test_the_lever_arm_of_a_transducer() -> None:
 @pytest.mark.requirement("GAP-1", "WTR-2")
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.7), (0.15, -0.1, 0.0)])
 @pytest.mark.parametrize("bottom", [math.inf, 15.0])
-def test_a_current_that_is_sheared_with_depth(attitude: Vector, bottom: float) -> None:
+def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) -> None:
     """A straight profile is heard as it is in the middle of what each beam crosses of the layer, wherever that is."""
     motion = Moving(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
     shear = replace(SEA, current=Sheared((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
@@ -120,7 +120,7 @@ def test_a_current_that_is_sheared_with_depth(attitude: Vector, bottom: float) -
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_weight_of_a_layer_is_a_triangle() -> None:
+def test_layer_weights_are_triangular() -> None:
     """A wave in the profile: places come as close to the integral as the midpoint rule does, in 1 / samples^2."""
     bend = replace(SEA, current=Sheared((1.0, 0.0, 0.0), lambda z, t: np.sin(0.4 * z) + t))
     motion = Stationary(Pose((0.0, 0.0, -10.0)))
@@ -141,7 +141,7 @@ def test_the_weight_of_a_layer_is_a_triangle() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_rule_of_80_percent() -> None:
+def test_layer_ends_at_80_percent_of_the_range() -> None:
     """The layer keeps to four fifths of the way to the bottom, and is none where less than its least size is left."""
     layer, motion = WaterMassLayer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
     ends = {18.75: 15.0, 18.7: 14.96, 10.0: 8.0, 8.75: 7.0, 8.74: math.nan, 4.0: math.nan, 0.0: math.nan}
@@ -170,7 +170,7 @@ def test_the_rule_of_80_percent() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_shallowest_beam_by_its_own_angle() -> None:
+def test_shallowest_beam_limits_the_layer() -> None:
     """On a slope the beam uphill decides; distances are along the mean of the beams, whatever their angles."""
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
@@ -196,7 +196,7 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_layer_that_reaches_above_the_surface() -> None:
+def test_layer_above_the_surface_has_no_echo() -> None:
     """Beams whose places are all under water hear; the others do not, nor does a sensor in the air."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     ask = partial(find_layer_velocities, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
@@ -222,7 +222,7 @@ def test_a_layer_that_reaches_above_the_surface() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, -20.0)), Pose((3.0, 1.0, -22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, -20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
@@ -269,14 +269,14 @@ def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (lambda: WaterMassLayer(5.0, 8.0, share=1.1), "share of the way to the bottom: 1.1"),
     ],
 )
-def test_invalid_layer(make: Callable[[], Any], message: str) -> None:
+def test_invalid_layer_is_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.requirement("GAP-1")
-def test_beams_that_cross_no_common_layer() -> None:
+def test_beams_without_a_common_layer_are_an_error() -> None:
     """A beam that goes back against the mean of them all, and beams all round that have no mean."""
     ahead = [Beam(rotation=from_rpy(0.0, 0.0, a)) for a in (-0.2, 0.2)]
     up, back = Beam(rotation=from_rpy(0.0, -1.4, 0.0)), Beam(rotation=from_rpy(0.0, 0.0, 3.0))

@@ -59,7 +59,7 @@ def anywhere(rng: np.random.Generator, count: int) -> Vectors:
 
 @pytest.mark.requirement("GAP-4", "GAP-6", "GAP-9")
 @pytest.mark.parametrize("row", figures("rdi/janus.csv"), ids=lambda row: f"{row['angle_deg']} deg")
-def test_the_transformation_of_rdi(row: dict[str, float]) -> None:
+def test_solution_equals_the_rdi_transformation(row: dict[str, float]) -> None:
     axes, rng = rdi(math.radians(row["angle_deg"])), np.random.default_rng(2)
     b = rng.normal(size=4)
     velocity, covariance, count = solved(axes, b, np.full(4, 0.01))
@@ -73,7 +73,7 @@ def test_the_transformation_of_rdi(row: dict[str, float]) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_test_vectors_of_ooi() -> None:
+def test_solution_equals_ooi_test_vectors() -> None:
     """Ten real cells from beams to the earth's frame, the instrument looking up."""
     heading, first, second = (math.radians(a) for a in (98.41, 0.69, -2.54))
     pitch, roll = math.atan(math.tan(first) * math.cos(second)), second + math.pi
@@ -91,7 +91,7 @@ def test_the_test_vectors_of_ooi() -> None:
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
-def test_the_covariance_of_four_beams_at_thirty_degrees() -> None:
+def test_covariance_of_four_beams_at_thirty_degrees() -> None:
     azimuths = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
     _, covariance, _ = solved(make_janus_beams(THIRTY, azimuths).axes, np.zeros(4), np.full(4, 0.005))
     assert covariance == pytest.approx(0.005**2 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-12, abs=1e-20)
@@ -99,7 +99,7 @@ def test_the_covariance_of_four_beams_at_thirty_degrees() -> None:
 
 @pytest.mark.requirement("GAP-9", "DVW-7")
 @pytest.mark.parametrize("missing", range(4))
-def test_three_beams(missing: int) -> None:
+def test_three_beam_solution(missing: int) -> None:
     """As if the fourth beam said what makes the error velocity 0; RDI's deviations for beam 4 missing."""
     axes, good = rdi(THIRTY), np.arange(4) != missing
     b = np.array([0.3, -0.2, 0.7, 0.1])
@@ -124,7 +124,7 @@ def test_three_beams(missing: int) -> None:
 @pytest.mark.requirement("GAP-9", "DVW-4")
 @pytest.mark.parametrize("count", [3, 4, 5, 8, 16])
 @pytest.mark.parametrize("seed", range(4))
-def test_weighted_least_squares(count: int, seed: int) -> None:
+def test_solution_equals_weighted_least_squares(count: int, seed: int) -> None:
     """Any beams, deviations and validity, against NumPy's and SciPy's solvers."""
     rng = np.random.default_rng((count, seed))
     axes, seen, deviation = anywhere(rng, count), rng.normal(size=count), rng.uniform(0.002, 0.2, count)
@@ -143,7 +143,7 @@ def test_weighted_least_squares(count: int, seed: int) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_a_beam_without_deviation_makes_all_weights_alike() -> None:
+def test_beam_without_deviation_gives_equal_weights() -> None:
     rng = np.random.default_rng(7)
     axes, seen, deviation = anywhere(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
     velocity, covariance, _ = solved(axes, seen, deviation)
@@ -155,7 +155,7 @@ def test_a_beam_without_deviation_makes_all_weights_alike() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_covariance_is_that_of_many_pings() -> None:
+def test_covariance_matches_many_pings() -> None:
     """Errors of 4000 pings in units of the stated covariance: chi-squared of 12000 degrees of freedom, to 1e-6."""
     rng, pings = np.random.default_rng(11), 4000
     axes = make_gazebo_beams([0.0, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.45], [0.0] * 5).axes
@@ -171,7 +171,7 @@ def test_the_covariance_is_that_of_many_pings() -> None:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("count", [4, 5, 7])
-def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
+def test_error_velocity_has_the_variance_of_a_horizontal_component(count: int) -> None:
     """Its mean square over many pings of a regular Janus is the variance of x and y; false alarms 1e-6."""
     rng, pings = np.random.default_rng((5, count)), 4000
     axes = make_janus_beams(0.4, [2.0 * math.pi * k / count for k in range(count)]).axes
@@ -185,7 +185,7 @@ def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_error_velocity_says_which_pair_reads_high() -> None:
+def test_sign_of_error_velocity_identifies_the_beam_pair() -> None:
     axes, good = rdi(THIRTY), np.ones(4, dtype=np.bool_)
     true = axes @ np.array([2.0, -1.0, 0.3])
     assert abs(compute_error_velocity(axes, true, good)) < 1e-15
@@ -240,7 +240,7 @@ def told(axes: Vectors, places: Vectors, ranges: FloatArray, turn: Rotation, goo
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.1, 2.0), (-0.15, 0.2, -1.0)])
 @pytest.mark.parametrize("beams", ["four", "five"])
-def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
+def test_altitude_over_a_slope_is_vertical(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
     """The true vertical distance, from three beams or more, whatever the attitude and wherever the transducers sit."""
     four = make_janus_beams(math.radians(22.5), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]).axes
     five = make_gazebo_beams([0.3, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.0], [0.0] * 5).axes
@@ -257,7 +257,7 @@ def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float
 
 
 @pytest.mark.requirement("GAP-5")
-def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() -> None:
+def test_plane_fit_is_correct_where_mean_slant_range_is_wrong() -> None:
     axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     turn = Rotation.from_euler("y", 0.3)
     ranges = met(axes, none, turn, np.zeros(2), 20.0)
@@ -266,7 +266,7 @@ def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() ->
 
 
 @pytest.mark.requirement("GAP-5")
-def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> None:
+def test_altitude_over_rough_ground_is_that_of_the_least_squares_plane() -> None:
     rng = np.random.default_rng(4)
     axes = make_janus_beams(0.5, [2.0 * math.pi * k / 8 for k in range(8)]).axes
     turn, places = Rotation.from_euler("xyz", (0.1, 0.2, 0.3)), rng.uniform(-0.1, 0.1, (8, 3))
@@ -277,7 +277,7 @@ def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> N
 
 
 @pytest.mark.requirement("GAP-5")
-def test_altitude_is_below_zero_under_a_ceiling_and_none_at_a_wall() -> None:
+def test_altitude_is_negative_under_a_ceiling_and_invalid_at_a_wall() -> None:
     axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     ahead = Rotation.from_euler("y", -math.pi / 2)  # the beams look along x
     upward = Rotation.from_euler("y", math.pi)
@@ -300,7 +300,7 @@ COMPASS = [
 @pytest.mark.requirement("GAP-7")
 @pytest.mark.parametrize(("east", "north", "course"), COMPASS)
 @pytest.mark.parametrize("heading", [0.0, 0.7, -2.5, math.pi / 2])
-def test_course_by_the_compass(east: float, north: float, course: float, heading: float) -> None:
+def test_course_is_a_compass_bearing(east: float, north: float, course: float, heading: float) -> None:
     """Whatever the sensor's attitude and the world's heading; a climb changes nothing."""
     turn = Rotation.from_euler("xyz", (0.4, -0.3, 1.9))
     world = Rotation.from_euler("z", -heading).apply((3.0 * east, 3.0 * north, 0.8))
@@ -337,7 +337,7 @@ def test_forward_is_the_heading_in_every_frame(frame: str, world: str, bearing: 
 
 
 @pytest.mark.requirement("GAP-7")
-def test_course_without_speed() -> None:
+def test_course_at_zero_speed() -> None:
     assert compute_course_and_speed(0.0, 0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
     assert compute_course_and_speed(-0.0, -0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0) == (0.0, 0.0)
     west, _ = compute_course_and_speed(-5e-324, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)  # nearest to 2 pi from below is 2 pi
