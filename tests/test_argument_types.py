@@ -72,11 +72,11 @@ def test_pose_accepts_any_numeric_type() -> None:
 
 @pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.int64, int])
 def test_pose_stores_tuples_of_floats(kind: Any) -> None:
-    numbers = [kind(one) for one in (1, 2, 3, 0, 0, 1, 0)]
+    numbers = [kind(number) for number in (1, 2, 3, 0, 0, 1, 0)]
     for make in (tuple, list, np.array):
         pose = Pose(make(numbers[:3]), make(numbers[3:]))
         assert (pose.position, pose.rotation) == ((1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0))
-        assert {type(one) for one in (*pose.position, *pose.rotation)} == {float}
+        assert {type(number) for number in (*pose.position, *pose.rotation)} == {float}
     assert Pose((1e308, 1e308, 0.0)).position == (1e308, 1e308, 0.0)
 
 

@@ -47,8 +47,8 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(command, code, said.out, said.err)
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(command, code, output.out, output.err)
 
     return run
 
@@ -73,9 +73,9 @@ def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
 
 
 def test_recover(inside: Typed, tmp_path: Path) -> None:
-    whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
-    assert inside("run", QUADROTOR, "--duration", 20, "-o", whole).returncode == 0
-    data = whole.read_bytes()
+    complete, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
+    assert inside("run", QUADROTOR, "--duration", 20, "-o", complete).returncode == 0
+    data = complete.read_bytes()
     cut.write_bytes(data[: len(data) * 2 // 3])
     refused = inside("info", cut)
     assert refused.returncode == 2
@@ -126,11 +126,11 @@ def test_run_warns_when_no_reading_is_valid(inside: Typed, tmp_path: Path) -> No
     """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world = tmp_path / "w.sdf"
-    for height, told in ((-5, True), (5, False)):
+    for height, warns in ((-5, True), (5, False)):
         world.write_text(BED.format("bed.txt", "range", height, LIMITS))
         ran = inside("run", world, "--duration", 1)
         assert ran.returncode == 0, ran.stderr
-        assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is told
+        assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is warns
 
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
@@ -142,8 +142,8 @@ def test_fault_file_is_checked_described_and_run(inside: Typed, tmp_path: Path) 
     fault = "[[fault]]\nof = 's'\nkind = 'dropout'\nstart = {}\n"
     faults.write_text(fault.format(1.0) + fault.format(0.5))
     assert "no errors; 2 models, 1 sensor, 0 clocks" in inside("check", world, "--faults", faults).stdout
-    told = inside("describe", world, "--faults", faults).stdout
-    assert "scheduled fault: dropout from 1 s" in told
+    description = inside("describe", world, "--faults", faults).stdout
+    assert "scheduled fault: dropout from 1 s" in description
     assert "scheduled fault" not in inside("describe", world).stdout
     ran = inside("run", world, "--duration", 1, "--faults", faults)
     late = "m::l::s: dropout from {} s does not act in a run from 0 to 1 s"
@@ -164,9 +164,9 @@ def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
     assert classic.returncode == 0, classic.stderr
     assert "(classic)" not in as_written.stdout
     assert "angular_velocity (rad/s): stddev 0.0107318, bias_stddev 0.00872665" in as_written.stdout
-    told, rest = classic.stdout.partition("warnings\n")[::2]
-    shown = told.replace(", (classic)", "").replace("(classic)", "none")
-    assert shown == as_written.stdout.partition("not supported\n")[0]
+    description, rest = classic.stdout.partition("warnings\n")[::2]
+    physical_text = description.replace(", (classic)", "").replace("(classic)", "none")
+    assert physical_text == as_written.stdout.partition("not supported\n")[0]
     assert "<navsense:reference>: initial: has no effect under classic," in rest
 
 
@@ -254,8 +254,8 @@ def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path)
         read_end, write_end = os.pipe()
         os.close(read_end)
         with os.fdopen(write_end, "w") if closed else Path("/dev/full").open("w") as broken:
-            whole = [sys.executable, "-m", "navsense", *command]
-            ended = subprocess.run(whole, stdout=subprocess.PIPE, stderr=broken, check=False)
+            program = [sys.executable, "-m", "navsense", *command]
+            ended = subprocess.run(program, stdout=subprocess.PIPE, stderr=broken, check=False)
         assert ended.returncode == code, command
     assert read_summary(output).entries
 
@@ -271,9 +271,9 @@ def test_stopped_run_leaves_complete_recordings(inside: Typed, number: signal.Si
             if outputs[0].exists() and outputs[0].stat().st_size > 1_000_000:
                 break
         running.send_signal(number)
-        _, said = running.communicate(timeout=60)
-    assert running.returncode == 130, said
-    assert "the data recorded so far are kept" in said
+        _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130, stderr
+    assert "the data recorded so far are kept" in stderr
     for output in outputs:
         assert inside("info", output).returncode == 0
 
@@ -345,16 +345,16 @@ def test_missing_standard_output_is_not_an_error() -> None:
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
 def test_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
     """As in `navsense describe world.sdf | head`."""
-    given = [] if command.startswith("-") else [str(QUADROTOR)]
+    arguments = [] if command.startswith("-") else [str(QUADROTOR)]
     if command == "info":
-        given = [str(tmp_path / "a.csv")]
-        assert inside("run", QUADROTOR, "--duration", 0.1, "-o", *given).returncode == 0
-    given += ["--duration", "0.1"] if command == "run" else []
+        arguments = [str(tmp_path / "a.csv")]
+        assert inside("run", QUADROTOR, "--duration", 0.1, "-o", *arguments).returncode == 0
+    arguments += ["--duration", "0.1"] if command == "run" else []
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as nobody:
         ended = subprocess.run(
-            [sys.executable, "-m", "navsense", command, *given],
+            [sys.executable, "-m", "navsense", command, *arguments],
             stdout=nobody,
             stderr=subprocess.PIPE,
             text=True,

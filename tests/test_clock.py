@@ -109,10 +109,10 @@ def test_drift_is_a_gauss_markov_process_at_the_nodes() -> None:
 @pytest.mark.requirement("CLK-10")
 def test_clock_error_does_not_depend_on_block_size() -> None:
     instants = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 0.01)
-    whole = ClockRealisation(DRIFTING, 3, 0).varying_error(instants)
+    complete = ClockRealisation(DRIFTING, 3, 0).varying_error(instants)
     pieces = ClockRealisation(DRIFTING, 3, 0)
     parts = [pieces.varying_error(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
-    assert np.concatenate(parts).tobytes() == whole.tobytes()
+    assert np.concatenate(parts).tobytes() == complete.tobytes()
 
 
 @pytest.mark.requirement("CLK-2", "CLK-10")
@@ -156,9 +156,9 @@ def test_earlier_instants_are_an_error() -> None:
 def test_clock_precision_quantises_stamps() -> None:
     clock = Clock("c", Noise(bias_mean=0.4e-3, stddev=1e-4, precision=1e-3))
     time = np.arange(1000) / 400.0
-    shown = (time + StampErrors(clock, "imu", 1, 0).compute_errors(time)) / 1e-3
-    assert np.allclose(shown, np.rint(shown), atol=1e-9, rtol=0.0)
-    assert np.ptp(shown - time / 1e-3) > 0.5
+    milliseconds = (time + StampErrors(clock, "imu", 1, 0).compute_errors(time)) / 1e-3
+    assert np.allclose(milliseconds, np.rint(milliseconds), atol=1e-9, rtol=0.0)
+    assert np.ptp(milliseconds - time / 1e-3) > 0.5
 
 
 @pytest.mark.requirement("CLK-5")

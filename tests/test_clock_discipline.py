@@ -174,14 +174,17 @@ def test_discipline_does_not_depend_on_block_size() -> None:
     sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
     clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
-    whole = StampErrors(clock, "imu", 3, 0).compute_errors(time)
+    complete = StampErrors(clock, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
         pieces = StampErrors(clock, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
+            == complete.tobytes()
         )
     live = StampErrors(clock, "imu", 3, 0, prefetch=64)
-    assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == whole[:1000].tobytes()
+    assert (
+        np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == complete[:1000].tobytes()
+    )
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Discipline)])
@@ -189,7 +192,9 @@ def test_no_dead_parameter(field: str) -> None:
     sheet = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
     other = replace(sheet, **{field: 2.0 * getattr(sheet, field)})
     t = np.arange(40) / 41.0
-    curves = [compute_error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
+    curves = [
+        compute_error(disciplined(variant, offset=5e-3, white_frequency=6e-5), t, seed=2) for variant in (sheet, other)
+    ]
     assert not np.array_equal(*curves)
 
 
@@ -214,11 +219,11 @@ def test_invalid_discipline(sizes: dict[str, float], message: str) -> None:
         Discipline(**sizes)
 
 
-def rising(raw: list[int]) -> list[int]:
-    shown: list[int] = []
+def make_increasing(raw: list[int]) -> list[int]:
+    increasing: list[int] = []
     for each in raw:
-        shown.append(max(each, shown[-1] + 1) if shown else each)
-    return shown
+        increasing.append(max(each, increasing[-1] + 1) if increasing else each)
+    return increasing
 
 
 @pytest.mark.requirement("CLK-8")
@@ -226,24 +231,24 @@ def test_monotonic_stamps_increase_and_otherwise_equal_plain_stamps() -> None:
     clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
     time = np.arange(4000) / 1000.0
     raw = to_nanoseconds(0, time + StampErrors(clock, "imu", 1, 0).compute_errors(time))
-    shown = to_nanoseconds(0, time + StampErrors(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
+    stamps = to_nanoseconds(0, time + StampErrors(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
     assert np.diff(raw).min() < 0
-    assert shown.tolist() == rising(raw.tolist())
-    assert np.diff(shown).min() == 1
+    assert stamps.tolist() == make_increasing(raw.tolist())
+    assert np.diff(stamps).min() == 1
 
 
 @pytest.mark.requirement("CLK-8")
 def test_monotonic_stamps_increase_across_a_backward_step() -> None:
     clock = disciplined(Discipline(interval=1.0), offset=0.2)
     time = np.arange(1500) / 1000.0
-    plain, shown = (
+    plain, monotonic = (
         to_nanoseconds(0, time + StampErrors(each, "imu", 1, 0).compute_errors(time))
         for each in (clock, replace(clock, monotonic=True))
     )
     assert np.diff(plain).min() < -0.19e9
-    assert np.array_equal(shown[:1000], plain[:1000])
-    assert np.all(np.diff(shown[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
-    assert np.array_equal(shown[1210:], plain[1210:])
+    assert np.array_equal(monotonic[:1000], plain[:1000])
+    assert np.all(np.diff(monotonic[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
+    assert np.array_equal(monotonic[1210:], plain[1210:])
 
 
 @pytest.mark.requirement("CLK-8")
@@ -261,9 +266,9 @@ def test_monotonic_stamps_of_a_stopped_clock_increase_across_zero(bias: float, e
 def test_monotonic_stamps_increase_beyond_double_nanosecond_resolution() -> None:
     time = 1e9 + np.arange(5) * 1e-6
     clock = Clock("c", Noise(precision=1.0), monotonic=True)
-    shown = to_nanoseconds(0, time + StampErrors(clock, "imu", 1, 0).compute_errors(time))
-    assert np.diff(shown).min() > 0
-    assert np.diff(shown).max() < 300, "by the least that there is, 119 ns"
+    stamps = to_nanoseconds(0, time + StampErrors(clock, "imu", 1, 0).compute_errors(time))
+    assert np.diff(stamps).min() > 0
+    assert np.diff(stamps).max() < 300, "by the least that there is, 119 ns"
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

@@ -257,13 +257,13 @@ def test_processes_have_independent_random_streams() -> None:
     """Each has a stream of its own: the sum of two is the two of them."""
     time = np.arange(3000) / 700.0
     both = compute_error(clock(white_frequency=2e-19, flicker_frequency=7e-21), time, seed=3)
-    one, other = (
+    first, second = (
         compute_error(clock(**sizes), time, seed=3)
         for sizes in ({"white_frequency": 2e-19}, {"flicker_frequency": 7e-21})
     )
-    assert np.allclose(both, one + other, rtol=0.0, atol=1e-22)
-    assert np.ptp(one) > 0.0
-    assert np.ptp(other) > 0.0
+    assert np.allclose(both, first + second, rtol=0.0, atol=1e-22)
+    assert np.ptp(first) > 0.0
+    assert np.ptp(second) > 0.0
 
 
 @pytest.mark.requirement("CLK-10")
@@ -279,14 +279,17 @@ def test_sensors_of_different_rates_share_bitwise_clock_errors() -> None:
 def test_clock_error_does_not_depend_on_block_size() -> None:
     sheet = Clock("c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
-    whole = StampErrors(sheet, "imu", 3, 0).compute_errors(time)
+    complete = StampErrors(sheet, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
         pieces = StampErrors(sheet, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
+            == complete.tobytes()
         )
     live = StampErrors(sheet, "imu", 3, 0, prefetch=64)
-    assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
+    assert (
+        np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == complete[:1500].tobytes()
+    )
 
 
 def test_decreasing_instants_are_an_error() -> None:
@@ -298,8 +301,8 @@ def test_decreasing_instants_are_an_error() -> None:
 def test_no_dead_parameter(field: str) -> None:
     time = np.arange(20) / 7.0
     other = replace(FULL, **{field: Signal.constant(280.0) if field == "temperature" else 1.5 * getattr(FULL, field)})
-    one = compute_error(Clock("c", oscillator=FULL), time, seed=2)
-    assert not np.array_equal(one, compute_error(Clock("c", oscillator=other), time, seed=2))
+    reference = compute_error(Clock("c", oscillator=FULL), time, seed=2)
+    assert not np.array_equal(reference, compute_error(Clock("c", oscillator=other), time, seed=2))
 
 
 @pytest.mark.parametrize(

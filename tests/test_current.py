@@ -48,10 +48,10 @@ def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
     run.save(tmp_path / "run.npz")
     loaded = ns.open(tmp_path / "run.npz")
     assert repr(loaded) == "<Dataset sea: no sensor>"
-    for one in (run, loaded):
-        assert repr(one.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
-        assert repr(one.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
-        assert repr(one.truth["auv::base"]).endswith("; 100 instants>")
+    for dataset in (run, loaded):
+        assert repr(dataset.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
+        assert repr(dataset.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
+        assert repr(dataset.truth["auv::base"]).endswith("; 100 instants>")
 
 
 def test_world_without_current_element_records_no_current() -> None:
@@ -97,9 +97,11 @@ def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path:
     assert run.current is not None
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        kinds = {one.topic: one.msgtype for one in reader.connections}
+        kinds = {connection.topic: connection.msgtype for connection in reader.connections}
         found: list[Any] = [
-            reader.deserialize(data, one.msgtype) for one, _, data in reader.messages() if one.topic == TOPIC
+            reader.deserialize(data, connection.msgtype)
+            for connection, _, data in reader.messages()
+            if connection.topic == TOPIC
         ]
     assert kinds[TOPIC] == "geometry_msgs/msg/TwistStamped"
     assert {message.header.frame_id for message in found} == {"world"}
@@ -127,12 +129,12 @@ def test_stratified_current_is_recorded_in_the_dave_message(tmp_path: Path, suff
     assert not run.current.layers.velocity.flags.writeable
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        (connection,) = (one for one in reader.connections if one.topic == "/layers")
+        (connection,) = (connection for connection in reader.connections if connection.topic == "/layers")
         found: list[Any] = [reader.deserialize(data, connection.msgtype) for *_, data in reader.messages([connection])]
     assert connection.msgtype == "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
     assert {message.header.frame_id for message in found} == {"world"}
     assert {tuple(message.depths.tolist()) for message in found} == {(0.0, 5.0, 10.0)}
-    velocities = [[[one.x, one.y, one.z] for one in message.velocities] for message in found]
+    velocities = [[[velocity.x, velocity.y, velocity.z] for velocity in message.velocities] for message in found]
     assert np.array_equal(velocities, run.current.layers.velocity)
 
 
@@ -186,11 +188,11 @@ def test_duplicate_current_names_are_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
+    ("arguments", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
 )
-def test_invalid_topics(given: dict[str, object], problem: str) -> None:
+def test_invalid_topics(arguments: dict[str, object], problem: str) -> None:
     with pytest.raises(SimulationError, match=problem):
-        CurrentTopic(**given)  # type: ignore[arg-type]
+        CurrentTopic(**arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("CUR-2")

@@ -64,10 +64,10 @@ def test_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
     """A boulder under the vehicle that the altimeter meets, and the current of the recording, read by rosbags."""
     boulder = blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
     run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
-    told = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
+    statement = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
     reading = next(block for block in blocks("docs/recordings.md") if "rosbags" in block)
     script = tmp_path / "page.py"
-    script.write_text(boulder + run + told + reading, encoding="utf-8")
+    script.write_text(boulder + run + statement + reading, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
     (nearest, east), *rows = [[float(word) for word in line.split()] for line in ended.stdout.splitlines()]

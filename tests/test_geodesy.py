@@ -178,7 +178,7 @@ def test_earth_rotates_about_its_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"latitude": 1.6}, "latitude of the origin: 1.6; must be from -1.57"),
         ({"latitude": math.nan}, "latitude of the origin"),
@@ -187,10 +187,10 @@ def test_earth_rotates_about_its_axis() -> None:
         ({"heading": math.inf}, "heading of the origin: inf; must be a finite number"),
     ],
 )
-def test_invalid_position_is_an_error(changes: dict[str, float], said: str) -> None:
+def test_invalid_position_is_an_error(changes: dict[str, float], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Origin(**{"latitude": 0.1, "longitude": 0.2, **changes})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6.0e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0)])
@@ -201,9 +201,9 @@ def test_centre_of_the_earth_is_an_error(position: tuple[float, float, float]) -
 
 def test_conversions_do_not_depend_on_block_size() -> None:
     position = np.random.default_rng(1).uniform(-1e5, 1e5, (50, 3))
-    whole = HERE.to_geodetic(position)
+    complete = HERE.to_geodetic(position)
     for change in (HERE.to_geodetic, HERE.to_world, HERE.to_enu, lambda rows: HERE.to_enu_at(rows, rows)):
-        rows = whole if change == HERE.to_world else position
+        rows = complete if change == HERE.to_world else position
         parts = np.concatenate([change(part) for part in (rows[:1], rows[1:20], rows[20:])])
         assert np.array_equal(parts, change(rows))
 

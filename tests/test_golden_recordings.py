@@ -62,8 +62,8 @@ def includes(found: Any, expected: Any, path: str = "") -> None:
     elif isinstance(expected, list):
         assert isinstance(found, list), path
         assert len(found) == len(expected), path
-        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            includes(one, other, f"{path}.{i}")
+        for i, (item, wanted) in enumerate(zip(found, expected, strict=True)):
+            includes(item, wanted, f"{path}.{i}")
     else:
         assert (type(found), found) == (type(expected), expected), path
 
@@ -120,7 +120,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     assert isinstance(adcp, Adcp)
     assert (adcp.cells.count, adcp.coordinates.value, adcp.profile.stddev) == (5, "instrument", 0.015)
     assert sensors["imu"].faults.dropout_rate == 2.0
-    assert [one.kind for one in sensors["dvl"].faults.scheduled] == ["lost_lock"]
+    assert [fault.kind for fault in sensors["dvl"].faults.scheduled] == ["lost_lock"]
     (clock,) = found.clocks.values()
     assert clock.noise.stddev == 5e-5
     assert clock.discipline is not None

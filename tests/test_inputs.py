@@ -51,27 +51,31 @@ BAGS: list[Callable[[Any], object]] = [
 """Functions that open a bag by random access."""
 
 
-@pytest.mark.parametrize(("door", "kind", "what"), DOORS)
+@pytest.mark.parametrize(("door", "kind", "problem"), DOORS)
 def test_pipe_and_device_are_rejected(
-    door: Callable[[Any], object], kind: type[NavsenseError], what: str, tmp_path: Path
+    door: Callable[[Any], object], kind: type[NavsenseError], problem: str, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path("/proc/version")):
         with pytest.raises(kind) as caught:
             door(path)
-        assert str(caught.value).startswith(f"{path} {what}: is a device, a pipe or a system file; must be ")
+        assert str(caught.value).startswith(f"{path} {problem}: is a device, a pipe or a system file; must be ")
 
 
-@pytest.mark.parametrize(("door", "kind", "what"), DOORS)
+@pytest.mark.parametrize(("door", "kind", "problem"), DOORS)
 def test_file_that_is_too_large_is_not_read(
-    door: Callable[[Any], object], kind: type[NavsenseError], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: Callable[[Any], object],
+    kind: type[NavsenseError],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     large = tmp_path / "large.csv"
     large.touch()
     os.truncate(large, inputs.MAX_FILE_SIZE + 1)
     monkeypatch.setattr(os, "open", None)
-    with pytest.raises(kind, match=rf"large.csv {what}: too large; must be at most \d+ MiB"):
+    with pytest.raises(kind, match=rf"large.csv {problem}: too large; must be at most \d+ MiB"):
         door(large)
 
 

@@ -55,16 +55,16 @@ def test_errors_list_the_names() -> None:
 
 def test_name_mapping_accepts_endings_and_aliases() -> None:
     links = NameDict({"a::base": 1, "a::arm": 2}, "link", {"a": "a::base"})
-    for one in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
-        assert (one["a::arm"], one["arm"], one["a"]) == (2, 2, 1)
-        assert (one.get("base"), one.get("boat"), one.get("boat", 7)) == (1, None, 7)
-        assert list(one) == ["a::base", "a::arm"]
-        assert "arm" in one
-        assert "a" in one
-        assert "boat" not in one
-        assert one == {"a::base": 1, "a::arm": 2}
+    for mapping in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
+        assert (mapping["a::arm"], mapping["arm"], mapping["a"]) == (2, 2, 1)
+        assert (mapping.get("base"), mapping.get("boat"), mapping.get("boat", 7)) == (1, None, 7)
+        assert list(mapping) == ["a::base", "a::arm"]
+        assert "arm" in mapping
+        assert "a" in mapping
+        assert "boat" not in mapping
+        assert mapping == {"a::base": 1, "a::arm": 2}
         with pytest.raises(UnknownNameError, match="link: boat; must be one of a::base, a::arm, a"):
-            _ = one["boat"]
+            _ = mapping["boat"]
 
 
 def test_run_accepts_name_endings() -> None:

@@ -64,8 +64,8 @@ def test_package_metadata_equals_pyproject() -> None:
     assert head["Requires-Python"] == project["requires-python"]
     assert head["License-Expression"] == "Apache-2.0"
     wanted = {base_name(requirement) for requirement in project["dependencies"]}
-    given = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
-    assert given == wanted
+    metadata = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
+    assert metadata == wanted
 
 
 def test_core_dependencies_are_in_no_extra() -> None:
@@ -166,6 +166,6 @@ case "$*" in *version_info*) exit 1 ;; esac
 def test_make_names_missing_packages(unable: Path, python3: str, target: str) -> None:
     done = make_with(unable, python3, target)
     assert done.returncode == 2
-    told = [line for line in done.stderr.splitlines() if APT_LINE in line]
-    assert len(told) == 1
+    reported = [line for line in done.stderr.splitlines() if APT_LINE in line]
+    assert len(reported) == 1
     assert not (unable / ".venv").exists()

@@ -299,8 +299,8 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     )
     assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0), rel=1e-12, abs=0.0), "all of it"
     assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0), rel=1e-12, abs=0.0), "what is around the tracks"
-    whole = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
-    assert (whole.width, whole.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
+    ground_only = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
+    assert (ground_only.width, ground_only.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
     nothing = find_view([], Scene())
     assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
@@ -405,7 +405,7 @@ def test_missing_current_is_reported_with_the_reason(world_of: Text) -> None:
 # Sheets
 
 
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the list that pictures go to."""
     figure = pytest.importorskip("matplotlib.figure")
     found: list[Any] = []
@@ -423,7 +423,7 @@ DIVE = ((0, "0 0 -10 0 0 0"), (200, "100 0 -14 0 0 0"), (400, "100 50 -10 0 0 1.
 
 def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers behind the lines: ground, track, time, arrows, profile, column."""
-    sheets, world = kept(monkeypatch), world_of(SEA + robot(*DIVE))
+    sheets, world = capture_figures(monkeypatch), world_of(SEA + robot(*DIVE))
     found = chart(world)
     draw(tmp_path / "x.png", world)
     plan, heights, time, profile, column = sheets[0].axes
@@ -444,10 +444,10 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
     (track,), (bottom,) = found.tracks, found.ground
     assert time.get_xlim() == pytest.approx((0.0, 10.0), rel=1e-12, abs=0.0)
     assert time.get_xlabel() == "time (min); ○ start, ■ end"
-    lines = next(one for one in plan.collections if type(one).__name__ == "LineCollection")
+    lines = next(collection for collection in plan.collections if type(collection).__name__ == "LineCollection")
     assert np.allclose([segment[0] for segment in lines.get_segments()], track.position[:-1, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(lines.get_array(), 0.5 * (track.time[:-1] + track.time[1:]) / 60.0, rtol=1e-12, atol=0.0)
-    quiver = next(one for one in plan.collections if type(one).__name__ == "Quiver")
+    quiver = next(collection for collection in plan.collections if type(collection).__name__ == "Quiver")
     assert np.allclose(quiver.U, 0.3, rtol=1e-12, atol=0.0)
     assert np.allclose(quiver.V, 0.4, rtol=1e-12, atol=0.0)
     longest = 0.5 / quiver.scale
@@ -465,11 +465,11 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
 
 def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wall across the view, higher than the track: no arrow has its middle in it."""
-    sheets = kept(monkeypatch)
+    sheets = capture_figures(monkeypatch)
     wall = bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
     current = "<navsense:current><uniform>0.3 0.4 0</uniform></navsense:current>"
     draw(tmp_path / "x.png", world_of(current + wall + robot(*DIVE)))
-    quiver = next(one for one in sheets[0].axes[0].collections if type(one).__name__ == "Quiver")
+    quiver = next(collection for collection in sheets[0].axes[0].collections if type(collection).__name__ == "Quiver")
     assert quiver.X.size > 40
     assert (abs(quiver.X - 60.0) > 15.0).all()
     assert (quiver.X > 75.0).any()
@@ -477,20 +477,20 @@ def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monke
 
 def test_vertical_walls_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten lines along one wall would be a blot; a slope has its own."""
-    sheets = kept(monkeypatch)
+    sheets = capture_figures(monkeypatch)
     floor = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
     draw(
         tmp_path / "x.png", world_of(floor + bed("<box><size>30 30 20</size></box>", "60 20 -30 0 0 0") + robot(*DIVE))
     )
     draw(tmp_path / "x.png", world_of(SEA + robot(*DIVE)))
-    contours = [[type(one).__name__ for one in sheet.axes[0].collections] for sheet in sheets]
+    contours = [[type(collection).__name__ for collection in sheet.axes[0].collections] for sheet in sheets]
     assert [kinds.count("QuadContourSet") for kinds in contours] == [0, 1]
     assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0), rel=1e-12, abs=0.0)
 
 
 def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The world's x axis 30 degrees from east to north: north is 60 degrees from x, a bearing of 30 on the sheet."""
-    sheets = kept(monkeypatch)
+    sheets = capture_figures(monkeypatch)
     place = (
         "<spherical_coordinates><surface_model>EARTH_WGS84</surface_model><latitude_deg>-33.5</latitude_deg>"
         "<longitude_deg>-70.25</longitude_deg><heading_deg>30</heading_deg></spherical_coordinates>"
@@ -508,7 +508,7 @@ def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeyp
 
 def test_labels_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six vehicles that start within a few metres of each other: no name covers another or a start."""
-    sheets, transforms = kept(monkeypatch), pytest.importorskip("matplotlib.transforms")
+    sheets, transforms = capture_figures(monkeypatch), pytest.importorskip("matplotlib.transforms")
     names = ["a", "glider_of_a_longer_name", "c$d$", "boat", "e", "名前"]
     body = "".join(
         robot((0, f"{3 * k} {k % 2} 0 0 0 0"), (60, f"{40 + 30 * k} {50 - 20 * k} 0 0 0 0"), name=name)
@@ -521,7 +521,7 @@ def test_labels_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pyte
     written = [text for text in plan.texts if text.get_text() in {shorten_name(name) for name in names}]
     assert len(written) == len(names)
     boxes = [text.get_window_extent() for text in written]
-    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+    assert not any(box.overlaps(other) for i, box in enumerate(boxes) for other in boxes[:i])
     for k in range(len(names)):
         x, y = plan.transData.transform((3 * k, k % 2))
         mark = transforms.Bbox.from_extents(x - 5.0, y - 5.0, x + 5.0, y + 5.0)  # 8 points at 100 an inch are 11 pixels
@@ -531,7 +531,7 @@ def test_labels_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pyte
 def test_stationary_models_are_labelled_with_heights(
     world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sheets = kept(monkeypatch)
+    sheets = capture_figures(monkeypatch)
     draw(
         tmp_path / "x.png",
         world_of(robot().replace('<link name="base">', '<pose>4 5 -6 0 0 0</pose><link name="base">')),
@@ -547,7 +547,7 @@ def test_stationary_models_are_labelled_with_heights(
 def test_axes_of_a_large_view_are_in_kilometres(
     world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sheets = kept(monkeypatch)
+    sheets = capture_figures(monkeypatch)
     draw(tmp_path / "x.png", world_of(SEA + robot((0, "0 0 -10 0 0 0"), (86400 * 5, "100000 30000 -10 0 0 0"))))
     plan, _, time, profile, _ = sheets[0].axes
     assert plan.get_xlabel() == "x (km)"

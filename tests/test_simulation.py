@@ -30,18 +30,18 @@ def world() -> World:
     return example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
 
 
-def equal(one: Run, other: Run) -> bool:
-    return one.keys() == other.keys() and all(
-        is_identical(one[name].arrays, other[name].arrays)
-        and is_identical(one[name].bias, other[name].bias)
-        and is_identical(one[name].clock_error, other[name].clock_error)
-        for name in one
+def are_equal(run: Run, other: Run) -> bool:
+    return run.keys() == other.keys() and all(
+        is_identical(run[name].arrays, other[name].arrays)
+        and is_identical(run[name].bias, other[name].bias)
+        and is_identical(run[name].clock_error, other[name].clock_error)
+        for name in run
     )
 
 
 def test_seed_determines_the_run() -> None:
     first, again, other = simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=2)
-    assert equal(first, again)
+    assert are_equal(first, again)
     assert not is_identical(first[IMU].arrays, other[IMU].arrays)
 
 
@@ -194,8 +194,8 @@ def test_motion_log_moves_the_model(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     rows = [f"{t / 10},{t / 10},0,2,1,0,0,0" for t in range(21)]
     log.write_text("time,x,y,z,qw,qx,qy,qz\n" + "\n".join(rows) + "\n")
-    for given in (log, {"robot": str(log)}):
-        truth = simulate(world(), 2.0, motion=given).truth["robot::base"]
+    for motion in (log, {"robot": str(log)}):
+        truth = simulate(world(), 2.0, motion=motion).truth["robot::base"]
         assert np.allclose(truth.velocity, [1.0, 0.0, 0.0], atol=1e-9, rtol=0.0)
         assert np.allclose(truth.position[:, 2], 2.0, rtol=1e-12, atol=0.0)
 
@@ -233,15 +233,15 @@ def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str
         simulate(world(), **{"duration": 1.0, **arguments})  # type: ignore[arg-type]  # wrong on purpose
 
 
-@pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
-def test_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("argument", ["dive.sdf", Path("dive.sdf")])
+def test_path_is_not_a_world(argument: Any, tmp_path: Path) -> None:
     """Frequent first calls: each error names the missing call."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
-        lambda: ns.simulate(given, 1.0),
-        lambda: ns.simulate(given, 1.0, fidelity="classic"),
-        lambda: ns.record(given, tmp_path / "a.npz", 1.0),
-        lambda: ns.live(given),
+        lambda: ns.simulate(argument, 1.0),
+        lambda: ns.simulate(argument, 1.0, fidelity="classic"),
+        lambda: ns.record(argument, tmp_path / "a.npz", 1.0),
+        lambda: ns.live(argument),
     ):
         with pytest.raises(SimulationError, match=message):
             call()
@@ -289,12 +289,12 @@ def test_duplicate_output_or_unknown_suffix_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["b.foo", "no/such/place/b.npz"])
 def test_no_recording_is_replaced_before_all_outputs_are_checked(wrong: str, tmp_path: Path) -> None:
-    kept = tmp_path / "a.mcap"
-    record(world(), kept, 1.0)
-    before = kept.read_bytes()
+    existing = tmp_path / "a.mcap"
+    record(world(), existing, 1.0)
+    before = existing.read_bytes()
     with pytest.raises(RecordingError):
-        record(world(), [kept, tmp_path / wrong], 2.0)
-    assert kept.read_bytes() == before
+        record(world(), [existing, tmp_path / wrong], 2.0)
+    assert existing.read_bytes() == before
 
 
 @pytest.mark.requirement("NOI-4")
@@ -319,10 +319,10 @@ def test_interrupt_keeps_recorded_data(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
-    kept = ns.open(tmp_path / "half.npz")
-    assert 50.0 <= kept[IMU].time[-1] < 75.0
-    whole = simulate(world(), 100.0, seed=4)
-    assert is_identical(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])
+    loaded = ns.open(tmp_path / "half.npz")
+    assert 50.0 <= loaded[IMU].time[-1] < 75.0
+    complete = simulate(world(), 100.0, seed=4)
+    assert is_identical(loaded[IMU]["angular_velocity"], complete[IMU]["angular_velocity"][: loaded[IMU].time.size])
 
 
 @pytest.mark.parametrize("runs", [-1, 0, 10**30])

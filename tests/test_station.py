@@ -60,18 +60,18 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
 
 @pytest.mark.requirement("NOI-6")
 def test_faults_change_nothing_else() -> None:
-    whole = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
+    sound = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
     cut = ns.simulate(troubled(None), 4.0, seed=3)[NAME]
-    assert np.array_equal(whole.arrival, whole.time)
-    assert whole.valid.all()
+    assert np.array_equal(sound.arrival, sound.time)
+    assert sound.valid.all()
     assert not cut.valid.all()
     assert np.array_equal(cut.valid, cut.emitted)
     assert np.isnan(cut["angular_velocity"][~cut.valid]).all()
-    fresh = (cut["angular_velocity"] == whole["angular_velocity"]).all(axis=1)
+    fresh = (cut["angular_velocity"] == sound["angular_velocity"]).all(axis=1)
     assert not fresh[cut.valid].all(), "it was stuck now and then"
     assert fresh.mean() > 0.3
-    assert np.array_equal(cut.bias["angular_velocity"], whole.bias["angular_velocity"])
-    assert np.array_equal(cut.clock_error, whole.clock_error)
+    assert np.array_equal(cut.bias["angular_velocity"], sound.bias["angular_velocity"])
+    assert np.array_equal(cut.clock_error, sound.clock_error)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -81,12 +81,12 @@ def test_stuck_averaged_imu_repeats_its_first_value() -> None:
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
     sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
     seen = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
-    whole = ns.simulate(world, 1.0, seed=3)[NAME]
+    sound = ns.simulate(world, 1.0, seed=3)[NAME]
     assert not seen.emitted[0]
     assert seen.emitted[1:].all()
     for name in ("angular_velocity", "linear_acceleration"):
-        assert (seen[name][1:] == whole[name][1]).all()
-        assert not np.isclose(seen[name][1], whole[name][0], rtol=1e-12, atol=0.0).all()
+        assert (seen[name][1:] == sound[name][1]).all()
+        assert not np.isclose(seen[name][1], sound[name][0], rtol=1e-12, atol=0.0).all()
 
 
 @pytest.mark.requirement("CLK-9", "CLK-5")
@@ -96,9 +96,9 @@ def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
     run.save(tmp_path / "run.mcap")
     run.save(tmp_path / "run.npz")
     reading = run[NAME]
-    kept = ns.open(tmp_path / "run.npz").readings[NAME]
-    assert np.array_equal(kept.arrival, reading.arrival)
-    assert np.array_equal(kept.valid, reading.valid)
+    loaded = ns.open(tmp_path / "run.npz").readings[NAME]
+    assert np.array_equal(loaded.arrival, reading.arrival)
+    assert np.array_equal(loaded.valid, reading.valid)
     with (tmp_path / "run.mcap").open("rb") as stream:
         messages = [m for _, channel, m in make_reader(stream).iter_messages() if channel.topic == "/imu"]
     sent = reading.emitted
@@ -190,12 +190,12 @@ def test_leaving_the_range_of_a_field_names_sensor_and_time(how: str) -> None:
     first = float(time[np.flatnonzero(height > 80e3)[0]])
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 20.0) if how == "batch" else list(ns.live(world))
-    said = str(caught.value)
-    assert said.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         f"dive.sdf:12 sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
     )
-    assert "row" not in said
-    assert said.endswith(UNDEFINED_FIELD_REMEDY)
+    assert "row" not in message
+    assert message.endswith(UNDEFINED_FIELD_REMEDY)
 
 
 def test_world_without_coordinates_names_its_navsat() -> None:

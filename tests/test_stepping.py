@@ -123,38 +123,38 @@ def test_live_truth_is_read_only(step: float) -> None:
 @pytest.mark.requirement("LIV-1")
 def test_sensors_of_one_rate_are_measured_at_the_same_ticks() -> None:
     sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
-    at_rest, seen = {"robot": State(Pose())}, []
+    at_rest, times = {"robot": State(Pose())}, []
     for n in range(5):
         released = sim.step(at_rest).readings
         assert released[IMU].time is released[MAG].time
         assert released[IMU].time.tolist() == [n / 100.0]
-        seen.append(released[IMU].time)
-    assert [time.tolist() for time in seen] == [[n / 100.0] for n in range(5)]  # nothing is written over
+        times.append(released[IMU].time)
+    assert [time.tolist() for time in times] == [[n / 100.0] for n in range(5)]  # nothing is written over
 
 
 @pytest.mark.requirement("LIV-1")
 def test_long_live_run_frees_past_instants() -> None:
     sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
     at_rest = {"robot": State(Pose())}
-    seen = [weakref.ref(sim.step(at_rest).readings[IMU].time) for _ in range(20)]
+    references = [weakref.ref(sim.step(at_rest).readings[IMU].time) for _ in range(20)]
     gc.collect()
-    assert seen[-1]() is not None
-    assert [ref() for ref in seen[:-2]] == [None] * 18
+    assert references[-1]() is not None
+    assert [ref() for ref in references[:-2]] == [None] * 18
 
 
 @pytest.mark.requirement("LIV-1")
 def test_live_reading_units_are_read_only() -> None:
     """They are the same mapping for every reading, and go where a reading goes."""
     sim = ns.live(world(0.01), seed=1)
-    given = sim.step().readings[IMU]
-    unit: Any = given.unit
+    reading = sim.step().readings[IMU]
+    unit: Any = reading.unit
     assert unit == {output.name: output.unit for output in sim.sensor(IMU).mounted.spec.outputs}
     with pytest.raises(TypeError):
         unit["angular_velocity"] = "deg/s"
-    carried = pickle.loads(pickle.dumps(given))  # noqa: S301  # our own
+    carried = pickle.loads(pickle.dumps(reading))  # noqa: S301  # our own
     assert carried.unit == unit == sim.step().readings[IMU].unit
     assert repr(unit) == repr(dict(unit))
-    assert len(unit) == len(given)
+    assert len(unit) == len(reading)
 
 
 @pytest.mark.requirement("LIV-1")
@@ -234,15 +234,15 @@ def test_driven_run_equals_the_batch_run(rate: float) -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("step", [1e-3, 1e-4])
-@pytest.mark.parametrize("given", [True, False])
-def test_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
+@pytest.mark.parametrize("complete", [True, False])
+def test_lever_arm_measures_the_angular_acceleration(step: float, complete: bool) -> None:
     """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
 
     def state(t: float) -> State:
         turned = Pose(rotation=from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))
-        if not given:
+        if not complete:
             return State(turned, (0.0, 0.0, 0.0))
         return State(
             turned,
@@ -254,7 +254,7 @@ def test_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -
     sim = ns.live(replace(base, sensors=(sensor,), max_step_size=step), driven=["robot"])
     for n in range(20):
         reading = sim.step({"robot": state(n * step)}).readings[IMU]
-        if n >= (0 if given else 2):  # without angular velocities two steps show the first acceleration
+        if n >= (0 if complete else 2):  # without angular velocities two steps show the first acceleration
             rate = 2.0 + 5.0 * n * step
             assert np.allclose(reading["angular_velocity"], [0.0, 0.0, rate], rtol=0.0, atol=1e-9)
             assert np.allclose(reading["linear_acceleration"], [-0.3 * rate**2, 1.5, 9.8], rtol=0.0, atol=1e-6)
@@ -334,13 +334,13 @@ def test_every_driven_model_needs_a_state_at_each_step() -> None:
     assert sim.step({"robot": circling(0.001)}).time == 0.001  # none of these steps was taken
 
 
-@pytest.mark.parametrize("given", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
-def test_value_that_is_not_a_state_is_an_error(given: Any) -> None:
+@pytest.mark.parametrize("value", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
+def test_value_that_is_not_a_state_is_an_error(value: Any) -> None:
     sim = ns.live(world(), driven=["robot"])
     with pytest.raises(MotionError, match=r"state of robot.*; must be a navsense\.State .*; write navsense\.State\("):
-        sim.step({"robot": given})
+        sim.step({"robot": value})
     with pytest.raises(SimulationError, match=r"states of a step: .*; must .*; (write|call) sim\.step"):
-        sim.step(given)
+        sim.step(value)
 
 
 @pytest.mark.parametrize(
@@ -394,9 +394,9 @@ def test_sensor_is_switched_off_and_on_during_a_run() -> None:
             break
         parts += [step.readings[MAG]] if MAG in step.readings else []
         sim.sensor(MAG).switch(on=not 0.03 <= step.time < 0.07)
-    told = live_run.concatenate_readings(parts)
-    assert np.array_equal(told.emitted, ~((told.time > 0.03) & (told.time <= 0.07)))
-    assert np.array_equal(told["field"], batch["field"])
+    switched = live_run.concatenate_readings(parts)
+    assert np.array_equal(switched.emitted, ~((switched.time > 0.03) & (switched.time <= 0.07)))
+    assert np.array_equal(switched["field"], batch["field"])
 
 
 @pytest.mark.requirement("DVU-4")

@@ -51,11 +51,11 @@ def test_ziggurat_tail_equals_numpy() -> None:
 
 @pytest.mark.parametrize("ahead", [0, 64])
 def test_draws_do_not_depend_on_block_size(ahead: int) -> None:
-    whole = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
+    complete = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
     source = Draws(PROCESSES, 7, (2, "s"), prefetch=ahead)
     sizes = [1] * 100 + [37, 1, 1, 300, 0] + [1] * 61 + [500]
     parts = [source.take(size).copy() for size in sizes]
-    assert np.array_equal(np.concatenate(parts, axis=1), whole)
+    assert np.array_equal(np.concatenate(parts, axis=1), complete)
 
 
 PAIRS = (
@@ -84,10 +84,10 @@ def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
 def test_two_draws_per_tick_do_not_depend_on_block_size(ahead: int, sizes: list[int]) -> None:
     """Blocks of any size and single ticks from a buffer give the same draws."""
     count = sum(sizes)
-    whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()
+    complete = Draws(PAIRS, 7, (2, "s")).take(count).copy()
     source = Draws(PAIRS, 7, (2, "s"), prefetch=ahead)
     parts = [source.take(size).copy() for size in sizes]
-    assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), whole)
+    assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), complete)
 
 
 @pytest.mark.compiled

@@ -262,9 +262,9 @@ def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
     row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
     reading, truth = run["auv::compass_link::compass"], run.truth["auv::compass_link"]
-    seen = turned(truth.orientation, reading.ideal["field"][::2])
+    measured = turned(truth.orientation, reading.ideal["field"][::2])
     expected = np.array([row["y_nT"], row["x_nT"], -row["z_nT"]])
-    assert 1e9 * seen == pytest.approx(np.broadcast_to(expected, seen.shape), abs=10.0)
+    assert 1e9 * measured == pytest.approx(np.broadcast_to(expected, measured.shape), abs=10.0)
 
 
 # water
@@ -370,7 +370,7 @@ def test_one_command_records_every_topic(recording: Path, run: ns.Run) -> None:
     assert run.current is not None
     assert np.array_equal(current, np.asarray(run.current.velocity).reshape(-1, 3)[-20:, :2])
     moved = found["/tf"][-1].transforms
-    assert "auv::base_link" in {one.child_frame_id for one in moved}
+    assert "auv::base_link" in {transform.child_frame_id for transform in moved}
 
 
 @pytest.mark.requirement("REC-1:mcap", "CLK-1")
@@ -378,7 +378,9 @@ def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, ru
     """The computer's clock is off by up to milliseconds, the inertial one by microseconds; a current has none."""
     off: dict[str, list[float]] = {}
     with AnyReader([recording]) as reader:
-        wanted = [one for one in reader.connections if one.topic in (ALTIMETER, DEPTH, IMU, CURRENT)]
+        wanted = [
+            connection for connection in reader.connections if connection.topic in (ALTIMETER, DEPTH, IMU, CURRENT)
+        ]
         for one, time, raw in reader.messages(connections=wanted, start=(EPOCH + 1550) * 10**9):
             value: Any = reader.deserialize(raw, one.msgtype)
             stamp = value.header.stamp.sec * 10**9 + value.header.stamp.nanosec
@@ -405,7 +407,7 @@ def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
     there = np.repeat(place, distance.shape[1], axis=0)
     there[:, 2] -= 0.13 + distance.reshape(-1)
     water = flow.at(there, np.repeat(about, distance.shape[1])).reshape(*distance.shape, 3)
-    true, told = profile.ideal["velocity"][rows], profile["velocity"][rows]
+    true, measured = profile.ideal["velocity"][rows], profile["velocity"][rows]
     known = np.isfinite(true[:, :, 0])
     deep = known.sum(axis=1)
     assert 7 <= np.median(deep) <= 10
@@ -413,5 +415,5 @@ def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
     single, over = 0.015 / math.sqrt(4.0), 0.005 / math.sqrt(4.0)
     across = math.sqrt(2.0) * np.hypot(single, over)
     # A tenth beside chance: what lasts, and the wrong speed of sound, turn with the legs.
-    noise = np.nanstd((told - true)[:, 1:7, :2], axis=0)
+    noise = np.nanstd((measured - true)[:, 1:7, :2], axis=0)
     assert noise == pytest.approx(across, rel=LEAST_LIKELY / math.sqrt(2.0 * rows.size) + 0.1, abs=0.0)

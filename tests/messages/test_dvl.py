@@ -628,9 +628,13 @@ def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix
     off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        states = [one for one in reader.connections if one.topic == "/dvl/dvl/state"]
+        states = [connection for connection in reader.connections if connection.topic == "/dvl/dvl/state"]
         heard: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
-        said = {one.topic: one.msgcount for one in reader.connections if one.topic.startswith("/dvl")}
+        said = {
+            connection.topic: connection.msgcount
+            for connection in reader.connections
+            if connection.topic.startswith("/dvl")
+        }
     assert [one.data for one in heard] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
     assert {topic for topic, count in said.items() if count} == {"/dvl/dvl/state"}
 
@@ -643,7 +647,11 @@ def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Messa
     part = ns.simulate(world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
     rows = np.flatnonzero(part.emitted)
     with AnyReader([path]) as reader:
-        types = {one.topic: one.msgtype for one in reader.connections if one.topic.startswith("/dvl")}
+        types = {
+            connection.topic: connection.msgtype
+            for connection in reader.connections
+            if connection.topic.startswith("/dvl")
+        }
         for connection, _, raw in reader.messages():
             reader.deserialize(raw, connection.msgtype)
     hidden = HIDDEN[dialect] | {"/dvl/dvl_ping/ideal", "/dvl/dvl_ping/bias"}

@@ -53,7 +53,7 @@ def test_range_messages_round_trip(recorded: Path) -> None:
     limits = [first.field_of_view, first.min_range, first.max_range]
     assert limits == pytest.approx([sheet.beam.width, sheet.minimum_range, sheet.maximum_range], rel=1e-7, abs=0.0)
     with AnyReader([recorded]) as reader:
-        (connection,) = (one for one in reader.connections if one.topic == "/r")
+        (connection,) = (connection for connection in reader.connections if connection.topic == "/r")
         assert connection.msgtype == "sensor_msgs/msg/Range"
         raws = [raw for _, _, raw in reader.messages([connection])]
         assert reader.deserialize(raws[0], connection.msgtype).range == np.float32(found[0].range)  # type: ignore[attr-defined]

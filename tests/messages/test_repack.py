@@ -84,8 +84,8 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
         np.array(values["three"], dtype=np.int16),
         np.array(values["many"], dtype=np.float64),
         list(values["words"]),
-        [part(one) for one in values["pair"]],
-        [part(one) for one in values["parts"]],
+        [part(value) for value in values["pair"]],
+        [part(value) for value in values["parts"]],
         values["yes"],
         np.frombuffer(values["raw"], dtype=np.uint8),
     )

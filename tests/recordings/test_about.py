@@ -159,18 +159,22 @@ def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: M
 def test_bag_of_several_nodes_has_no_caller(folder: Path, tmp_path: Path) -> None:
     """What ours says of itself is then a message among others, and is carried as one."""
     with Reader(folder / "a.bag") as reader, Writer(tmp_path / "mixed.bag") as writer:
-        for one in reader.connections:
-            more: Any = one.ext
-            caller = more.callerid if one.topic != "/magnetometer" else "/driver"
+        for connection in reader.connections:
+            more: Any = connection.ext
+            caller = more.callerid if connection.topic != "/magnetometer" else "/driver"
             made = writer.add_connection(
-                one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, callerid=caller
+                connection.topic,
+                connection.msgtype,
+                msgdef=connection.msgdef.data,
+                md5sum=connection.digest,
+                callerid=caller,
             )
-            for _, time, data in reader.messages([one]):
+            for _, time, data in reader.messages([connection]):
                 writer.write(made, time, data)
     convert(tmp_path / "mixed.bag", tmp_path / "mixed.mcap")
     assert said(tmp_path / "mixed.mcap") == {}
     with AnyReader([tmp_path / "mixed.mcap"]) as whole:
-        assert METADATA_TOPIC in {one.topic for one in whole.connections}
+        assert METADATA_TOPIC in {connection.topic for connection in whole.connections}
 
 
 @pytest.mark.requirement("REC-1:bag")

@@ -79,8 +79,10 @@ def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path,
     """What is said of the recording is not in it; where arrivals (ns) are others, nothing says which rows are meant."""
     with Reader(folder / "a") as reader, Writer(tmp_path / "copy", version=9) as writer:
         lines = {
-            one.id: writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest)
-            for one in reader.connections
+            connection.id: writer.add_connection(
+                connection.topic, connection.msgtype, msgdef=connection.msgdef.data, rihs01=connection.digest
+            )
+            for connection in reader.connections
         }
         for one, time, data in reader.messages():
             writer.write(lines[one.id], time + shift * one.topic.endswith("/fault"), data)

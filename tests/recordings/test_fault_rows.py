@@ -45,7 +45,9 @@ def struck(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None
         ScheduledFault("stuck", 0.5, 0.55),
     )
     world = example_world(*named)
-    sensors = [dataclasses.replace(one, faults=Faults(scheduled=planned), latency=latency) for one in world.sensors]
+    sensors = [
+        dataclasses.replace(sensor, faults=Faults(scheduled=planned), latency=latency) for sensor in world.sensors
+    ]
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 

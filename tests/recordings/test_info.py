@@ -40,7 +40,7 @@ def test_info_of_a_csv_folder(folder: Path, name: str) -> None:
     assert found.entries == known.entries
     assert (found.start, found.end, found.metadata) == (known.start, known.end, known.metadata)
     assert found.size == sum(one.stat().st_size for one in (folder / "t").iterdir())
-    assert f"csv, {found.size} bytes, {sum(one.count for one in known.entries)} rows from 1000 s" in found.headline
+    assert f"csv, {found.size} bytes, {sum(entry.count for entry in known.entries)} rows from 1000 s" in found.headline
 
 
 @pytest.mark.requirement("REC-1:convert")

@@ -102,10 +102,10 @@ def sea() -> ns.World:
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     stuck = ScheduledFault("stuck", 0.2, 0.3)
     sensors = tuple(
-        dataclasses.replace(one, faults=dataclasses.replace(one.faults, scheduled=(stuck,)))
-        if one.spec.type == "imu"
-        else one
-        for one in world.sensors
+        dataclasses.replace(sensor, faults=dataclasses.replace(sensor.faults, scheduled=(stuck,)))
+        if sensor.spec.type == "imu"
+        else sensor
+        for sensor in world.sensors
     )
     environment = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
     return dataclasses.replace(world, sensors=sensors, environment=environment)

@@ -53,7 +53,9 @@ def sheet(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.
 def sea(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
     """Return a robot whose instruments have faults, and arrive late or not."""
     world = example_world(*named)
-    sensors = [dataclasses.replace(one, faults=Faults(scheduled=FAULTS), latency=latency) for one in world.sensors]
+    sensors = [
+        dataclasses.replace(sensor, faults=Faults(scheduled=FAULTS), latency=latency) for sensor in world.sensors
+    ]
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 
@@ -131,7 +133,7 @@ def test_sensors_of_different_size_share_one_definition(tmp_path: Path) -> None:
     known = ns.open(tmp_path / "a.npz")
     for name in MESSAGES:
         with AnyReader([tmp_path / name]) as reader:
-            heard = {one.topic: list[Any]() for one in reader.connections}
+            heard = {connection.topic: list[Any]() for connection in reader.connections}
             for one, _, data in reader.messages():
                 heard[one.topic].append(reader.deserialize(data, one.msgtype))
         for short in named:

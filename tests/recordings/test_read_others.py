@@ -57,7 +57,7 @@ def read(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of an IMU whose clock drifts and jitters, read at once or late."""
     world = example_world(("imu", Imu.example_spec()))
-    sensors = tuple(dataclasses.replace(one, latency=LATENCIES[request.param]) for one in world.sensors)
+    sensors = tuple(dataclasses.replace(sensor, latency=LATENCIES[request.param]) for sensor in world.sensors)
     path = tmp_path_factory.mktemp("others") / "whole.mcap"
     ns.record(dataclasses.replace(world, sensors=sensors), path, 1.0, seed=3, epoch=1000)
     return path

@@ -218,7 +218,7 @@ def doppler(dialect: MessageDialect) -> World:
     made = example_world(("dvl", sheet), *sonars)
     topics = {"robot::arm::dvl": "/dvl/dvl", **{f"robot::arm::sonar{i}": f"/dvl/dvl_sonar{i}" for i in range(4)}}
     return dataclasses.replace(
-        made, sensors=tuple(dataclasses.replace(one, topic=topics[one.name]) for one in made.sensors)
+        made, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in made.sensors)
     )
 
 
@@ -239,7 +239,7 @@ def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[Message
     noetic = get_typestore(Stores.ROS1_NOETIC)
     expected = raw(folder / "dive.mcap")
     with Reader1(folder / "dive.bag") as reader:
-        found = {one.topic: one for one in reader.connections}
+        found = {connection.topic: connection for connection in reader.connections}
     for topic, kind in TABLES[dialect].items():
         full = kind.replace("/", "/msg/")
         assert found[topic].msgtype == full
@@ -251,8 +251,8 @@ def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[Message
     for topic in TABLES[dialect]:
         assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in new[topic]]
     with Reader2(folder / "dive") as reader:
-        hashes = {one.topic: one.digest for one in reader.connections}
-    assert all(one.startswith("RIHS01_") for one in hashes.values())
+        hashes = {connection.topic: connection.digest for connection in reader.connections}
+    assert all(value.startswith("RIHS01_") for value in hashes.values())
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")

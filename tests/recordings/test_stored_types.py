@@ -85,7 +85,7 @@ def reachable(kind: Any, found: set[type]) -> set[type]:
     if is_stored and kind not in found:
         found.add(kind)
         hints = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
-        for name in {one.name for one in dataclasses.fields(kind)} - {"where"} if hints else ():
+        for name in {field.name for field in dataclasses.fields(kind)} - {"where"} if hints else ():
             reachable(hints[name], found)
     return found
 
@@ -211,7 +211,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
     modules = {
         "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
     }
-    dotted = [f"navsense.{one.replace('/', '.')}".encode() for one in modules]
+    dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
     for inner, data in contents(recordings.output_path(folder / name)):
@@ -219,7 +219,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records, and of files, that users see.
         assert [one for one in found if one != b"navsense.world"] == [], inner
-        assert [one for one in classes if one in plain] == [], inner
+        assert [cls for cls in classes if cls in plain] == [], inner
         seen = seen or b'"type": "noise"' in plain
     assert seen, "the world is in one of the files"
 
@@ -282,8 +282,8 @@ def test_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkey
         "navsense.recordings.topic_names.format_companion_topic", lambda topic, beside: f"{topic}/other{beside}"
     )
     convert(folder / name, tmp_path / "b.mcap", epoch=1_900_000_000)
-    names = {(one.name, one.type) for one in read_summary(folder / "a.mcap").entries}
-    assert {(one.name, one.type) for one in read_summary(tmp_path / "b.mcap").entries} == names
+    names = {(entry.name, entry.type) for entry in read_summary(folder / "a.mcap").entries}
+    assert {(entry.name, entry.type) for entry in read_summary(tmp_path / "b.mcap").entries} == names
 
 
 def test_topics_are_unique_and_stored_topics_are_kept() -> None:
@@ -358,7 +358,9 @@ def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str
         assert found.count("some values of its world cannot be read: unknown type") == 1, command
         assert "update navsense, or install the package that defines the type" in found
     opaque = [
-        one.name for one in ns.open(folder / "a.npz").stored_world.world.sensors if isinstance(one.spec, OpaqueSensor)
+        sensor.name
+        for sensor in ns.open(folder / "a.npz").stored_world.world.sensors
+        if isinstance(sensor.spec, OpaqueSensor)
     ]
     assert len(opaque) == UNKNOWN[tag]
     if tag not in TIMES:
@@ -369,7 +371,9 @@ def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str
     if opaque:
         kept = {one["name"]: one["spec"] for one in stored_world(tmp_path / "c.mcap")["sensors"]}
         types[tag] = stored
-        assert kept == {one.name: to_json(one.spec) for one in world().sensors}, "a conversion loses no specification"
+        assert kept == {sensor.name: to_json(sensor.spec) for sensor in world().sensors}, (
+            "a conversion loses no specification"
+        )
 
 
 TIMES = ("latency", "scheduled_fault")
@@ -418,7 +422,7 @@ def check_typed(path: Path, made: World) -> None:
     """Assert that a recording gives back the specifications of a world, without a note."""
     found = ns.open(path).stored_world
     assert found.notes == ()
-    assert [one.spec for one in found.world.sensors] == [one.spec for one in made.sensors]
+    assert [sensor.spec for sensor in found.world.sensors] == [sensor.spec for sensor in made.sensors]
 
 
 @pytest.mark.requirement("FIL-1")

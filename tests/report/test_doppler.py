@@ -58,7 +58,7 @@ def recorded(
 
 def warnings(found: ReportData) -> list[str]:
     told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
+    return [warning.text for warning in find_warnings(found, told, None) if warning.kind == "warning"]
 
 
 def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
@@ -136,7 +136,7 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
 def test_axes_and_beams_are_labelled(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = recorded(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in make_sections(reading, sensor)}
+    told = {section.name: [channel.label for channel in section.channels] for section in make_sections(reading, sensor)}
     assert told["bottom_velocity"] == names
     assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
     assert told["bottom_beam_velocity"] == told["bottom_range"]
@@ -310,7 +310,7 @@ def test_exact_arrays_are_omitted() -> None:
     struck = np.zeros(300)
     struck[7] = 1.0
     more["arrays"] = {**more["arrays"], "out_of_range": struck}
-    assert "out_of_range" in [one.name for one in make_sections(replace(reading, **more), None)]
+    assert "out_of_range" in [section.name for section in make_sections(replace(reading, **more), None)]
 
 
 def test_omitted_beams_are_mentioned() -> None:

@@ -86,7 +86,9 @@ def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
 def test_fault_messages_list_the_active_faults(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
     whole = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
-    seen = next(one for one in read_report_data(str(folder / name)).readings.values() if "field" in one.arrays)
+    seen = next(
+        reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
+    )
     assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
 
 

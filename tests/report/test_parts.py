@@ -76,7 +76,7 @@ def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
 
 def warnings(found: ReportData) -> list[str]:
     told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
+    return [warning.text for warning in find_warnings(found, told, make_track_map(found)) if warning.kind == "warning"]
 
 
 def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
@@ -156,10 +156,10 @@ def test_every_axis_has_at_least_two_ticks(most: int, log: bool) -> None:
 @pytest.mark.parametrize("count", range(1, 14))
 def test_figure_rows_are_evenly_filled(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
-    classes = [one.split() for one in make_grid_classes(count)]
+    classes = [cls.split() for cls in make_grid_classes(count)]
     assert len(classes) == count
     for place, (letter, most) in enumerate(GRID_FIGURES.items()):
-        spans = [int(one[place].removeprefix(letter)) for one in classes]
+        spans = [int(cls[place].removeprefix(letter)) for cls in classes]
         sizes = []
         while spans:
             size = GRID_COLUMNS // spans[0]
@@ -401,7 +401,7 @@ def allan_of(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
     (told,) = make_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in make_figures(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (figure for figure in make_figures(told, found, span) if figure.title == "Allan deviation")
     return figure
 
 
@@ -437,7 +437,7 @@ def test_allan_deviation_uses_the_longest_evenly_sampled_part() -> None:
     (channel, *_) = make_sections(gaps, SHEET)[0].channels
     assert np.array_equal(longest_residuals(channel), channel.residual[8_999:])
     (told,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
-    assert not any(one.title == "Allan deviation" for one in make_figures(told, reading(count=63), (0.0, 2.0)))
+    assert not any(figure.title == "Allan deviation" for figure in make_figures(told, reading(count=63), (0.0, 2.0)))
 
 
 ODD: Mapping[str, tuple[float, ...]] = {

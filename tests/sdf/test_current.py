@@ -361,7 +361,7 @@ def test_uuv_simulator_current_plugin_is_read(load: Load, in_world: Text, file: 
     text = in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
     name = "/hydrodynamics/current_velocity"
     world = load(text)
-    speed, horizontal, vertical = (one.to_physical() for one in PROCESSES)
+    speed, horizontal, vertical = (process.to_physical() for process in PROCESSES)
     assert world.environment.current == GaussMarkovCurrent(speed, horizontal, vertical, name)
     assert world.current_topic == CurrentTopic(name, 20.0)
     assert not [note for note in world.notes if "plugin" in note.what]

@@ -116,7 +116,9 @@ def decoder() -> Any:
 def messages(world: World, duration: float, motion: Any = None) -> list[Any]:
     """Return Gazebo's messages of the one sensor, but for pings that had no time to come back."""
     run, kind = ns.simulate(world, duration, seed=3, motion=motion), decoder()
-    return [kind.FromString(one) for one in dvl.encode_gz_messages(world.sensors[0], run[world.sensors[0].name])]
+    return [
+        kind.FromString(message) for message in dvl.encode_gz_messages(world.sensors[0], run[world.sensors[0].name])
+    ]
 
 
 def vector(value: Any) -> list[float]:

@@ -807,7 +807,7 @@ class Flight:
 
     @property
     def ranges(self) -> list[MountedSensor]:
-        return [one for one in self.world.sensors if one is not self.sensor]
+        return [sensor for sensor in self.world.sensors if sensor is not self.sensor]
 
 
 def flight(world: World) -> Flight:
@@ -897,7 +897,7 @@ def test_every_uuv_simulator_element_has_an_effect(load: Load, in_world: Text, t
     text, check = UUV_EFFECTS[tag]
     beams = f"{text if tag == 'robot_namespace' else 'dvl'}/dvl_sonar"  # the topics of the range sensors
     texts = uuv(), uuv({tag: text}).replace("dvl/dvl_sonar", beams)
-    before, after = (flight(load(in_world(one + DEEP))) for one in texts)
+    before, after = (flight(load(in_world(text + DEEP))) for text in texts)
     noted = [note.what for note in after.world.notes].count(f"<plugin><{tag}>")
     assert (noted == 1) == (check is uuv_unsupported)
     check(before, after)
@@ -1025,7 +1025,7 @@ def test_uuv_simulator_range_topics_out_of_range(
             assert [one.range for one in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
         lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
         told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-        beams = [one.range for message in told for one in message.beams]
+        beams = [beam.range for message in told for beam in message.beams]
     assert beams == pytest.approx([limit if fidelity == "classic" else -1.0] * len(beams), rel=1e-12, abs=0.0)
     assert len(beams) >= 4
 
@@ -1183,7 +1183,7 @@ def test_documentation_examples_are_correct(
         assert counts[recorded[topic].id] >= 139
     for bag in ("dive.bag", "dive"):
         with AnyReader([tmp_path / bag]) as reader:
-            held = {one.topic: (one.msgtype, one.msgcount) for one in reader.connections}
+            held = {connection.topic: (connection.msgtype, connection.msgcount) for connection in reader.connections}
         assert {topic: held[topic][0] for topic in TABLES[dialect]} == TABLES[dialect]
         assert all(held[topic][1] >= 139 for topic in TABLES[dialect])
     # 0.005 m/s a beam; across the axis of four beams at a that is 1 / (sin a sqrt 2) times as much, along it less.

@@ -132,7 +132,7 @@ def test_missing_include_is_skipped_at_every_level(load: Load, in_world: Text, t
     twice = include("inner.sdf") + include("inner.sdf", "<name>again</name><pose>0 0 3 0 0 0</pose>")
     outer = model("outer", f"<pose>1 0 0 0 0 0</pose>{BASE}\n{MERGED}")
     world = load(in_world(f"{UNNAMED}\n{outer}\n{twice}"), missing="skip")
-    assert {one.name: one.pose.position for one in world.models} == {
+    assert {model.name: model.pose.position for model in world.models} == {
         "outer": (1.0, 0.0, 0.0),
         "inner": (0.0, 0.0, 0.0),
         "again": (0.0, 0.0, 3.0),
@@ -145,7 +145,7 @@ def test_world_of_one_missing_model(tmp_path: Path) -> None:
     path = tmp_path / "auv.sdf"
     path.write_text(f'<sdf version="1.9">\n{model("auv", BASE, UNNAMED)}</sdf>', encoding="utf-8")
     world = sdf.load(path, missing="skip")
-    assert [one.name for one in world.models] == ["auv"]
+    assert [model.name for model in world.models] == ["auv"]
     assert [note.where.line for note in warnings(world) if note.where] == [2]
 
 
@@ -360,7 +360,7 @@ def test_ambiguous_canonical_link_is_an_error(
 @pytest.mark.parametrize("body", [(UNNAMED,), (MERGED,), (model("inner", MERGED),), ("<static>1</static>", MERGED)])
 def test_model_without_remaining_links(load: Load, in_world: Text, body: tuple[str, ...]) -> None:
     world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="skip")
-    assert [one.name for one in world.models] == ["a"]
+    assert [model.name for model in world.models] == ["a"]
     (note,) = (note for note in warnings(world) if note.what == "<model>: m")
     assert note.reason == "skipped too: all its links are in skipped includes"
 
@@ -394,14 +394,16 @@ def test_remaining_models_keep_their_poses(load: Load, in_world: Text, tmp_path:
     whole = load(text)
     part.unlink()
     rest = load(text, missing="skip")
-    assert [one.name for one in rest.models] == ["auv"]
-    (full,) = (one for one in whole.models if one.name == "auv")
+    assert [model.name for model in rest.models] == ["auv"]
+    (full,) = (model for model in whole.models if model.name == "auv")
     (left,) = rest.models
     assert {link.name for link in left.links} == {"auv::base", "auv::tail"}
     assert set(left.links) < set(full.links)
     assert (left.pose, left.canonical_link) == (full.pose, full.canonical_link)
-    assert [(one.name, one.pose) for one in rest.sensors] == [(one.name, one.pose) for one in whole.sensors]
-    assert [(one.name, one.pose) for one in rest.solids] == [(one.name, one.pose) for one in whole.solids]
+    assert [(sensor.name, sensor.pose) for sensor in rest.sensors] == [
+        (sensor.name, sensor.pose) for sensor in whole.sensors
+    ]
+    assert [(solid.name, solid.pose) for solid in rest.solids] == [(solid.name, solid.pose) for solid in whole.solids]
 
 
 # meshes, heightmaps

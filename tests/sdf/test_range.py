@@ -242,7 +242,7 @@ def test_default_topics_equal_gazebo(load: Load, in_link: Text, kind: str, last:
     named = bare.replace("eye", "{}").replace("><", "><topic>x</topic><", 1)
     world = load(in_link(bare + named.format("a") + named.format("b")))
     path = "/world/ocean/model/auv/link/base/sensor"
-    assert [one.topic for one in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
+    assert [sensor.topic for sensor in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
@@ -398,8 +398,8 @@ def test_range_plugin_messages_out_of_range(
     reading = run["auv::base::s"]
     run.save(tmp_path / "a.mcap")
     with AnyReader([tmp_path / "a.mcap"]) as reader:
-        lines = [one for one in reader.connections if one.msgtype == "sensor_msgs/msg/Range"]
-        (line,) = (one for one in lines if one.topic == world.sensors[0].topic)
+        lines = [connection for connection in reader.connections if connection.msgtype == "sensor_msgs/msg/Range"]
+        (line,) = (line for line in lines if line.topic == world.sensors[0].topic)
         ranges = [reader.deserialize(raw, line.msgtype).range for _, _, raw in reader.messages([line])]  # type: ignore[attr-defined]
     assert ranges == pytest.approx([shown] * 10, rel=1e-6, abs=0.0)
     back = ns.open(tmp_path / "a.mcap")["auv::base::s"]

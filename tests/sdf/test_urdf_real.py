@@ -145,7 +145,7 @@ def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> N
         assert simulated_or_told(world, name)
     places = {note.where.path for note in world.notes if note.where is not None}
     assert {str(whn), str(nortek), str(rdi)} <= places
-    sensor = next(one for one in world.sensors if one.name == "auv::whn_link::whn_sensor")
+    sensor = next(sensor for sensor in world.sensors if sensor.name == "auv::whn_link::whn_sensor")
     assert sensor.where is not None
     assert "<sensor name=" in whn.read_text(encoding="utf-8").splitlines()[sensor.where.line - 1]
 

@@ -264,8 +264,10 @@ def test_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> N
     path = using_xacro(tmp_path, proof)[name]
     with pytest.raises(SdfError) as caught:
         sdf.load(path, xacro={"a": "b"})
-    assert any("only a file that you name as *.xacro may use xacro" in str(one) for one in caught.value.problems)
-    assert any("give --expand-xacro (in Python expand_xacro=True)" in str(one) for one in caught.value.problems)
+    assert any(
+        "only a file that you name as *.xacro may use xacro" in str(problem) for problem in caught.value.problems
+    )
+    assert any("give --expand-xacro (in Python expand_xacro=True)" in str(problem) for problem in caught.value.problems)
     assert not proof.exists()
     assert sdf.load(path, expand_xacro=True).models
     assert proof.exists()

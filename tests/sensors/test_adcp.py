@@ -655,8 +655,8 @@ NEVER: tuple[Any, ...] = ("4", True, math.nan, -1, 1e101, 10**400, (1.0,), np.on
 SIZES = tuple(f.name for f in fields(Adcp) if f.type in ("int", "float"))
 OF_SHEETS: tuple[tuple[Any, str], ...] = (
     *((sheet, name) for name in (*SIZES, "reference")),
-    *((DepthCells, one.name) for one in fields(DepthCells)),
-    *((Accuracy, one.name) for one in fields(Accuracy)),
+    *((DepthCells, field.name) for field in fields(DepthCells)),
+    *((Accuracy, field.name) for field in fields(Accuracy)),
 )
 
 

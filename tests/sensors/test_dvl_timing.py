@@ -375,7 +375,7 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
         ]
         states = [ns.State(Pose((x, y, z)), velocity) for _, (x, y, z) in at]
         sim = ns.live(world, seed=4, driven={"auv": states[0]})
-        found = [one for state in states for one in sim.step({"auv": state}).readings.values()]
+        found = [reading for state in states for reading in sim.step({"auv": state}).readings.values()]
         assert [bool(one.emitted[0]) for one in found] == [False] + [True] * 20  # no ping is back at 0
         told.append(
             [(one.time[0], one["time_of_validity"][0], *one["velocity"][0], one["altitude"][0]) for one in found[1:]]

@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 MAY_BE_A_NUMBER = {(Altimeter, "reference")}
 
-SHEETS = {type(one): one for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for one in parts(start)}
+SHEETS = {type(part): part for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for part in parts(start)}
 
 
 @pytest.mark.requirement("DOO-1")

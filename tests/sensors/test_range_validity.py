@@ -145,7 +145,7 @@ def test_all_four_range_states_are_in_messages_and_recordings(
         back = ns.open(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]
         assert np.array_equal(back[np.isfinite(back).all(axis=1)], found)
     with AnyReader([tmp_path / "a.mcap"]) as reader:
-        (line,) = (one for one in reader.connections if one.topic == "/dvl/ranges")
+        (line,) = (connection for connection in reader.connections if connection.topic == "/dvl/ranges")
         decoded: list[Any] = [reader.deserialize(raw, line.msgtype) for _, _, raw in reader.messages([line])]
     assert [[one.range_validity for one in each.ranges] for each in decoded] == found.tolist()  # type: ignore[attr-defined]
 

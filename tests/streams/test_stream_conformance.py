@@ -214,7 +214,7 @@ def threads() -> Iterator[None]:
 
 
 def test_every_stream_has_a_subscriber() -> None:
-    assert {one.scheme for one in streams.STREAMS} < set(SUBSCRIBERS)
+    assert {stream.scheme for stream in streams.STREAMS} < set(SUBSCRIBERS)
 
 
 def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:

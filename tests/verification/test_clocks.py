@@ -78,8 +78,8 @@ def test_inactive_term_has_no_row() -> None:
     assert not table(Clock("c"), (10.0,), 1)
     assert not table(Clock("c", oscillator=Oscillator(temperature=Signal((0.0,), (300.0,)))), (10.0,), 1)
     free = Discipline(interval=1.0, step_threshold=math.inf)
-    told = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
-    assert told == ["interval", "proportional", "integral", "slew_rate"]
+    parameters = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
+    assert parameters == ["interval", "proportional", "integral", "slew_rate"]
     coarse = Clock("c", Noise(stddev=1e-6, precision=1e-3))
     lines = [line for line in LINES if line.name == "together"]
     assert not table(coarse, (10.0,), 1, lines=lines)
@@ -126,14 +126,14 @@ def test_every_grade_is_estimated() -> None:
         clock = Clock(f"robot::base::{name}", oscillator=grade.oscillator)
         rows = table(clock, (10.0,), 2, effort=0.02)
         assert all(row.holds for row in rows), [row for row in rows if not row.holds]
-        told = {row.estimate.parameter for row in rows}
+        parameters = {row.estimate.parameter for row in rows}
         neutral = Oscillator()
         acting = {
             field.name
             for field in fields(Oscillator)
             if getattr(grade.oscillator, field.name) != getattr(neutral, field.name)
         }
-        assert acting <= told
+        assert acting <= parameters
 
 
 STATISTICAL = {
@@ -229,7 +229,7 @@ def test_noise_outside_all_terms_is_detected(monkeypatch: pytest.MonkeyPatch) ->
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
         monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
-        rows = table(WITNESS, (20.0,), 1, lines=[one for one in LINES if one.name == line])
+        rows = table(WITNESS, (20.0,), 1, lines=[entry for entry in LINES if entry.name == line])
         assert not rows[place].holds, (name, rows)
 
 
@@ -246,9 +246,9 @@ def test_drift_that_starts_at_zero_is_detected(monkeypatch: pytest.MonkeyPatch) 
 
 def test_rows_depend_on_the_seed_only() -> None:
     lines = [line for line in LINES if line.name in ("stddev", "turn_on")]
-    one, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
-    assert one == again
-    assert not {row.estimate.measured for row in one} & {row.estimate.measured for row in other}
+    first, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
+    assert first == again
+    assert not {row.estimate.measured for row in first} & {row.estimate.measured for row in other}
 
 
 LOOPS = [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)]

@@ -81,8 +81,8 @@ class Meter:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        told = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
-        return NoiseChannels(("level.x", "level.y", "level.z"), told)
+        channels = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
+        return NoiseChannels(("level.x", "level.y", "level.z"), channels)
 
     def _told(self, noise: Noise) -> Noise:
         """The noise that it really has: `lie` multiplies what the sheet declares."""
@@ -229,11 +229,11 @@ def test_every_error_field_of_a_spec_is_estimated(kind: type[Sensor]) -> None:
     """
     sheet: Any = kind.example_spec()
     bare = sheet.without_errors()
-    told = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
-    told -= {name for name in told if isinstance(getattr(sheet, name), Noise)}
-    told |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
+    changed = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
+    changed -= {name for name in changed if isinstance(getattr(sheet, name), Noise)}
+    changed |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
     rows = table(sheet, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=imu_mag.TERMS)
-    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == told
+    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == changed
     assert all(row.holds for row in rows)
 
 
@@ -264,8 +264,8 @@ def test_range_limits_do_not_hide_errors() -> None:
     assert not table(Range(sound=Sound()), (20.0,), 5)
 
 
-def off_track(side: str, **given: float) -> dict[str, Any]:
-    return {side: replace(getattr(Dvl.example_spec(), side), **given)}
+def off_track(side: str, **speeds: float) -> dict[str, Any]:
+    return {side: replace(getattr(Dvl.example_spec(), side), **speeds)}
 
 
 OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
@@ -301,8 +301,8 @@ def test_doppler_readings_show_declared_errors(name: str, figure: str) -> None:
     lines = [term for term in doppler_beams.TERMS if term.name == name]
     spec = Dvl.example_spec()
     (declared, *_), (found, *_) = (
-        [row for row in table(one, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
-        for one in (spec, replace(spec, **OTHERS[name, figure]))
+        [row for row in table(variant, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
+        for variant in (spec, replace(spec, **OTHERS[name, figure]))
     )
     assert abs(found.estimate.deviation) < BOUND
     assert abs(found.estimate.measured - declared.estimate.declared) > 2.0 * LIMIT * found.estimate.error
@@ -316,11 +316,11 @@ def test_doppler_instrument_without_errors_has_no_row() -> None:
 @pytest.mark.compiled
 def test_rows_depend_on_the_seed_only() -> None:
     lines = estimates.TERMS[:2]
-    one, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
-    assert one == again
-    assert one[0].estimate.measured != other[0].estimate.measured
+    first, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
+    assert first == again
+    assert first[0].estimate.measured != other[0].estimate.measured
     apart = table(Meter(FULL), (20.0,), 1, effort=0.01, terms=lines)
-    assert one[1].estimate.measured != apart[1].estimate.measured
+    assert first[1].estimate.measured != apart[1].estimate.measured
 
 
 def skew(trial: Trial) -> Iterator[Estimate]:
@@ -400,7 +400,9 @@ def tool() -> ModuleType:
 def rows_of(*deviations: float) -> list[Row]:
     names = ("level.x", "level.y", "level.z")
     estimates_ = [Estimate("random_walk", 2.0, 2.0 + 0.01 * off, 0.01) for off in deviations]
-    return [Row("meter", name, "V / sqrt(s)", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
+    return [
+        Row("meter", name, "V / sqrt(s)", 10.0, estimate) for name, estimate in zip(names, estimates_, strict=False)
+    ]
 
 
 def test_page_shows_the_result(tool: ModuleType) -> None:

@@ -40,7 +40,7 @@ def test_every_parameter_is_estimated_at_two_rates() -> None:
     for rate in (8.0, 90.0):
         for channel, sheet in (("faults", WITNESS.faults), ("latency", SHEET)):
             mine = {row.estimate.parameter: row for row in rows if row.rate == rate and row.channel == channel}
-            for field in [one for one in fields(sheet) if one.name not in ("scheduled", "recorded")]:
+            for field in [field for field in fields(sheet) if field.name not in ("scheduled", "recorded")]:
                 assert getattr(sheet, field.name) != field.default, "acts"
                 assert mine[field.name].estimate.declared == getattr(sheet, field.name)
     assert {row.unit for row in rows} == {"1", "s", "1 / s"}
@@ -49,8 +49,8 @@ def test_every_parameter_is_estimated_at_two_rates() -> None:
 
 def test_inactive_term_has_no_row() -> None:
     assert not table(replace(WITNESS, faults=Faults(), latency=None), (10.0,), 1)
-    one = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
-    rows = table(one, (10.0,), 1, effort=0.1)
+    sensor = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
+    rows = table(sensor, (10.0,), 1, effort=0.1)
     assert [row.estimate.parameter for row in rows] == [
         *("stuck share of the time", "stuck share at the start", "stuck_rate", "stuck_duration"),
         "mean",
@@ -79,7 +79,7 @@ def scaled(sheet: Any, name: str, share: float) -> Any:
 @pytest.mark.parametrize("name", RANDOM_FIELDS)
 def test_undeclared_fault_parameters_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25)))
+        faults_latency, "SensorRun", lying(lambda sensor: replace(sensor, faults=scaled(sensor.faults, name, 1.25)))
     )
     assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
 
@@ -87,7 +87,7 @@ def test_undeclared_fault_parameters_are_detected(name: str, monkeypatch: pytest
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
 def test_undeclared_latency_is_detected(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
+        faults_latency, "SensorRun", lying(lambda sensor: replace(sensor, latency=scaled(sensor.latency, name, share)))
     )
     estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
     assert abs(estimate.deviation) > LIMIT
@@ -105,10 +105,10 @@ def test_correlated_faults_are_detected(monkeypatch: pytest.MonkeyPatch) -> None
     """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
 
     def make_faulty_run(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
-        made = SensorRun(sensor, *rest, **more)
+        run = SensorRun(sensor, *rest, **more)
         if len(sensor.faults.random_kinds) == 2:
-            monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
-        return made
+            monkeypatch.setattr(run._fault_draws, "take", one_row(run._fault_draws.take))
+        return run
 
     monkeypatch.setattr(faults_latency, "SensorRun", make_faulty_run)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)

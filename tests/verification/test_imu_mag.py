@@ -30,19 +30,19 @@ def liar(sheet: Any, **lies: Lie) -> Any:
     """The same sheet, of a sensor that goes by others: each named field as its lie has it."""
     kind: Any = type(sheet)
 
-    def values(one: Any) -> dict[str, Any]:
-        return {field.name: getattr(one, field.name) for field in fields(one)}
+    def values(spec: Any) -> dict[str, Any]:
+        return {field.name: getattr(spec, field.name) for field in fields(spec)}
 
     class Liar(kind):  # type: ignore[misc]
         def _told(self) -> Any:
             mine = values(self)
             return kind(**{name: lies[name](value) if name in lies else value for name, value in mine.items()})
 
-        def ideal(self, *given: Any) -> Any:
-            return self._told().ideal(*given)
+        def ideal(self, *arguments: Any) -> Any:
+            return self._told().ideal(*arguments)
 
-        def measure(self, *given: Any) -> Any:
-            return self._told().measure(*given)
+        def measure(self, *arguments: Any) -> Any:
+            return self._told().measure(*arguments)
 
         def without_errors(self) -> Any:
             return Liar(**values(super().without_errors()))
@@ -148,8 +148,8 @@ def test_unobservable_terms_are_not_reported() -> None:
     """A line that is folded onto 0 or half the rate, and a filter that is slow against the record."""
     folded = Imu(vibration=(Vibration(15.0, (1.0, 0.0, 0.0)),), averaged=True)
     for rate in (5.0, 10.0, 30.0):
-        told = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
-        assert told == {"averaged (velocity gained)", "averaged (turn)"}
+        parameters = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
+        assert parameters == {"averaged (velocity gained)", "averaged (turn)"}
     slow = {row.estimate.parameter for row in table(Imu(bandwidth=0.05), (10.0,), 1, terms=TERMS)}
     assert slow == {"bandwidth (gain at 0.05 Hz)", "bandwidth (phase at 0.05 Hz)", "bandwidth (gain at 0.5 Hz)"}
 

@@ -203,7 +203,7 @@ def test_single_point_axis_is_constant() -> None:
 def test_single_point_axis_has_no_extent(axis: int) -> None:
     points = [np.array([0.0, 1.0]) for _ in range(4)]
     points[axis] = np.zeros(1)
-    velocity = np.zeros((*(one.size for one in points), 3))
+    velocity = np.zeros((*(point.size for point in points), 3))
     grid = GriddedCurrent((points[0], points[1], points[2], points[3]), velocity, "world")
     asked = np.zeros((2, 4))
     asked[1, axis] = 0.25

@@ -77,10 +77,10 @@ def test_time_zone_does_not_change_the_time() -> None:
 
 def by_hand(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
     total = np.zeros(time.size)
-    for one in constituents:
-        factor, argument = compute_factor_and_argument(one.name, START) if one.greenwich else (1.0, 0.0)
-        rate = constituent_speed(one.name) if one.speed is None else one.speed
-        total += factor * one.amplitude * np.cos(rate * time + argument - one.phase)
+    for constituent in constituents:
+        factor, argument = compute_factor_and_argument(constituent.name, START) if constituent.greenwich else (1.0, 0.0)
+        rate = constituent_speed(constituent.name) if constituent.speed is None else constituent.speed
+        total += factor * constituent.amplitude * np.cos(rate * time + argument - constituent.phase)
     return total
 
 
@@ -89,7 +89,7 @@ def test_tide_is_the_sum_of_cosines() -> None:
     constituents = tuple(TidalConstituent(name, *draw.uniform(0.1, 1.0, 2)) for name in CONSTITUENT_NAMES)
     time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
     got = HarmonicFlow(constituents, START, 0.02).at(time)[:, 0]
-    total = sum(one.amplitude for one in constituents)
+    total = sum(constituent.amplitude for constituent in constituents)
     assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
 
 
@@ -192,7 +192,7 @@ def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> N
 
     def basis(begin: datetime, time: FloatArray) -> FloatArray:
         waves = [TidalConstituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
-        return np.stack([np.ones(time.size)] + [HarmonicFlow((one,), begin).at(time)[:, 0] for one in waves], axis=1)
+        return np.stack([np.ones(time.size)] + [HarmonicFlow((wave,), begin).at(time)[:, 0] for wave in waves], axis=1)
 
     def left(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
         return float(np.sqrt(np.mean((flow - basis(begin, time) @ fitted) ** 2)))

@@ -143,9 +143,9 @@ def test_own_hull_is_excluded() -> None:
         )
     )
     names = ((), ("auv",), ("auv::base",), ("auv", "auv2"), ("bed", "auv", "auv2::base"))
-    hits = [world.cast([0.0, 0.0, 0.0], DOWN, 0.0, exclude=one) for one in names]
-    assert [float(one.range) for one in hits] == [1.0, 4.5, 1.5, 9.0, math.inf]
-    assert [int(one.body) for one in hits] == [0, 2, 1, 3, -1]
+    hits = [world.cast([0.0, 0.0, 0.0], DOWN, 0.0, exclude=name) for name in names]
+    assert [float(hit.range) for hit in hits] == [1.0, 4.5, 1.5, 9.0, math.inf]
+    assert [int(hit.body) for hit in hits] == [0, 2, 1, 3, -1]
 
 
 def test_result_of_a_row_does_not_depend_on_the_batch_shape() -> None:
