@@ -24,8 +24,8 @@ def flicker(count: int, random: np.random.Generator) -> FloatArray:
     """Flicker of unit instability: Kasdin's filter by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((k - 0.5) / k)))
-    made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
-    return np.asarray(np.fft.irfft(made, 2 * count)[:count])
+    filtered = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
+    return np.asarray(np.fft.irfft(filtered, 2 * count)[:count])
 
 
 def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:

@@ -105,9 +105,9 @@ def test_saturated_readings_are_recognised(noise: float, step: float, axis: int,
         field = np.round(field / step) * step
     clipped = field.copy()
     clipped[:, axis] = side * np.minimum(side * clipped[:, axis], 42.0)
-    said = refusal(clipped)
+    text = refusal(clipped)
     count = int((side * field[:, axis] >= 42.0).sum())
-    assert said.startswith(f"field along {'xyz'[axis]}: {count} readings are equal to {side * 42.0:.6g}")
+    assert text.startswith(f"field along {'xyz'[axis]}: {count} readings are equal to {side * 42.0:.6g}")
     let_through(field)
 
 
@@ -136,15 +136,15 @@ def test_sensor_at_rest_is_not_reported_as_saturated() -> None:
 
 def test_blocks_give_the_same_sums_compiled_and_interpreted(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     field = np.round(turning(600, 0.2), 1)
-    whole, parts, plain = SaturationCheck(), SaturationCheck(), SaturationCheck()
-    whole.update(field)
+    complete, parts, plain = SaturationCheck(), SaturationCheck(), SaturationCheck()
+    complete.update(field)
     for part in np.split(field, [0, 1, 2, 300, 599]):
         parts.update(part)
     arrays = (plain._value, plain._count, plain._low, plain._high, plain._zeros)
     interpreted(checks._update_extremes)(field, 0, *arrays)
     for name in ("_value", "_count", "_low", "_high", "_zeros"):
-        assert getattr(whole, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
-    assert np.array_equal(whole.span, np.ptp(field, axis=0))
+        assert getattr(complete, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
+    assert np.array_equal(complete.span, np.ptp(field, axis=0))
 
 
 def test_extreme_values_equal_those_by_sorting() -> None:
@@ -168,9 +168,9 @@ def test_extreme_values_equal_those_by_sorting() -> None:
 def test_far_outlier_is_named_with_its_row(rows: list[int], value: float) -> None:
     field = turning(noise=0.3)
     field[rows, 2] = value
-    said = refusal(field)
-    assert said.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be near the other readings")
-    assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in said
+    text = refusal(field)
+    assert text.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be near the other readings")
+    assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in text
 
 
 def test_moderate_extremes_are_not_reported() -> None:
@@ -198,16 +198,16 @@ def test_exactly_zero_readings_are_counted() -> None:
 @pytest.mark.parametrize("count", [1, SUBSAMPLE_SIZE, SUBSAMPLE_SIZE + 1, 100_000])
 def test_subsample_does_not_depend_on_block_size(count: int) -> None:
     rows = np.arange(2.0 * count).reshape(count, 2)
-    whole = Subsample(2)
-    whole.update(rows)
-    assert whole.rows[:, 0].tolist() == (2 * whole.index).tolist()
-    assert whole.index.size == min(count, -(-count // (1 << whole._level)))
+    complete = Subsample(2)
+    complete.update(rows)
+    assert complete.rows[:, 0].tolist() == (2 * complete.index).tolist()
+    assert complete.index.size == min(count, -(-count // (1 << complete._level)))
     for cuts in ([1, 2, 3], [0, 0, count // 2], list(range(0, count, 977))):
         parts = Subsample(2)
         for part in np.split(rows, cuts):
             parts.update(part)
-        assert parts.rows.tobytes() == whole.rows.tobytes()
-        assert parts.index.tobytes() == whole.index.tobytes()
+        assert parts.rows.tobytes() == complete.rows.tobytes()
+        assert parts.index.tobytes() == complete.index.tobytes()
 
 
 def test_subsample_has_one_row_per_block_and_covers_every_period() -> None:

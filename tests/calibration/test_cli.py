@@ -51,8 +51,8 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-        said = capsys.readouterr()
-        return Ended(code, said.out, said.err)
+        output = capsys.readouterr()
+        return Ended(code, output.out, output.err)
 
     return run
 
@@ -344,8 +344,8 @@ def test_outliers_are_counted(inside: Callable[..., Ended], bags: ModuleType, tm
     away[40::50, 0] = 8e-6
     path = bags.record(scene, away)
     ended = inside(path)
-    (said,) = re.findall(
+    (text,) = re.findall(
         r"; (\d+) of 1500 readings lie more than 5 times the others' noise off, row (\d+)", ended.stdout
     )
-    assert 25 <= int(said[0]) <= 30, "but those where the field is across x"
-    assert (int(said[1]) - 40) % 50 == 0
+    assert 25 <= int(text[0]) <= 30, "but those where the field is across x"
+    assert (int(text[1]) - 40) % 50 == 0

@@ -123,11 +123,11 @@ def hold(squares: list[float], freedom: int) -> None:
 def test_known_attitude_calibration_is_within_its_covariance(noises: tuple[Noise, ...], seeds: int) -> None:
     field, attitude = simulated(ASYMMETRIC, noises, seeds)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
-    assert all(one.degrees_of_freedom == 14 for one in found)
-    hold([square(one, declared(ASYMMETRIC)) for one in found], 14)
+    assert all(item.degrees_of_freedom == 14 for item in found)
+    hold([square(item, declared(ASYMMETRIC)) for item in found], 14)
     # White residuals are called others once in a million times, so once at most in 400 but for a chance of 8e-8.
-    assert sum(not one.verdict.whiteness.white for one in found) <= 1
-    assert sum(not one.verdict.ok for one in found) <= 1
+    assert sum(not item.verdict.whiteness.white for item in found) <= 1
+    assert sum(not item.verdict.ok for item in found) <= 1
 
 
 @pytest.mark.requirement("FAC-7")
@@ -138,8 +138,8 @@ def test_reduced_calibrations_are_within_their_covariance(iron: bool, known: boo
     truth = declared(matrix)
     direction = truth.direction if known else None
     found = [ns.calibration.known_attitude(rows, attitude, soft_iron=iron, direction=direction) for rows in field]
-    assert all(one.degrees_of_freedom == freedom for one in found)
-    hold([square(one, truth) for one in found], freedom)
+    assert all(item.degrees_of_freedom == freedom for item in found)
+    hold([square(item, truth) for item in found], freedom)
 
 
 @pytest.mark.requirement("FAC-7")
@@ -148,11 +148,11 @@ def test_calibrated_field_equals_the_true_field_within_its_covariance() -> None:
     field, attitude = simulated(ASYMMETRIC, (WHITE,) * 3, 200)
     truth, turns = declared(ASYMMETRIC), Rotation.random(50, rng=np.random.default_rng(5))
     strength = float(np.linalg.norm(FIELD_W))
-    seen = turns.inv().apply(truth.direction)
-    fresh = truth.scale * seen @ truth.soft_iron.T + truth.bias
+    field_s = turns.inv().apply(truth.direction)
+    fresh = truth.scale * field_s @ truth.soft_iron.T + truth.bias
     for rows in field[:50]:
         found = ns.calibration.known_attitude(rows, attitude, strength=strength)
-        off = found.apply(fresh) / strength - seen
+        off = found.apply(fresh) / strength - field_s
         # A vector's error is one combination on each axis: 50 x 50 x 3 of them within 6.6 deviations at 1e-6 together.
         assert np.linalg.norm(off, axis=1).max() < 6.6 * np.sqrt(3.0) * found.verdict.max_relative_stddev
 
@@ -163,9 +163,9 @@ def test_drift_is_detected_and_covered_by_the_covariance() -> None:
     drifting = Noise(stddev=4e-7, dynamic_bias_stddev=4e-7 * np.sqrt(2.0), dynamic_bias_correlation_time=1.0)
     field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 100)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
-    assert not any(one.verdict.whiteness.white or one.verdict.ok for one in found)
-    assert all(any("are correlated" in reason for reason in one.verdict.reasons) for one in found)
-    squares = [square(one, declared(ASYMMETRIC)) for one in found]
+    assert not any(item.verdict.whiteness.white or item.verdict.ok for item in found)
+    assert all(any("are correlated" in reason for reason in item.verdict.reasons) for item in found)
+    squares = [square(item, declared(ASYMMETRIC)) for item in found]
     assert np.mean(squares) < 14.0
     plain = [value * one.verdict.whiteness.inflation for value, one in zip(squares, found, strict=True)]
     assert np.mean(plain) > 5.0 * 14.0  # what the uninflated covariance would have claimed
@@ -175,6 +175,6 @@ def test_drift_is_detected_and_covered_by_the_covariance() -> None:
 def test_ellipsoid_calibration_is_within_its_covariance() -> None:
     field, _ = simulated(SYMMETRIC, (WHITE,) * 3)
     found = [ns.calibration.ellipsoid(rows) for rows in field]
-    assert all(one.degrees_of_freedom == 9 for one in found)
-    assert all(one.direction is None for one in found)
-    hold([square(one, declared(SYMMETRIC)) for one in found], 9)
+    assert all(item.degrees_of_freedom == 9 for item in found)
+    assert all(item.direction is None for item in found)
+    hold([square(item, declared(SYMMETRIC)) for item in found], 9)

@@ -150,10 +150,10 @@ def test_likelihood_equals_the_optimum_over_all_directions() -> None:
         unit = np.column_stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
         return np.asarray((unknown[:3] + unit @ theta_to_matrix(unknown[:9]) - field).ravel())
 
-    whole = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    complete = least_squares(residuals, np.concatenate([theta, angles.ravel()]), xtol=1e-14, ftol=1e-14, gtol=1e-14)
     alone = least_squares(plain_distances, theta, args=(field,), xtol=1e-14, ftol=1e-14, gtol=1e-14)
-    assert whole.x[:9] == pytest.approx(alone.x, abs=1e-7)
-    assert whole.cost == pytest.approx(alone.cost, rel=1e-9, abs=0.0)
+    assert complete.x[:9] == pytest.approx(alone.x, abs=1e-7)
+    assert complete.cost == pytest.approx(alone.cost, rel=1e-9, abs=0.0)
 
 
 # Statistics.
@@ -241,7 +241,7 @@ def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch
 
     def total() -> float:
         found = [ellipsoid(field, unit="uT") for field in fields]
-        return sum(square(numbers(one) - TRUE, one.covariance, 9) for one in found) / len(found)
+        return sum(square(numbers(item) - TRUE, item.covariance, 9) for item in found) / len(found)
 
     here = total()
     monkeypatch.setattr(_ellipsoid_fit, "EQUAL_NOISE_READINGS", 1e9)
@@ -322,11 +322,11 @@ def test_calibration_does_not_depend_on_block_size() -> None:
     stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
         stream.update(part)
-    whole, parts = ellipsoid(field, unit="uT"), stream.solve()
+    complete, parts = ellipsoid(field, unit="uT"), stream.solve()
     assert stream.count == 150_001
-    assert np.array_equal(numbers(whole), numbers(parts))
-    assert np.array_equal(whole.covariance, parts.covariance)
-    assert whole.verdict == parts.verdict
+    assert np.array_equal(numbers(complete), numbers(parts))
+    assert np.array_equal(complete.covariance, parts.covariance)
+    assert complete.verdict == parts.verdict
 
 
 @pytest.mark.compiled

@@ -239,10 +239,10 @@ def test_quadric_coefficients_are_linear_along_a_step() -> None:
 
     def quadric(theta: FloatArray) -> FloatArray:
         inverse = np.linalg.inv(theta_to_matrix(theta))
-        whole = inverse @ inverse
-        moved = whole @ theta[:3]
-        found = np.concatenate([whole[np.triu_indices(3)], -2.0 * moved, [theta[:3] @ moved - 1.0]])
-        return np.asarray(found / np.trace(whole))
+        complete = inverse @ inverse
+        moved = complete @ theta[:3]
+        found = np.concatenate([complete[np.triu_indices(3)], -2.0 * moved, [theta[:3] @ moved - 1.0]])
+        return np.asarray(found / np.trace(complete))
 
     random = np.random.default_rng(1)
     theta = np.array([0.3, -0.2, 0.4, 1.0, 0.1, -0.05, 1.2, 0.02, 0.9])

@@ -82,16 +82,18 @@ def test_readings_without_attitude_are_skipped_and_counted(bags: ModuleType, tmp
     scene = bags.Scene(tmp_path / "drive", count=200, gap=(0.5, 0.9))
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
-    kept = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
+    selected = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
     assert samples.notes[1:] == (
-        f"{np.count_nonzero(~kept)} of 200 readings have no attitude near them and are left out",
+        f"{np.count_nonzero(~selected)} of 200 readings have no attitude near them and are left out",
     )
-    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+    assert np.array_equal(samples.field, bags.readings(scene)[selected])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
-    assert np.array_equal(samples.row, np.flatnonzero(kept))
+    assert apart(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
+    assert np.array_equal(samples.row, np.flatnonzero(selected))
     assert samples.time is not None
-    assert np.abs(samples.time - bags.START - bags.times(scene)[kept]).max() < 2.0**-22  # a float's step, of 1.7e9 s
+    assert (
+        np.abs(samples.time - bags.START - bags.times(scene)[selected]).max() < 2.0**-22
+    )  # a float's step, of 1.7e9 s
     late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
     bags.record(late)
     with pytest.raises(
@@ -126,10 +128,10 @@ def test_zero_attitudes_are_skipped_and_counted(bags: ModuleType, tmp_path: Path
     scene = bags.Scene(tmp_path / "drive", count=200, asleep=20)
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
-    kept = bags.times(scene) > 0.2
-    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+    selected = bags.times(scene) > 0.2
+    assert np.array_equal(samples.field, bags.readings(scene)[selected])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert apart(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
     assert samples.notes[1:] == (
         "20 of 201 attitudes of /attitude are zero or no number and are left out",
         "20 of 200 readings have no attitude near them and are left out",
@@ -251,8 +253,8 @@ def test_missing_files_and_non_bags_are_an_error(name: str, tmp_path: Path) -> N
 def test_truncated_bag_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
     path = bags.record(scene)
-    (whole,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
-    data = whole.read_bytes()
+    (complete,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
+    data = complete.read_bytes()
     for share in (0.01, 0.3, 0.6, 0.97):
         cut = tmp_path / f"cut.{kind}"
         cut.write_bytes(data[: int(share * len(data))])
@@ -369,11 +371,11 @@ def test_run_is_selected_from_several(run: tuple[Any, Path]) -> None:
         read(run[1] / "run.npz", run=1)
     # Each run has the attitudes of its own IMU: turned by hand in the last one, they differ in that one alone.
     with np.load(path) as arrays:
-        kept = dict(arrays)
-    orientation = kept["rov::base::imu/orientation"]
+        stored = dict(arrays)
+    orientation = stored["rov::base::imu/orientation"]
     assert orientation.ndim == 3
     orientation[2] = orientation[2][:, [1, 0, 3, 2]] * [-1.0, 1.0, 1.0, -1.0]  # a half turn about the body's x
-    np.savez(path.with_name("turned.npz"), **kept)
+    np.savez(path.with_name("turned.npz"), **stored)
     for number, same in ((0, True), (2, False)):
         before = read(path, attitude="rov::base::imu", run=number).rotation_ws
         after = read(path.with_name("turned.npz"), attitude="rov::base::imu", run=number).rotation_ws
@@ -397,13 +399,13 @@ def test_ignored_options_are_errors(name: str, asked: dict[str, Any], message: s
 
 def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
-        kept = dict(arrays)
-    about = json.loads(str(kept["meta"]))
+        stored = dict(arrays)
+    about = json.loads(str(stored["meta"]))
     for head in about["sensors"].values():
         for key in ("link", "mounting", "noise"):
             del head[key]
-    kept["meta"] = np.array(json.dumps(about))
-    np.savez(tmp_path / "old.npz", **kept)
+    stored["meta"] = np.array(json.dumps(about))
+    np.savez(tmp_path / "old.npz", **stored)
     with pytest.raises(CalibrationError, match="how the sensor is mounted: rov::base::mag; give it with --mounting"):
         read(tmp_path / "old.npz", attitude="truth")
     samples = read(tmp_path / "old.npz", attitude="truth", mounting=(0.2, -0.4, 0.6))
@@ -413,9 +415,9 @@ def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path:
 
 def test_dropped_readings_are_skipped(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
-        kept = dict(arrays)
-    kept["rov::base::mag/emitted"] = np.arange(kept["rov::base::mag/emitted"].size) % 10 > 0
-    np.savez(tmp_path / "dropped.npz", **kept)
+        stored = dict(arrays)
+    stored["rov::base::mag/emitted"] = np.arange(stored["rov::base::mag/emitted"].size) % 10 > 0
+    np.savez(tmp_path / "dropped.npz", **stored)
     samples = read(tmp_path / "dropped.npz")
     assert samples.field.shape[0] == 432
     assert np.array_equal(samples.row, np.flatnonzero(np.arange(480) % 10 > 0))

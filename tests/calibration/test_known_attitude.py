@@ -35,9 +35,9 @@ class Device(NamedTuple):
     stddev: tuple[float, float, float] = (2e-7, 3e-7, 5e-7)
 
     def read(self, turns: Rotation, seed: int = 1) -> Vectors:
-        seen = turns.inv().apply(DOWN)
-        noise = np.random.default_rng(seed).normal(size=seen.shape)
-        return np.asarray(self.scale * seen @ self.iron.T + self.bias + noise * self.stddev)
+        field_s = turns.inv().apply(DOWN)
+        noise = np.random.default_rng(seed).normal(size=field_s.shape)
+        return np.asarray(self.scale * field_s @ self.iron.T + self.bias + noise * self.stddev)
 
 
 def quaternions(turns: Rotation) -> Quaternions:
@@ -263,15 +263,15 @@ def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Calla
 def test_result_is_bitwise_equal_for_any_block_size() -> None:
     turns = anyhow(5000)
     field, attitude = Device().read(turns), quaternions(turns)
-    whole = ns.calibration.known_attitude(field, attitude)
+    complete = ns.calibration.known_attitude(field, attitude)
     for cuts in ([1, 2, 3], [63, 64, 65, 4095, 4097], [0, 0, 2500, 5000], list(range(0, 5000, 7))):
         stream = KnownAttitudeCalibrator()
         for rows, turned in zip(np.split(field, cuts), np.split(attitude, cuts), strict=True):
             stream.update(rows, turned)
         assert stream.count == 5000
         found = stream.solve()
-        assert found.covariance.tobytes() == whole.covariance.tobytes()
-        assert str(found) == str(whole)
+        assert found.covariance.tobytes() == complete.covariance.tobytes()
+        assert str(found) == str(complete)
 
 
 @pytest.mark.compiled
@@ -303,13 +303,13 @@ MOUNTINGS = [Rotation.identity(), Rotation.from_euler("xyz", [0.3, -0.2, 0.5]), 
 def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft: bool) -> None:
     """Whatever the errors of its attitudes pretend: refused, with the axis and what is missing."""
     turns = driving(mounting=mounting)
-    said = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
+    text = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
     axis = mounting.inv().apply([0.0, 0.0, 1.0])
     axis = axis if axis[np.argmax(np.abs(axis))] > 0.0 else -axis
-    assert said.startswith("motion: turned about (")
-    told = [float(value) for value in said.partition("(")[2].partition(")")[0].split(",")]
+    assert text.startswith("motion: turned about (")
+    told = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
     assert np.allclose(told, axis, atol=0.02, rtol=0.0)
-    assert "30 deg or more" in said
+    assert "30 deg or more" in text
     if error == 0.0:
         exact = refused(Device(), turns, attitude_stddev=0.0)
         assert "motion" in exact.what
@@ -520,7 +520,7 @@ def test_axis_with_little_field_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "what"),
+    ("options", "problem"),
     [
         ({"unit": "tesla"}, "unit"),
         ({"strength": -1.0}, "strength"),
@@ -538,8 +538,8 @@ def test_axis_with_little_field_is_reported() -> None:
         ({"unit": []}, "unit"),
     ],
 )
-def test_invalid_options(options: dict[str, Any], what: str) -> None:
-    with pytest.raises(CalibrationError, match=what):
+def test_invalid_options(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(CalibrationError, match=problem):
         KnownAttitudeCalibrator(**options)
 
 
@@ -560,10 +560,10 @@ def test_dropouts_are_named(seed: int, value: float) -> None:
     field = Device().read(turns, seed)
     lost = np.random.default_rng(seed).random(3000) < 0.01
     field[lost] = value
-    said = str(ns.calibration.known_attitude(field, quaternions(turns)).verdict)
-    assert f"of them at exactly ({value:g}, {value:g}, {value:g})" in said
+    text = str(ns.calibration.known_attitude(field, quaternions(turns)).verdict)
+    assert f"of them at exactly ({value:g}, {value:g}, {value:g})" in text
     if not value:
-        assert f"{lost.sum()} readings are exactly (0, 0, 0), row {np.flatnonzero(lost)[0]} first" in said
+        assert f"{lost.sum()} readings are exactly (0, 0, 0), row {np.flatnonzero(lost)[0]} first" in text
     left = ns.calibration.known_attitude(field[~lost], quaternions(turns[~lost]))
     assert left.verdict.ok
     field[np.random.default_rng(seed).random(3000) < 0.1] = value
@@ -675,8 +675,8 @@ def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
         (np.eye(3)[[1, 0, 2]], "x and y are exchanged"),
         (np.eye(3)[[0, 2, 1]], "y and z are exchanged"),
     ]:
-        said = str(ns.calibration.known_attitude(field @ matrix.T, attitude).verdict)
-        assert f"or {meaning}, if direction" in said
+        text = str(ns.calibration.known_attitude(field @ matrix.T, attitude).verdict)
+        assert f"or {meaning}, if direction" in text
         with pytest.raises(CalibrationError, match=f"left-handed: {meaning}"):
             ns.calibration.known_attitude(field @ matrix.T, attitude, direction=DOWN)
     quarter = ns.calibration.known_attitude(field @ np.eye(3)[[1, 2, 0]].T, attitude)
@@ -690,9 +690,9 @@ def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
 def test_direction_that_contradicts_the_readings_is_reported(soft: bool) -> None:
     device, turns = Device(iron=IRON if soft else NONE), anyhow(1000)
     assert calibrated(device, turns, direction=DOWN, soft_iron=soft).verdict.ok
-    said = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
-    assert "against the direction given" in said
-    assert "positive in north-east-down" in said
+    text = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
+    assert "against the direction given" in text
+    assert "positive in north-east-down" in text
     other = refused(device, turns, direction=DOWN[[1, 0, 2]] * (1.0, 1.0, -1.0), soft_iron=soft)
     assert other.what == "direction"
     assert "two worlds, east-north-up and north-east-down" in other.remedy

@@ -46,13 +46,13 @@ def made() -> Calibration:
 @pytest.mark.requirement("FAC-7")
 def test_apply_inverts_the_model() -> None:
     """m = scale S u + bias by the definition, and back to strength u."""
-    seen = np.random.default_rng(1).normal(size=(20, 3))
-    seen /= np.linalg.norm(seen, axis=1)[:, None]
-    readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in seen])
-    assert np.allclose(made().apply(readings), 50.0 * seen, rtol=0.0, atol=1e-12)
+    field_s = np.random.default_rng(1).normal(size=(20, 3))
+    field_s /= np.linalg.norm(field_s, axis=1)[:, None]
+    readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in field_s])
+    assert np.allclose(made().apply(readings), 50.0 * field_s, rtol=0.0, atol=1e-12)
     own = replace(made(), strength=None)
-    assert np.allclose(own.apply(readings), 48.0 * seen, rtol=0.0, atol=1e-12)
-    assert np.allclose(made().apply(readings[0]), 50.0 * seen[0], rtol=0.0, atol=1e-12)
+    assert np.allclose(own.apply(readings), 48.0 * field_s, rtol=0.0, atol=1e-12)
+    assert np.allclose(made().apply(readings[0]), 50.0 * field_s[0], rtol=0.0, atol=1e-12)
 
 
 def test_printed_formula_equals_apply() -> None:

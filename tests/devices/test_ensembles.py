@@ -80,9 +80,9 @@ def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
     """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
     spec = replace(SHEET, motion_compensated=True)
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
-    whole, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
+    complete, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
     rows = np.array([False, False, True, True, False, False])
-    for clean, hurt, good in zip(whole, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
+    for clean, hurt, good in zip(complete, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
         for name in ("velocity", "percent_good", "echo", "correlation"):
             assert np.array_equal(hurt[name], clean[name], equal_nan=True)
         assert np.isnan(hurt["bottom_velocity"]).all(axis=1).tolist() == rows.tolist()

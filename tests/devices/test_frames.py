@@ -36,12 +36,12 @@ def test_transformation_equals_rdi_values() -> None:
 
 
 def test_three_beam_solution_assumes_zero_error_velocity() -> None:
-    whole = np.array((0.3, -0.2, 0.5, -0.4))  # b1 + b2 = b3 + b4
+    complete = np.array((0.3, -0.2, 0.5, -0.4))  # b1 + b2 = b3 + b4
     for missing in range(4):
-        beams = whole.copy()
+        beams = complete.copy()
         beams[missing] = math.nan
         found = rdi_frames.solve_velocity(beams, 0.4)
-        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(whole, 0.4)[:3], rel=1e-12, abs=0.0)
+        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(complete, 0.4)[:3], rel=1e-12, abs=0.0)
         assert math.isnan(found[3])
     assert np.isnan(rdi_frames.solve_velocity(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
 

@@ -109,8 +109,8 @@ def by_hand(arrays: dict[str, Any], row: int) -> bytes:
     offsets = [6 + 2 * len(types) + sum(map(len, types[:i])) for i in range(len(types))]
     size = offsets[-1] + len(bottom) + 2
     head = b"\x7f\x7f" + struct.pack("<HBB4H", size, 0, len(types), *offsets)
-    whole = head + b"".join(types) + bytes(2)
-    return whole + struct.pack("<H", sum(whole) & 0xFFFF)
+    complete = head + b"".join(types) + bytes(2)
+    return complete + struct.pack("<H", sum(complete) & 0xFFFF)
 
 
 @pytest.mark.requirement("REC-1:devices")
@@ -172,10 +172,10 @@ def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
 @settings(max_examples=40)
 @given(st.binary(max_size=200), st.integers(0, 10_000), st.binary(min_size=1, max_size=20))
 def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: bytes) -> None:
-    whole = pd0.encode(some(6))
-    size = len(whole) // 6
-    at = place % (len(whole) - len(patch))
-    hurt = whole[:at] + patch + whole[at + len(patch) :]
+    complete = pd0.encode(some(6))
+    size = len(complete) // 6
+    at = place % (len(complete) - len(patch))
+    hurt = complete[:at] + patch + complete[at + len(patch) :]
     hit = range(at // size, (at + len(patch) - 1) // size + 1)
     try:
         found = pd0.decode(before + hurt)

@@ -98,7 +98,7 @@ def test_every_atmosphere_is_hydrostatic_and_continuous(temperature: float, pres
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "message"),
     [
         ({"temperature": 75.0}, "temperature of the atmosphere at 11 km (K): 3.5"),
         ({"temperature": 100.0}, "temperature of the atmosphere at 80 km (K): 8.5"),
@@ -110,10 +110,10 @@ def test_every_atmosphere_is_hydrostatic_and_continuous(temperature: float, pres
         ({"pressure": math.inf}, "must be a finite number"),
     ],
 )
-def test_invalid_air_is_an_error(state: dict[str, float], said: str) -> None:
+def test_invalid_air_is_an_error(state: dict[str, float], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Atmosphere(**state)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("altitude", [80001.0, -20001.0, math.nan, math.inf])

@@ -84,7 +84,7 @@ def test_field_sum_adds_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"radius": 0.0}, "radius of a dipole (m): 0.0; must be a number from 1e-06"),
         ({"radius": math.nan}, "radius of a dipole"),
@@ -92,17 +92,17 @@ def test_field_sum_adds_its_fields() -> None:
         ({"position_w": (0.0, 0.0, math.nan)}, "position_w of a dipole"),
     ],
 )
-def test_invalid_dipole_is_an_error(changes: dict[str, Any], said: str) -> None:
+def test_invalid_dipole_is_an_error(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Dipole(**{"position_w": (0.0, 0.0, 0.0), "moment_w": (0.0, 0.0, 1.0), **changes})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_values_do_not_depend_on_block_size() -> None:
     points = np.random.default_rng(1).uniform(-4.0, 4.0, (50, 3))
-    whole = WRECK.at(points, np.zeros(50))
+    complete = WRECK.at(points, np.zeros(50))
     parts = [WRECK.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

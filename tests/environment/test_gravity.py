@@ -109,9 +109,9 @@ def test_positions_far_from_the_surface_are_an_error(position: Vector) -> None:
 
 def test_values_do_not_depend_on_block_size() -> None:
     points, field = np.random.default_rng(1).uniform(-4e4, 4e4, (50, 3)), NormalGravity(origin(-10.0))
-    whole = field.at(points, np.zeros(50))
+    complete = field.at(points, np.zeros(50))
     parts = [field.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")

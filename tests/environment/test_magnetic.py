@@ -194,13 +194,13 @@ def test_field_does_not_depend_on_block_size_or_order(cut: int) -> None:
         assert lattice.write_field(rows, 0.7, out) == -1
         return out
 
-    whole = read(model, position)
-    assert np.array_equal(read(model, position), whole)
+    complete = read(model, position)
+    assert np.array_equal(read(model, position), complete)
     fresh = MagneticLattice("WMM2025", DATE, here)
-    assert np.array_equal(np.concatenate((read(fresh, position[:cut]), read(fresh, position[cut:]))), whole)
+    assert np.array_equal(np.concatenate((read(fresh, position[:cut]), read(fresh, position[cut:]))), complete)
     order = np.random.default_rng(4).permutation(len(position))
     other = MagneticLattice("WMM2025", DATE, here)
-    assert np.array_equal(read(other, position[order]), whole[order])
+    assert np.array_equal(read(other, position[order]), complete[order])
 
 
 @pytest.mark.compiled
@@ -238,7 +238,7 @@ def test_rotation_off_the_vertical_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "date", "said"),
+    ("model", "date", "message"),
     [
         ("WMM2025", 2024.5, "date of WMM2025 (decimal year): 2024.5; must be from 2025.0 to 2030.0; use WMM2020"),
         ("WMM2020", 2026.0, "use WMM2025"),
@@ -247,10 +247,10 @@ def test_rotation_off_the_vertical_is_an_error() -> None:
         ("WMM2015", 2016.0, "must be one of WMM2020, WMM2025"),
     ],
 )
-def test_dates_outside_the_model_are_an_error(model: str, date: float, said: str) -> None:
+def test_dates_outside_the_model_are_an_error(model: str, date: float, message: str) -> None:
     with pytest.raises(FieldError) as caught:
         WorldMagneticModel(origin(0.0, 0.0), date, model)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("date", [2020.0, 2025.0])
@@ -281,20 +281,20 @@ def test_field_can_be_pickled() -> None:
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     position, here = around(6, 12, 5e3), origin(-33.0, 151.0, 20.0)
-    whole, plain = np.empty(position.shape), np.empty(position.shape)
-    assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, whole) == -1
+    complete, plain = np.empty(position.shape), np.empty(position.shape)
+    assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, complete) == -1
     other = MagneticLattice("WMM2025", DATE, here)
     sine, cosine = math.sin(0.4), math.cos(0.4)
     along = interpreted(magnetic._write_field)
     along(other._table, other._frame, other._cells, other._corners, sine, cosine, position, plain)
-    assert np.array_equal(whole, plain)
+    assert np.array_equal(complete, plain)
     places = here.to_geodetic(position)
-    whole = at_places(places, DATE)
+    complete = at_places(places, DATE)
     interpreted(magnetic._write_field_ned)(
         compute_coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain
     )
-    assert np.array_equal(whole, plain)
-    spherical = compute_elements(whole)
-    out = np.empty((4, len(whole))).T
-    interpreted(magnetic._write_elements)(whole, out)
+    assert np.array_equal(complete, plain)
+    spherical = compute_elements(complete)
+    out = np.empty((4, len(complete))).T
+    interpreted(magnetic._write_elements)(complete, out)
     assert np.array_equal(out[:, 3], spherical.inclination)

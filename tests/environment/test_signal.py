@@ -55,10 +55,10 @@ def test_interpolation_equals_numpy_in_any_order_and_block_size(
 ) -> None:
     times, values = zip(*sorted(points), strict=True)
     one, time = Signal(times, values), np.array(instants)
-    whole = one.at(time)
-    assert whole == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
-    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), whole)
-    assert np.array_equal(one.at(time[::-1].copy())[::-1], whole)
+    complete = one.at(time)
+    assert complete == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
+    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), complete)
+    assert np.array_equal(one.at(time[::-1].copy())[::-1], complete)
 
 
 def test_signals_compare_by_value() -> None:
@@ -67,7 +67,7 @@ def test_signals_compare_by_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "values", "said"),
+    ("times", "values", "message"),
     [
         ((), (), "numbers of times and values: 0 and 0; must be the same, and not 0"),
         ((0.0, 1.0), (0.0,), "2 and 1"),
@@ -79,10 +79,10 @@ def test_signals_compare_by_value() -> None:
         ((-1e101, 1.0), (0.0, 0.0), "time of a signal: -1e+101; must be of absolute value below 1e+100"),
     ],
 )
-def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[float, ...], said: str) -> None:
+def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[float, ...], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Signal(times, values)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_signal_file_is_read(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_signal_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "motor.csv:1 header of the signal: ; must be time,value"),
         ("t,v\n0,1\n", "motor.csv:1 header of the signal: t,v; must be time,value"),
@@ -109,12 +109,12 @@ def test_signal_file_is_read(tmp_path: Path) -> None:
         ("time,value\n0,\0\n", "motor.csv signal: is not text; must be a CSV file of time,value in UTF-8"),
     ],
 )
-def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "motor.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
         Signal.from_file(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_depth_of_pressure_inverts_pressure_of_depth(rule: DepthConversion) -> N
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
@@ -147,10 +147,10 @@ def test_depth_of_pressure_inverts_pressure_of_depth(rule: DepthConversion) -> N
         (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
-def test_invalid_formula_is_an_error(made: Callable[[], object], said: str) -> None:
+def test_invalid_formula_is_an_error(made: Callable[[], object], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         made()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # a column
@@ -278,7 +278,7 @@ def test_formula_outside_its_range_is_an_error(name: str, last: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "message"),
     [
         ({"sound_speed": "mackenzie", "temperatures": (274.0,)}, "temperature of the water (degC): 0.85"),
         ({"sound_speed": "mackenzie", "salinities": (20.0,)}, "must be from 25 to 40 for the formula mackenzie"),
@@ -286,19 +286,19 @@ def test_formula_outside_its_range_is_an_error(name: str, last: float) -> None:
         ({"sound_speed": "del-grosso", "temperatures": (305.0,)}, "must be from 0 to 30 for the formula del-grosso"),
     ],
 )
-def test_water_outside_a_formula_is_an_error(given_: dict[str, Any], said: str) -> None:
+def test_water_outside_a_formula_is_an_error(given_: dict[str, Any], message: str) -> None:
     here = Water(**given_)
     assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but its sound is there
     with pytest.raises(FieldError) as caught:
         here.sound_speed_at(np.zeros(1))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # what is no water
 
 
 @pytest.mark.parametrize(
-    ("given_", "said"),
+    ("given_", "message"),
     [
         ({"surface": math.nan}, "surface of the water (m): nan; must be a number from -1e+06 to 1e+06"),
         ({"latitude": 90.0}, "latitude of the water (rad): 90.0"),
@@ -314,10 +314,10 @@ def test_water_outside_a_formula_is_an_error(given_: dict[str, Any], said: str) 
         ({"sound_speed": math.nan}, "speed of sound in the water (m/s): nan"),
     ],
 )
-def test_invalid_water_is_an_error(given_: dict[str, Any], said: str) -> None:
+def test_invalid_water_is_an_error(given_: dict[str, Any], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Water(**given_)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_profile_depths_must_increase() -> None:
@@ -342,7 +342,7 @@ def test_profile_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "cast.csv:1 header of the profile: ; must be depth,temperature,salinity"),
         ("depth,salinity,temperature\n", "cast.csv:1 header of the profile: depth,salinity,temperature"),
@@ -354,12 +354,12 @@ def test_profile_file_is_read(tmp_path: Path) -> None:
         ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 depth of the profile (m): 4.0; must not be"),
     ],
 )
-def test_invalid_profile_file_error_has_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_profile_file_error_has_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "cast.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
         Water.read_profile(path)
-    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(said)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
 
 
 def test_missing_profile_is_an_error(tmp_path: Path) -> None:

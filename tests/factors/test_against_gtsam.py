@@ -55,7 +55,7 @@ def agree(ours: Any, theirs: Any, value: Any, shape: tuple[int, int]) -> None:
 def test_attitude_factors_equal_gtsam() -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
-        given = (
+        arguments = (
             1,
             measured,
             STRENGTH,
@@ -63,7 +63,7 @@ def test_attitude_factors_equal_gtsam() -> None:
             bias,
             gtsam.noiseModel.Diagonal.Sigmas(np.array([3.0, 5.0, 9.0])),
         )
-        agree(MagFactor1(*given), gtsam.MagFactor1(*given), attitude, (3, 3))
+        agree(MagFactor1(*arguments), gtsam.MagFactor1(*arguments), attitude, (3, 3))
 
 
 @pytest.mark.requirement("FAC-2:MagFactor")
@@ -72,10 +72,10 @@ def test_heading_factors_equal_gtsam() -> None:
         [0.0, math.pi, math.pi / 2, -math.pi / 2, *np.random.default_rng(4).uniform(-7.0, 7.0, COUNT)]
     ):
         measured, towards, bias = numbers(i)
-        given = (1, measured, STRENGTH, gtsam.Unit3(towards), bias, gtsam.noiseModel.Unit.Create(3))
-        agree(MagFactor(*given), gtsam.MagFactor(*given), gtsam.Rot2(angle), (3, 1))
-        assert MagFactor(*given).evaluateError(angle) == pytest.approx(
-            gtsam.MagFactor(*given).evaluateError(gtsam.Rot2(angle)), abs=RELATIVE * STRENGTH
+        arguments = (1, measured, STRENGTH, gtsam.Unit3(towards), bias, gtsam.noiseModel.Unit.Create(3))
+        agree(MagFactor(*arguments), gtsam.MagFactor(*arguments), gtsam.Rot2(angle), (3, 1))
+        assert MagFactor(*arguments).evaluateError(angle) == pytest.approx(
+            gtsam.MagFactor(*arguments).evaluateError(gtsam.Rot2(angle)), abs=RELATIVE * STRENGTH
         )
 
 
@@ -85,8 +85,8 @@ def test_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
         mounting = [gtsam.Pose3(attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
-        given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
-        ours, theirs = MagPoseFactorPose3(*given), gtsam.MagPoseFactorPose3(*given)
+        arguments = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
+        ours, theirs = MagPoseFactorPose3(*arguments), gtsam.MagPoseFactorPose3(*arguments)
         agree(ours, theirs, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
         assert repr(ours) == repr(theirs)
 
@@ -98,8 +98,8 @@ def test_plane_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i in range(COUNT):
         measured, towards, bias = numbers(i, 2)
         mounting = [gtsam.Pose2(1.0, -2.0, random.uniform(-7.0, 7.0))] if mounted else []
-        given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
-        ours, theirs = MagPoseFactorPose2(*given), gtsam.MagPoseFactorPose2(*given)
+        arguments = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
+        ours, theirs = MagPoseFactorPose2(*arguments), gtsam.MagPoseFactorPose2(*arguments)
         agree(ours, theirs, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
         assert repr(ours) == repr(theirs)
 

@@ -53,13 +53,13 @@ def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
     }
 
 
-def held(given: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
+def held(inputs: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
     """Return the draws with the named ones reduced to one for all."""
-    return {name: value[0] if name in shared.split() else value for name, value in given.items()}
+    return {name: value[0] if name in shared.split() else value for name, value in inputs.items()}
 
 
-def each(given: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
-    return given[name] if name in shared.split() else given[name][i]
+def each(inputs: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
+    return inputs[name] if name in shared.split() else inputs[name][i]
 
 
 def against(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
@@ -79,27 +79,27 @@ SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direct
 @pytest.mark.parametrize("columns", [1, 3, 6])
 def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = held(draws(columns), shared)
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
+    inputs = held(draws(columns), shared)
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     mount = gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15)
     if columns == 1:
-        block = blocks.mag_factor(given["theta"], *known)
+        block = blocks.mag_factor(inputs["theta"], *known)
     elif columns == 3:
-        block = blocks.mag_factor1(given["quaternion"], *known)
+        block = blocks.mag_factor1(inputs["quaternion"], *known)
     else:
-        block = blocks.mag_pose_factor_pose3(given["quaternion"], *known, rotation_bs=mount)
+        block = blocks.mag_pose_factor_pose3(inputs["quaternion"], *known, rotation_bs=mount)
     assert block.residual.shape == (N, 3)
     for i in range(N):
-        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (each(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((3, columns), order="F")
         if columns == 6:
-            pose = gtsam.Pose3(gtsam.Rot3(*each(given, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
+            pose = gtsam.Pose3(gtsam.Rot3(*each(inputs, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
             e = gtsam.MagPoseFactorPose3(1, m, s, d, b, None, gtsam.Pose3(mount, np.ones(3))).evaluateError(pose, h)
         elif columns == 3:
-            rotation = gtsam.Rot3(*each(given, shared, "quaternion", i))
+            rotation = gtsam.Rot3(*each(inputs, shared, "quaternion", i))
             e = gtsam.MagFactor1(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
         else:
-            rotation = gtsam.Rot2(float(each(given, shared, "theta", i)))
+            rotation = gtsam.Rot2(float(each(inputs, shared, "theta", i)))
             e = gtsam.MagFactor(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
         against(block, i, e, [h])
 
@@ -108,15 +108,15 @@ def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> N
 @pytest.mark.parametrize("shared", SHARED)
 def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = draws(7)
-    given = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in given.items()}, shared)
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
-    block = blocks.mag_pose_factor_pose2(given["theta"], *known, rotation_bs=-0.3)
+    inputs = draws(7)
+    inputs = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in inputs.items()}, shared)
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
+    block = blocks.mag_pose_factor_pose2(inputs["theta"], *known, rotation_bs=-0.3)
     for i in range(N):
-        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (each(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((2, 3), order="F")
         factor = gtsam.MagPoseFactorPose2(1, m, s, d, b, None, gtsam.Pose2(1.0, -2.0, -0.3))
-        pose = gtsam.Pose2(-3.0, 12.0, float(each(given, shared, "theta", i)))
+        pose = gtsam.Pose2(-3.0, 12.0, float(each(inputs, shared, "theta", i)))
         against(block, i, factor.evaluateError(pose, h), [h])
 
 
@@ -127,16 +127,16 @@ def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
 def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> None:
     """GTSAM's wheel has neither factor: what it has of them, rotation and tangent basis, at each of the rows."""
     gtsam = pytest.importorskip("gtsam")
-    given = draws(9)
-    given["direction"][: len(POLES)] = POLES
-    given = held(given, shared)
+    inputs = draws(9)
+    inputs["direction"][: len(POLES)] = POLES
+    inputs = held(inputs, shared)
     names = ("bias", "measured", "quaternion")
-    unit = given["direction"] / np.linalg.norm(given["direction"], axis=-1, keepdims=True)
-    field = np.asarray(given["scale"])[..., None] * unit
-    third = blocks.mag_factor3(given["scale"], given["direction"], *(given[name] for name in names))
-    second = blocks.mag_factor2(field, *(given[name] for name in names))
+    unit = inputs["direction"] / np.linalg.norm(inputs["direction"], axis=-1, keepdims=True)
+    field = np.asarray(inputs["scale"])[..., None] * unit
+    third = blocks.mag_factor3(inputs["scale"], inputs["direction"], *(inputs[name] for name in names))
+    second = blocks.mag_factor2(field, *(inputs[name] for name in names))
     for i in range(N):
-        s, d, b, m, q = (each(given, shared, name, i) for name in ("scale", "direction", *names))
+        s, d, b, m, q = (each(inputs, shared, name, i) for name in ("scale", "direction", *names))
         rotation, direction = gtsam.Rot3(*q), gtsam.Unit3(d)
         e = rotation.unrotate(s * direction.point3()) + b - m
         turned = rotation.matrix().T
@@ -149,26 +149,26 @@ def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> No
 def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
     gtsam = pytest.importorskip("gtsam")
     numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
-    given = held(draws(11, len(POLES)), "bias")
-    block = blocks.mag_factor3(1.3, POLES, given["bias"] / FIELD, given["measured"] / FIELD, given["quaternion"])
+    inputs = held(draws(11, len(POLES)), "bias")
+    block = blocks.mag_factor3(1.3, POLES, inputs["bias"] / FIELD, inputs["measured"] / FIELD, inputs["quaternion"])
     for i, pole in enumerate(POLES):
-        rotation, measured = gtsam.Rot3(*given["quaternion"][i]), given["measured"][i] / FIELD
+        rotation, measured = gtsam.Rot3(*inputs["quaternion"][i]), inputs["measured"][i] / FIELD
 
         def error(scale: float, direction: Any, bias: AnyArray, r: Any = rotation, m: AnyArray = measured) -> AnyArray:
             return r.unrotate(scale * direction.point3()) + bias - m
 
-        at = (1.3, gtsam.Unit3(pole), given["bias"] / FIELD)
+        at = (1.3, gtsam.Unit3(pole), inputs["bias"] / FIELD)
         for k, derivative in enumerate(("numericalDerivative31", "numericalDerivative32", "numericalDerivative33")):
             # central differences of step 1e-5: 1e-16 / 1e-5 of rounding, 1e-10 of the third derivative
             assert np.abs(getattr(numerical, derivative)(error, *at) - block.jacobians[k][i]).max() < 1e-9
 
 
 def test_block_row_equals_the_single_factor() -> None:
-    given = draws(13, 3)
+    inputs = draws(13, 3)
     names = ("scale", "direction", "bias", "measured", "quaternion")
-    block = blocks.mag_factor3(*(given[name] for name in names))
+    block = blocks.mag_factor3(*(inputs[name] for name in names))
     for i in range(3):
-        s, d, b, m, q = (given[name][i] for name in names)
+        s, d, b, m, q = (inputs[name][i] for name in names)
         h = [np.zeros((3, 1)), np.zeros((3, 2)), np.zeros((3, 3))]
         e = MagFactor3(1, 2, 3, m, q).evaluateError(float(s), d, b, *h)
         against(block, i, e, h)
@@ -176,10 +176,10 @@ def test_block_row_equals_the_single_factor() -> None:
 
 def test_matrices_rotations_and_quaternions_give_equal_results() -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = held(draws(15, 5), "scale direction bias")
-    rotations = [gtsam.Rot3(*q) for q in given["quaternion"]]
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
-    block = blocks.mag_factor1(given["quaternion"], *known)
+    inputs = held(draws(15, 5), "scale direction bias")
+    rotations = [gtsam.Rot3(*q) for q in inputs["quaternion"]]
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
+    block = blocks.mag_factor1(inputs["quaternion"], *known)
     for same in (rotations, np.array([r.matrix() for r in rotations])):
         assert np.abs(blocks.mag_factor1(same, *known).residual - block.residual).max() <= ROUNDING
     one = blocks.mag_factor1(rotations[0], *known)
@@ -210,19 +210,19 @@ CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blo
 
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_bitwise_equal_for_any_block_size(name: str) -> None:
-    given = draws(17)
-    whole = CALLS[name](given, slice(None), None)
+    inputs = draws(17)
+    complete = CALLS[name](inputs, slice(None), None)
     for cut in (0, 1, 23, N):
-        parts = [CALLS[name](given, part, None) for part in (slice(0, cut), slice(cut, None))]
-        assert np.array_equal(whole.residual, np.concatenate([part.residual for part in parts]))
-        for k, jacobian in enumerate(whole.jacobians):
+        parts = [CALLS[name](inputs, part, None) for part in (slice(0, cut), slice(cut, None))]
+        assert np.array_equal(complete.residual, np.concatenate([part.residual for part in parts]))
+        for k, jacobian in enumerate(complete.jacobians):
             assert np.array_equal(jacobian, np.concatenate([part.jacobians[k] for part in parts]))
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_output_block_is_reused(name: str) -> None:
-    given, other = draws(19), draws(21)
-    first = CALLS[name](given, slice(None), None)
+    inputs, other = draws(19), draws(21)
+    first = CALLS[name](inputs, slice(None), None)
     residual = first.residual
     again = CALLS[name](other, slice(None), first)
     assert again.residual is residual
@@ -233,10 +233,10 @@ def test_output_block_is_reused(name: str) -> None:
 
 
 def test_residuals_without_jacobians() -> None:
-    given = draws(23)
-    block = blocks.mag_factor2(given["bias"][0], given["bias"][1], given["measured"], given["quaternion"])
+    inputs = draws(23)
+    block = blocks.mag_factor2(inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"])
     alone = blocks.mag_factor2(
-        given["bias"][0], given["bias"][1], given["measured"], given["quaternion"], jacobians=False
+        inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"], jacobians=False
     )
     assert alone.jacobians == ()
     assert np.array_equal(alone.residual, block.residual)
@@ -245,9 +245,9 @@ def test_residuals_without_jacobians() -> None:
 @pytest.mark.compiled
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    given = draws(25)
-    measured, bias, direction = given["measured"], given["bias"][:1].copy(), given["direction"]
-    quaternion, theta = given["quaternion"], given["theta"][:, None].copy()
+    inputs = draws(25)
+    measured, bias, direction = inputs["measured"], inputs["bias"][:1].copy(), inputs["direction"]
+    quaternion, theta = inputs["quaternion"], inputs["theta"][:, None].copy()
     scale, none = np.full((1, 1), FIELD), np.empty((0, 4))
     for kernel, arguments, shapes in (
         (blocks._yaw_residuals, (theta, measured, scale, direction, bias, np.array([0.3])), [(3, 1)]),
@@ -283,14 +283,14 @@ def test_million_rows_in_one_call() -> None:
 
 
 def call(**changed: object) -> blocks.Block:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "rotation_nb": np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)),
         "measured": np.ones((4, 3)),
         "scale": 2.0,
         "direction": [0.0, 0.0, 1.0],
         "bias": [0.0, 0.0, 0.0],
     }
-    return blocks.mag_factor1(**{**given, **changed})
+    return blocks.mag_factor1(**{**arguments, **changed})
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_gtsam_objects_are_accepted_as_by_single_factors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "inputs"),
     [
         ("mag_factor", (0.1, [[2e4, 1e4, 4e4]] * 40, 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
         ("mag_factor1", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], np.full((9, 3), 1e-9))),
@@ -381,12 +381,12 @@ def test_gtsam_objects_are_accepted_as_by_single_factors() -> None:
         ("mag_pose_factor_pose3", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
     ],
 )
-def test_mixed_units_warn(name: str, given: tuple[Any, ...]) -> None:
+def test_mixed_units_warn(name: str, inputs: tuple[Any, ...]) -> None:
     function = getattr(blocks, name)
-    with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as seen:
-        function(*given)
-    assert [warning.filename for warning in seen] == [__file__]
-    angle, measured, scale, *rest = given
+    with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as caught:
+        function(*inputs)
+    assert [warning.filename for warning in caught] == [__file__]
+    angle, measured, scale, *rest = inputs
     function(angle, np.asarray(measured) * 1e-9, scale, *rest)  # a warning is an error in these tests
 
 

@@ -61,13 +61,13 @@ def test_documented_steps_give_the_documented_values(factor: Any, capsys: pytest
     truth = gtsam.Rot3.Yaw(math.radians(30.0))
     measured = truth.inverse().rotate(strength * direction.point3()) + bias
     key = gtsam.symbol("r", 0)
-    made = factor(key, measured, strength, direction, bias, gtsam.noiseModel.Isotropic.Sigma(3, 50.0))
-    made.print()
+    created = factor(key, measured, strength, direction, bias, gtsam.noiseModel.Isotropic.Sigma(3, 50.0))
+    created.print()
     assert capsys.readouterr().out == "Factor\n  keys = { r0 }\nisotropic dim=3 sigma=50\n"
-    assert str(made.evaluateError(truth)) == "[0. 0. 0.]"
+    assert str(created.evaluateError(truth)) == "[0. 0. 0.]"
     away = gtsam.Rot3.Yaw(math.radians(25.0))
-    assert str(made.evaluateError(away)) == "[1034.79105955 1628.05638524    0.        ]"
-    assert made.evaluateError(away) == pytest.approx(FIGURES["error"], abs=5.1e-9)
+    assert str(created.evaluateError(away)) == "[1034.79105955 1628.05638524    0.        ]"
+    assert created.evaluateError(away) == pytest.approx(FIGURES["error"], abs=5.1e-9)
     values = gtsam.Values()
     values.insert(key, away)
-    assert made.error(values) == pytest.approx(FIGURES["cost"], rel=1e-12, abs=0.0)
+    assert created.error(values) == pytest.approx(FIGURES["cost"], rel=1e-12, abs=0.0)

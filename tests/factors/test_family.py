@@ -53,13 +53,13 @@ each = pytest.mark.parametrize(("factor", "given"), FAMILY.values(), ids=FAMILY.
 
 
 def through_pickle(factor: Factor) -> Factor:
-    made: Factor = pickle.loads(pickle.dumps(factor))  # noqa: S301 - it is our own
-    return made
+    copied: Factor = pickle.loads(pickle.dumps(factor))  # noqa: S301 - it is our own
+    return copied
 
 
-def both(factor: Factor, given: list[Any]) -> tuple[dict[int, Any], Any]:
+def both(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]:
     """Return the values as a mapping and as GTSAM's."""
-    mapping, values = dict(zip(factor.keys(), given, strict=True)), gtsam.Values()
+    mapping, values = dict(zip(factor.keys(), inputs, strict=True)), gtsam.Values()
     for key, value in mapping.items():
         values.insert(key, gtsam.Rot2(value) if factor is FAMILY["MagFactor"][0] else value)
     return mapping, values
@@ -144,8 +144,8 @@ def test_factors_print_as_in_gtsam(factor: Factor, given: list[Any], capsys: pyt
 @pytest.mark.requirement("FAC-1")
 @pytest.mark.parametrize("key", [0, 1, R, gtsam.symbol("~", 10**8 - 1), (1 << 56) + 3, 2**56, 2**56 - 1])
 def test_keys_are_printed_as_gtsam_does(key: int) -> None:
-    made = gtsam.MagFactor1(key, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, None)
-    assert repr(MagFactor1(key, MEASURED, SCALE, FIELD, BIAS)) == repr(made)
+    created = gtsam.MagFactor1(key, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, None)
+    assert repr(MagFactor1(key, MEASURED, SCALE, FIELD, BIAS)) == repr(created)
 
 
 @pytest.mark.requirement("FAC-1")
@@ -186,13 +186,13 @@ def test_equality_compares_every_field(change: dict[str, Any]) -> None:
 
 @pytest.mark.requirement("FAC-1")
 def test_equality_compares_data_where_gtsam_compares_keys() -> None:
-    given = (R, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, gtsam.noiseModel.Unit.Create(3))
-    other = (R, MEASURED + 1.0, *given[2:])
-    assert gtsam.MagFactor1(*given).equals(gtsam.MagFactor1(*other), 1e-9)
-    assert not MagFactor1(*given).equals(MagFactor1(*other), 1e-9)
-    assert MagFactor1(*given).equals(MagFactor1(*other), 1.0)
-    assert not MagFactor1(*given).equals(MagFactor(*given))
-    assert not MagFactor1(*given).equals(gtsam.MagFactor1(*given))
+    arguments = (R, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, gtsam.noiseModel.Unit.Create(3))
+    other = (R, MEASURED + 1.0, *arguments[2:])
+    assert gtsam.MagFactor1(*arguments).equals(gtsam.MagFactor1(*other), 1e-9)
+    assert not MagFactor1(*arguments).equals(MagFactor1(*other), 1e-9)
+    assert MagFactor1(*arguments).equals(MagFactor1(*other), 1.0)
+    assert not MagFactor1(*arguments).equals(MagFactor(*arguments))
+    assert not MagFactor1(*arguments).equals(gtsam.MagFactor1(*arguments))
     two = MagFactor2(1, 2, MEASURED, Q)
     assert not two.equals(MagFactor2(1, 2, MEASURED, ROT))
     assert not two.equals(MagFactor2(2, 1, MEASURED, Q))
@@ -298,7 +298,7 @@ THREE, LEVEL, PLANE = FAMILY["MagFactor3"][0], FAMILY["MagFactor"][0], FAMILY["M
 
 @pytest.mark.requirement("FAC-1:refusals")
 @pytest.mark.parametrize(
-    ("factor", "given", "words"),
+    ("factor", "inputs", "words"),
     [
         (ATTITUDE, [Q, np.zeros((3, 2))], r"^H: \(3, 2\) of float64; must be an array \(3, 3\) of float64"),
         (ATTITUDE, [Q, np.zeros((3, 3), np.float32)], r"^H: \(3, 3\) of float32"),
@@ -330,9 +330,9 @@ THREE, LEVEL, PLANE = FAMILY["MagFactor3"][0], FAMILY["MagFactor"][0], FAMILY["M
         (SPACE, [[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]], "^nPb: .*quaternion"),
     ],
 )
-def test_invalid_factor_queries_are_errors(factor: Any, given: list[Any], words: str) -> None:
+def test_invalid_factor_queries_are_errors(factor: Any, inputs: list[Any], words: str) -> None:
     with pytest.raises(FactorError, match=words):
-        factor.evaluateError(*given)
+        factor.evaluateError(*inputs)
 
 
 @pytest.mark.requirement("FAC-1:refusals")
@@ -405,9 +405,9 @@ def test_contradictory_units_warn(factor: Any, times: float, field: str, reading
     measured = 1000.0 * MEASURED
     with pytest.warns(
         FactorWarning, match=f"the scale looks like {field}, the measurement like {reading}; give"
-    ) as seen:
+    ) as caught:
         factor(R, times * measured, 48343.4, FIELD, times * BIAS)
-    (warning,) = seen
+    (warning,) = caught
     assert warning.filename == __file__
     assert "factor(R, times * measured" in linecache.getline(__file__, warning.lineno)
     with pytest.warns(FactorWarning, match=f"the scale looks like {reading}, the measurement like {field}"):

@@ -30,29 +30,29 @@ def recorded(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray,
     """Return measurements (n, 3) uT and attitudes, by GTSAM's rotations."""
     random = np.random.default_rng(seed)
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (count, 3))]
-    seen = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
-    return seen + BIAS + noise * random.normal(size=(count, 3)), rotations
+    field_s = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
+    return field_s + BIAS + noise * random.normal(size=(count, 3)), rotations
 
 
 def graph(*factors: Any) -> Any:
-    whole = gtsam.NonlinearFactorGraph()
+    factor_graph = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
-    return whole
+        factor_graph.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
+    return factor_graph
 
 
-def values(*given: Any) -> Any:
+def values(*estimates: Any) -> Any:
     found = gtsam.Values()
-    for key, value in enumerate(given, 1):
+    for key, value in enumerate(estimates, 1):
         found.insert(key, value)
     return found
 
 
-def settled(whole: Any, start: Any) -> Any:
+def settled(factor_graph: Any, start: Any) -> Any:
     """Return where Levenberg-Marquardt and the last steps by the linear graph end."""
-    found = gtsam.LevenbergMarquardtOptimizer(whole, start).optimize()
+    found = gtsam.LevenbergMarquardtOptimizer(factor_graph, start).optimize()
     for _ in range(3):
-        found = found.retract(whole.linearize(found).optimize())
+        found = found.retract(factor_graph.linearize(found).optimize())
     return found
 
 
@@ -103,10 +103,12 @@ def test_factor_without_soft_iron_equals_mag_factor3() -> None:
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_known_fields_give_the_least_squares_solution() -> None:
     measured, rotations = recorded(60)
-    whole = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)))
-    found = settled(whole, values(np.eye(3).ravel(), np.zeros(3)))
-    seen = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
-    wanted, *_ = np.linalg.lstsq(seen, measured, rcond=None)
+    factor_graph = graph(
+        *(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True))
+    )
+    found = settled(factor_graph, values(np.eye(3).ravel(), np.zeros(3)))
+    field_s = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
+    wanted, *_ = np.linalg.lstsq(field_s, measured, rcond=None)
     assert np.abs(found.atVector(1).reshape(3, 3) - wanted[:3].T).max() < 1e-12
     assert np.abs(found.atPoint3(2) - wanted[3]).max() < 1e-10
 
@@ -136,22 +138,24 @@ def test_robust_noise_model_downweights_outliers() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(limit), gtsam.noiseModel.Isotropic.Sigma(3, SIGMA)
     )
-    whole = graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, huber) for m, r in zip(measured, rotations, strict=True)))
+    factor_graph = graph(
+        *(MagSoftIronFactor(1, 2, m, FIELD, r, huber) for m, r in zip(measured, rotations, strict=True))
+    )
     found = values(np.eye(3).ravel(), np.zeros(3))
     for _ in range(300):  # reweighted least squares: each step is a linear graph
-        found = found.retract(whole.linearize(found).optimize())
-    seen = np.array([r.unrotate(FIELD) for r in rotations])
+        found = found.retract(factor_graph.linearize(found).optimize())
+    field_s = np.array([r.unrotate(FIELD) for r in rotations])
 
     def rows(x: AnyArray) -> AnyArray:
         """Return numbers whose half squares are Huber's loss of each length."""
-        lengths = np.linalg.norm(seen @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
+        lengths = np.linalg.norm(field_s @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
         return np.where(lengths <= limit, lengths, np.sqrt(np.maximum(2.0 * limit * lengths - limit**2, 0.0)))
 
     start = np.concatenate((found.atVector(1), found.atPoint3(2))) + 1e-3
     best = least_squares(rows, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, method="lm")
     here = np.concatenate((found.atVector(1), found.atPoint3(2)))
     assert 0.5 * np.sum(rows(here) ** 2) <= best.cost * (1.0 + 1e-9)
-    assert whole.error(found) == pytest.approx(0.5 * np.sum(rows(here) ** 2), rel=1e-9, abs=0.0)
+    assert factor_graph.error(found) == pytest.approx(0.5 * np.sum(rows(here) ** 2), rel=1e-9, abs=0.0)
     # without the loss 6 of 60 outliers of 20 uT move the bias by 2 uT
     assert np.abs(found.atPoint3(2) - BIAS).max() < 0.2
 

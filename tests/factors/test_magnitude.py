@@ -33,23 +33,23 @@ def on_a_sphere(count: int, seed: int = 1) -> AnyArray:
 
 
 def graph(*factors: Any) -> Any:
-    whole = gtsam.NonlinearFactorGraph()
+    factor_graph = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
-    return whole
+        factor_graph.add(factor.to_gtsam() if hasattr(factor, "to_gtsam") else factor)
+    return factor_graph
 
 
-def values(*given: Any) -> Any:
+def values(*estimates: Any) -> Any:
     found = gtsam.Values()
-    for key, value in enumerate(given, 1):
+    for key, value in enumerate(estimates, 1):
         found.insert(key, value)
     return found
 
 
-def settled(whole: Any, start: Any, steps: int = 5) -> Any:
-    found = gtsam.LevenbergMarquardtOptimizer(whole, start).optimize()
+def settled(factor_graph: Any, start: Any, steps: int = 5) -> Any:
+    found = gtsam.LevenbergMarquardtOptimizer(factor_graph, start).optimize()
     for _ in range(steps):
-        found = found.retract(whole.linearize(found).optimize())
+        found = found.retract(factor_graph.linearize(found).optimize())
     return found
 
 
@@ -85,8 +85,8 @@ def test_prior_fixes_the_field_magnitude_of_mag_factor2() -> None:
     """One attitude and a bias known beforehand: the length comes from the prior, SciPy finds the same field."""
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([30.0, 5.0, 44.0])
     known = gtsam.PriorFactorPoint3(2, BIAS, gtsam.noiseModel.Isotropic.Sigma(3, 1.0))
-    whole = graph(MagFactor2(1, 2, m, rotation, 2.0), MagnitudePrior(1, STRENGTH, 0.1), known)
-    found = settled(whole, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
+    factor_graph = graph(MagFactor2(1, 2, m, rotation, 2.0), MagnitudePrior(1, STRENGTH, 0.1), known)
+    found = settled(factor_graph, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
 
     def rows(x: AnyArray) -> AnyArray:
         return np.concatenate(
@@ -146,8 +146,8 @@ def test_soft_iron_jacobians_equal_gtsam_numerical_derivatives() -> None:
 @pytest.mark.requirement("FAC-4:magnitude")
 def test_sphere_fit_equals_scipy() -> None:
     measured = on_a_sphere(100)
-    whole = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
-    found = settled(whole, values(np.zeros(3))).atPoint3(1)
+    factor_graph = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
+    found = settled(factor_graph, values(np.zeros(3))).atPoint3(1)
     best = least_squares(
         lambda b: np.linalg.norm(measured - b, axis=1) - STRENGTH, np.zeros(3), xtol=1e-15, ftol=1e-15, gtol=1e-15
     )
@@ -164,14 +164,14 @@ def test_sphere_fit_with_huber_loss_equals_scipy() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(limit), gtsam.noiseModel.Isotropic.Sigma(1, SIGMA)
     )
-    whole = graph(*(MagnitudeFactor(1, m, STRENGTH, huber) for m in measured))
-    found = settled(whole, values(np.zeros(3)), 100)
+    factor_graph = graph(*(MagnitudeFactor(1, m, STRENGTH, huber) for m in measured))
+    found = settled(factor_graph, values(np.zeros(3)), 100)
 
     def rows(b: AnyArray) -> AnyArray:
         return (np.linalg.norm(measured - b, axis=1) - STRENGTH) / SIGMA
 
     best = least_squares(rows, BIAS, loss="huber", f_scale=limit, xtol=1e-15, ftol=1e-15, gtol=1e-15)
-    assert whole.error(found) == pytest.approx(best.cost, rel=1e-9, abs=0.0)
+    assert factor_graph.error(found) == pytest.approx(best.cost, rel=1e-9, abs=0.0)
     assert found.atPoint3(1) == pytest.approx(best.x, abs=1e-5)
 
 
@@ -199,8 +199,8 @@ def test_ellipsoid_equals_matlab_example() -> None:
     level = np.cos(latitude)
     sphere = np.stack((level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)), axis=-1).reshape(-1, 3)
     centre, axes = np.array([-50.0, 20.0, 100.0]), np.array([30.0, 20.0, 50.0])
-    whole = graph(*(MagnitudeSoftIronFactor(1, 2, m, 31.0723, 1.0) for m in centre + axes * sphere))
-    found = settled(whole, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
+    factor_graph = graph(*(MagnitudeSoftIronFactor(1, 2, m, 31.0723, 1.0) for m in centre + axes * sphere))
+    found = settled(factor_graph, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
     xx, xy, xz, yy, yz, zz = found.atVector(1)
     assert found.atPoint3(2) == pytest.approx(centre, abs=1e-9)
     assert [xy, xz, yz] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)

@@ -128,17 +128,17 @@ def test_small_sigmas_keep_correlations_and_are_not_constraints() -> None:
     tesla = 1e-9
     assert nm.Diagonal.Sigmas(tesla * SIGMAS).isConstrained()  # the trap is there
     assert isinstance(nm.Gaussian.Covariance(tesla**2 * COVARIANCE), nm.Diagonal)
-    given = (1, tesla * MEASURED, tesla * ARGUMENTS[2], ARGUMENTS[3], tesla * BIAS)
+    arguments = (1, tesla * MEASURED, tesla * ARGUMENTS[2], ARGUMENTS[3], tesla * BIAS)
     values = values_of(ATTITUDE)
     for numbers in (5.0, SIGMAS, COVARIANCE):
         small = tesla**2 if np.ndim(numbers) == 2 else tesla
-        ours = MagFactor1(*given, small * np.asarray(numbers))
+        ours = MagFactor1(*arguments, small * np.asarray(numbers))
         plain = MagFactor1(*ARGUMENTS, numbers)
         assert ours.whitenedError(values) == pytest.approx(plain.whitenedError(values), rel=1e-9, abs=0.0)
         assert ours.to_gtsam().error(values) == pytest.approx(plain.to_gtsam().error(values), rel=1e-9, abs=0.0)
         assert not ours.to_gtsam().noiseModel().isConstrained()
     with pytest.raises(FactorError, match=r"must not be a constraint; .* give sigmas as numbers"):
-        MagFactor1(*given, nm.Diagonal.Sigmas(tesla * SIGMAS))
+        MagFactor1(*arguments, nm.Diagonal.Sigmas(tesla * SIGMAS))
 
 
 MOUNTING = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
@@ -154,8 +154,8 @@ def distance(residual: FloatArray, model: Any) -> float:
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "none"])
 def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     model = MODELS[name]
-    given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
-    factor = MagPoseFactorPose3(*given, model, MOUNTING)
+    arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
+    factor = MagPoseFactorPose3(*arguments, model, MOUNTING)
     pose = gtsam.Pose3(ATTITUDE, np.zeros(3))
     values = values_of(pose)
     in_sensor = MOUNTING.rotation().unrotate(factor.evaluateError(pose))
@@ -173,7 +173,7 @@ def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     assert repr(factor).partition("local")[0] == repr(on_sensor)
     if not isinstance(model, nm.Robust):
         assert factor.error(values) == pytest.approx(distance(in_sensor, model) ** 2 / 2.0, rel=1e-12, abs=0.0)
-    careless = gtsam.MagPoseFactorPose3(*given, model, MOUNTING).error(values)
+    careless = gtsam.MagPoseFactorPose3(*arguments, model, MOUNTING).error(values)
     alike = name in ("unit", "isotropic", "huber", "geman")
     assert (careless == pytest.approx(factor.error(values), rel=1e-9, abs=0.0)) is alike
     handed = native.noiseModel().noise() if isinstance(model, nm.Robust) else native.noiseModel()
@@ -183,11 +183,11 @@ def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("numbers", [5.0, SIGMAS, COVARIANCE], ids=["sigma", "sigmas", "covariance"])
 def test_sigmas_of_a_mounted_sensor(numbers: Any) -> None:
-    given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
-    ours = MagPoseFactorPose3(*given, numbers, MOUNTING)
+    arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
+    ours = MagPoseFactorPose3(*arguments, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
-    theirs = MagPoseFactorPose3(*given, model, MOUNTING)
+    theirs = MagPoseFactorPose3(*arguments, model, MOUNTING)
     values = values_of(gtsam.Pose3(ATTITUDE, np.zeros(3)))
     assert ours.whitenedError(values) == pytest.approx(theirs.whitenedError(values), rel=1e-11, abs=0.0)
     assert ours.linearize(values).equals(theirs.linearize(values), 1e-11)

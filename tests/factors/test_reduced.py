@@ -64,21 +64,21 @@ def single3(measured: AnyArray, q: AnyArray, model: Any) -> Any:
 
     def evaluate(_: Any, values: Any, blocks: Any) -> AnyArray:
         scale, direction = values.atDouble(1), values.atUnit3(2)
-        seen = rotation.unrotate(direction.point3())
+        field_s = rotation.unrotate(direction.point3())
         if blocks is not None:
-            blocks[0], blocks[2] = seen[:, None], np.eye(3)
+            blocks[0], blocks[2] = field_s[:, None], np.eye(3)
             blocks[1] = scale * rotation.matrix().T @ direction.basis()
-        return scale * seen + values.atPoint3(3) - measured
+        return scale * field_s + values.atPoint3(3) - measured
 
     return gtsam.CustomFactor(model, [1, 2, 3], evaluate)
 
 
 def graph(*factors: Any) -> Any:
     """Return a graph of GTSAM's factors."""
-    whole = gtsam.NonlinearFactorGraph()
+    factor_graph = gtsam.NonlinearFactorGraph()
     for factor in factors:
-        whole.add(factor)
-    return whole
+        factor_graph.add(factor)
+    return factor_graph
 
 
 def values2(field: AnyArray = FIELD, bias: AnyArray = BIAS) -> Any:
@@ -96,22 +96,22 @@ def values3(scale: float = 4e4, direction: AnyArray = FIELD, bias: AnyArray = BI
     return values
 
 
-def optimised(whole: Any, start: Any) -> Any:
+def optimised(factor_graph: Any, start: Any) -> Any:
     """Return what Levenberg-Marquardt ends at when it runs until nothing moves."""
     parameters = gtsam.LevenbergMarquardtParams()
     parameters.setRelativeErrorTol(0.0)
     parameters.setAbsoluteErrorTol(0.0)
     parameters.setMaxIterations(15)
     parameters.setLinearSolverType("MULTIFRONTAL_QR")
-    return gtsam.LevenbergMarquardtOptimizer(whole, start, parameters).optimize()
+    return gtsam.LevenbergMarquardtOptimizer(factor_graph, start, parameters).optimize()
 
 
-def settled(whole: Any, start: Any) -> Any:
+def settled(factor_graph: Any, start: Any) -> Any:
     """Return the optimum of a graph: the last steps are by the linear graph alone, as a sum of squares of some hundred
     does not show the last 1e-7 nT."""
-    values = optimised(whole, start)
+    values = optimised(factor_graph, start)
     for _ in range(3):
-        values = values.retract(whole.linearize(values).optimize())
+        values = values.retract(factor_graph.linearize(values).optimize())
     return values
 
 
@@ -215,7 +215,7 @@ def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
 def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
     """A factor for each batch, or one that is taken out and put back with more in it."""
     measured, quaternion = recorded(120)
-    whole = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
+    complete = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
     parameters = gtsam.ISAM2Params()
     parameters.setRelinearizeThreshold(0.0)
     parameters.relinearizeSkip = 1
@@ -233,7 +233,7 @@ def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
         start = gtsam.Values()
     for _ in range(5):
         isam.update()
-    scale, direction, bias = whole.optimum()
+    scale, direction, bias = complete.optimum()
     got = parts(isam.calculateBestEstimate())
     assert np.abs(got - np.concatenate((scale * direction, bias))).max() < SAME
     assert isam.getFactorsUnsafe().nrFactors() == (1 if exchanged else 3)
@@ -257,14 +257,14 @@ def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
 
 def test_updates_are_bitwise_equal_for_any_block_size() -> None:
     measured, quaternion = recorded(400)
-    whole = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
+    complete = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
     for cuts in ([1], [63, 64, 65], [128], [399], [10, 10, 200]):
         ends = [*cuts, 400]
         factor = ReducedMagFactor2(1, 2, measured[: ends[0]], quaternion[: ends[0]], COVARIANCE)
         for first, last in itertools.pairwise(ends):
             factor = factor.with_measurements(measured[first:last], quaternion[first:last]) if last > first else factor
-        assert factor._data() == whole._data()
-        assert factor.equals(whole, 0.0)
+        assert factor._data() == complete._data()
+        assert factor.equals(complete, 0.0)
         assert factor.count == 400
 
 

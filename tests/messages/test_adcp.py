@@ -57,12 +57,12 @@ def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) ->
     assert rows.size > 3
     with AnyReader([path]) as reader:
         topics = {connection.topic: connection for connection in reader.connections}
-        connection, whole = topics["/a"], topics["/a_ensemble"]
-        assert (connection.msgtype, whole.msgtype) == ("ds_sensor_msgs/msg/Adcp", "navsense_msgs/msg/Adcp")
+        connection, complete = topics["/a"], topics["/a_ensemble"]
+        assert (connection.msgtype, complete.msgtype) == ("ds_sensor_msgs/msg/Adcp", "navsense_msgs/msg/Adcp")
         if suffix == "bag":
             assert connection.digest == "20cf0cc6667acb5c9186d027facfbfc5"
         found: Any = [reader.deserialize(raw, connection.msgtype) for _, _, raw in reader.messages([connection])]
-        full: Any = [reader.deserialize(raw, whole.msgtype) for _, _, raw in reader.messages([whole])]
+        full: Any = [reader.deserialize(raw, complete.msgtype) for _, _, raw in reader.messages([complete])]
     assert len(found) == len(full) == rows.size
     for row, value, rest in zip(rows, found, full, strict=True):
         seen = [[(v.x, v.y, v.z) for v in cell.velocity_bin_beam] for cell in value.vel_bin_beams]

@@ -360,8 +360,8 @@ def test_sensor_without_a_message_gets_a_generic_message() -> None:
 
 
 def test_companion_topics_are_declared_by_the_sensor() -> None:
-    beside = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
-    assert beside == messages.COMPANIONS
+    companions = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
+    assert companions == messages.COMPANIONS
     text = Path(messages.__file__).read_text(encoding="utf-8")
     assert not [kind.type for kind in SENSORS if kind.type in text]
 

@@ -61,7 +61,7 @@ def beams(count: int) -> Beams:
 
 def sheet(count: int = 4, **changes: Any) -> Dvl:
     """Return a sheet of both tracks that tells velocities in a frame of their own."""
-    given = {
+    arguments = {
         "beams": beams(count),
         "range": Noise(stddev=SPREAD),
         "water_mode": TrackMode.FALLBACK,
@@ -69,7 +69,7 @@ def sheet(count: int = 4, **changes: Any) -> Dvl:
         "transducer": Transducer.PHASED_ARRAY,
         "reference": TURN,
     }
-    return Dvl(**(given | changes))
+    return Dvl(**(arguments | changes))
 
 
 def mounted(spec: Any, frame: str = "dvl_link") -> MountedSensor:
@@ -127,8 +127,8 @@ def stamp(row: int, told: bool = False) -> Any:
     """Return when row `row` was valid, or was told, by a clock that is 1/8 s ahead."""
     part = reading()
     when = part.time[row] if told or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
-    whole = round(1e9 * (EPOCH + 0.125 + float(when)))
-    return T["builtin_interfaces/msg/Time"](sec=whole // 10**9, nanosec=whole % 10**9)
+    complete = round(1e9 * (EPOCH + 0.125 + float(when)))
+    return T["builtin_interfaces/msg/Time"](sec=complete // 10**9, nanosec=complete % 10**9)
 
 
 def vector(values: Any) -> Any:
@@ -271,8 +271,8 @@ def test_bottom_and_water_velocity_have_a_message_each() -> None:
     """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
-            beside = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
-            assert ("_water" in beside) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
+            companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
+            assert ("_water" in companions) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
 
 
 @pytest.mark.requirement("GAP-1")

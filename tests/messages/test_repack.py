@@ -76,7 +76,7 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
         return types["other_msgs/msg/Part"](small, large, note, np.array(few, dtype=np.float32))
 
     header = types["std_msgs/msg/Header"](*((0,) if old else ()), stamp, values["frame"])
-    whole = types[KIND](
+    complete = types[KIND](
         header,
         values["name"],
         stamp,
@@ -89,7 +89,7 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
         values["yes"],
         np.frombuffer(values["raw"], dtype=np.uint8),
     )
-    return bytes(store.serialize_ros1(whole, KIND) if old else store.serialize_cdr(whole, KIND))
+    return bytes(store.serialize_ros1(complete, KIND) if old else store.serialize_cdr(complete, KIND))
 
 
 @pytest.mark.compiled
@@ -117,8 +117,12 @@ def test_wrong_type_is_an_error() -> None:
         "words": ["c"],
     }
     values |= {"pair": ((1, 2.0, "d", [3.0]),) * 2, "parts": [], "yes": True, "raw": b"efg"}
-    whole = message(NEW, values, old=False)
-    for raw, why in ((whole[:-1], "too early"), (whole + bytes(4), "4 bytes after"), (b"\0\0" + whole[2:], "CDR")):
+    complete = message(NEW, values, old=False)
+    for raw, why in (
+        (complete[:-1], "too early"),
+        (complete + bytes(4), "4 bytes after"),
+        (b"\0\0" + complete[2:], "CDR"),
+    ):
         with pytest.raises(ValueError, match=why):
             ShapeCache(KIND, kind.definitions, is_ros1=False).convert([raw])
     with pytest.raises(ValueError, match=r"no definition|defined neither"):

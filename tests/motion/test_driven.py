@@ -33,26 +33,26 @@ def rows(block: MotionBlock) -> list[list[float]]:
 
 @pytest.mark.requirement("LIV-1")
 def test_motion_with_memory_returns_past_states() -> None:
-    whole, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
+    complete, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
     said = {}
     for n in range(1, COUNT):
-        for driven in (whole, forgetful):
+        for driven in (complete, forgetful):
             driven.push(n * STEP, state(n * STEP))
         instant = (n - 0.37) * STEP
         said[n] = instant, rows(forgetful.at(np.array([instant])))
         for back in (0, 1, 17, 34):
             if n - back in said:
                 asked, was = said[n - back]
-                assert rows(whole.at(np.array([asked]))) == was
+                assert rows(complete.at(np.array([asked]))) == was
     times = np.array([said[n][0] for n in (COUNT - 1, COUNT - 30, COUNT - 8)])
-    together = whole.at(times)
-    alone = [whole.at(times[k : k + 1]) for k in range(3)]
+    together = complete.at(times)
+    alone = [complete.at(times[k : k + 1]) for k in range(3)]
     for array, *parts in zip(together.arrays, *(one.arrays for one in alone), strict=True):
         assert array.tolist() == np.concatenate(parts).tolist()
-    for driven, gone in ((whole, MEMORY + 2.0 * STEP), (forgetful, 1.5 * STEP)):
+    for driven, gone in ((complete, MEMORY + 2.0 * STEP), (forgetful, 1.5 * STEP)):
         with pytest.raises(ns.NavsenseError, match="must be inside the last "):
             driven.at(np.array([(COUNT - 1) * STEP - gone]))
-    assert rows(whole.at(np.zeros(1))) == rows(DrivenMotion(state(0.0)).at(np.zeros(1)))
+    assert rows(complete.at(np.zeros(1))) == rows(DrivenMotion(state(0.0)).at(np.zeros(1)))
 
 
 @pytest.mark.requirement("LIV-1")

@@ -222,11 +222,11 @@ def test_values_do_not_depend_on_block_size_or_order(cuts: list[int], order: lis
     trajectory = waypoints(given_time, poses, loop=loop)
     time = np.random.default_rng(seed).uniform(0.0, 50.0 if loop else trajectory.end, 80)
     time[::16] = given_time[:5]
-    whole = trajectory.at(time)
-    assert_equal(joined([trajectory.at(part) for part in np.split(time, sorted(cuts))]), whole)
+    complete = trajectory.at(time)
+    assert_equal(joined([trajectory.at(part) for part in np.split(time, sorted(cuts))]), complete)
     shuffled = trajectory.at(time[order])
     for name in FIELDS:
-        np.testing.assert_array_equal(getattr(shuffled, name), getattr(whole, name)[order])
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(complete, name)[order])
     assert_equal(joined([trajectory.at(time[row : row + 1]) for row in range(0, 80, 9)]), trajectory.at(time[::9]))
 
 

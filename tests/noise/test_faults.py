@@ -73,18 +73,18 @@ def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) 
 
 @pytest.mark.requirement("NOI-6")
 def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
-    seen = record(BOTH, 4000, 50.0)
-    quiet = ~seen["says"]
+    faulty = record(BOTH, 4000, 50.0)
+    quiet = ~faulty["says"]
     assert quiet.any()
-    assert (np.isnan(seen["x"]) == quiet).all()
-    assert (np.isnan(seen["v"]) == quiet[:, None]).all()
-    speaking = np.flatnonzero(seen["says"])
-    shown = seen["x"][speaking]
+    assert (np.isnan(faulty["x"]) == quiet).all()
+    assert (np.isnan(faulty["v"]) == quiet[:, None]).all()
+    speaking = np.flatnonzero(faulty["says"])
+    shown = faulty["x"][speaking]
     assert (np.diff(shown) >= 0.0).all()
     assert (shown < speaking).any(), "now and then it is stuck"
     fresh = speaking[shown == speaking]
     assert fresh.size > speaking.size / 2
-    assert np.array_equal(seen["n"][fresh], fresh)
+    assert np.array_equal(faulty["n"][fresh], fresh)
     late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
     assert set(late.tolist()) <= set(range(4000))
     assert (late <= np.arange(4000)).all()
@@ -108,13 +108,13 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
     often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
     emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
     for serial in range(10):
-        seen = record(often, 400, 20.0, cuts, serial, emitted)
+        faulty = record(often, 400, 20.0, cuts, serial, emitted)
         stuck, silent = (telegraph(often, kind, 400, 20.0, serial) for kind in ("stuck", "dropout"))
-        assert np.array_equal(seen["says"], ~silent)
+        assert np.array_equal(faulty["says"], ~silent)
         last = None
         for i in range(400):
             shows = last if stuck[i] and last is not None else i
-            assert seen["n"][i] == shows
+            assert faulty["n"][i] == shows
             last = shows if emitted[i] and not silent[i] else last
         stuck_at_start += int(stuck[0])
         swallowed += int((stuck[1:] & ~stuck[:-1] & (silent | ~emitted)[:-1]).sum())
@@ -126,8 +126,8 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
 @pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
 def test_faults_do_not_depend_on_block_size(cuts: tuple[int, ...]) -> None:
     for serial in range(6):
-        whole, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
-        for name, values in whole.items():
+        complete, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
+        for name, values in complete.items():
             assert values.tobytes() == pieces[name].tobytes(), name
 
 

@@ -88,17 +88,17 @@ def test_flicker_is_the_sum_of_its_processes_for_any_block_size() -> None:
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(0.02, tau, deviation, phi, q)
     draws = make_generator(1, ("flicker",)).standard_normal((tau.size, 500))
-    whole, state = np.zeros(500), deviation.copy()
-    add_flicker(phi, q, draws, state, whole)
+    complete, state = np.zeros(500), deviation.copy()
+    add_flicker(phi, q, draws, state, complete)
     slow, values = [], deviation.tolist()
     for i in range(500):
         values = [p * v + s * w for p, v, s, w in zip(phi, values, q, draws[:, i], strict=True)]
         slow.append(math.fsum(values))
-    assert np.allclose(whole, slow, rtol=0.0, atol=1e-12)
+    assert np.allclose(complete, slow, rtol=0.0, atol=1e-12)
     parts, again = np.zeros(500), deviation.copy()
     for first, stop in ((0, 1), (1, 77), (77, 500)):
         add_flicker(phi, q, np.ascontiguousarray(draws[:, first:stop]), again, parts[first:stop])
-    assert parts.tobytes() == whole.tobytes()
+    assert parts.tobytes() == complete.tobytes()
     assert again.tobytes() == state.tobytes()
 
 

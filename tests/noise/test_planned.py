@@ -77,12 +77,12 @@ def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, 
     expected = np.zeros(300)
     expected[struck(start, end, period, rate, here)] = 1.0
     planned = (spike(float(start), float(end), float(period)),)
-    whole, state = through(planned, float(rate), here)
-    assert np.array_equal(whole["x"], np.arange(300) + 1e6 * expected)
-    assert np.array_equal(whole["fault"], SPIKE * expected)
+    complete, state = through(planned, float(rate), here)
+    assert np.array_equal(complete["x"], np.arange(300) + 1e6 * expected)
+    assert np.array_equal(complete["fault"], SPIKE * expected)
     for cuts in ((1,), (299,), (4, 5, 100), tuple(range(1, 300))):
         pieces, end_state = through(planned, float(rate), here, cuts)
-        assert all(values.tobytes() == pieces[name].tobytes() for name, values in whole.items())
+        assert all(values.tobytes() == pieces[name].tobytes() for name, values in complete.items())
         assert is_identical(end_state, state)
 
 
@@ -90,17 +90,17 @@ def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, 
 def test_spike_without_a_sample_before_its_end_has_no_effect() -> None:
     here = np.arange(20) % 8 == 7
     for end, rows in ((0.7, []), (0.71, [7])):
-        seen, _ = through((spike(0.1, end),), 10.0, here)
-        assert np.flatnonzero(seen["fault"]).tolist() == rows
-        assert np.flatnonzero(seen["x"] > 1e5).tolist() == rows
+        faulty, _ = through((spike(0.1, end),), 10.0, here)
+        assert np.flatnonzero(faulty["fault"]).tolist() == rows
+        assert np.flatnonzero(faulty["x"] > 1e5).tolist() == rows
 
 
 @pytest.mark.requirement("NOI-6")
 def test_waiting_spikes_add_up_in_one_sample() -> None:
     here = np.arange(10) >= 6
-    seen, _ = through((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
-    assert seen["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
-    assert seen["fault"].tolist() == [0, 0, 0, 0, 0, 0, SPIKE, 0, SPIKE, 0]
+    faulty, _ = through((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
+    assert faulty["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
+    assert faulty["fault"].tolist() == [0, 0, 0, 0, 0, 0, SPIKE, 0, SPIKE, 0]
 
 
 @pytest.mark.requirement("NOI-6")
@@ -123,9 +123,9 @@ def test_unpublished_sample_consumes_its_spike() -> None:
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("period", [5e-324, 1e-308, 1e-9, 0.05, 0.1])
 def test_spike_period_of_at_most_one_sample_hits_every_sample(period: float) -> None:
-    seen, _ = through((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
-    assert np.flatnonzero(seen["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
-    assert (seen["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
+    faulty, _ = through((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
+    assert np.flatnonzero(faulty["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert (faulty["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
 
 
 @pytest.mark.requirement("NOI-6")
@@ -133,10 +133,10 @@ def test_faults_of_one_kind_may_overlap() -> None:
     """Biases add, the others are on while any is; beyond the end of the record nothing is."""
     biases = (ScheduledFault("bias", 0.1, 0.4, "x", (100.0,)), ScheduledFault("bias", 0.3, 0.6, "x", (1000.0,)))
     silent = (ScheduledFault("dropout", 0.7, 0.9), ScheduledFault("dropout", 0.8, 1.0), ScheduledFault("dropout", 99.0))
-    seen, _ = through((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
-    assert seen["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
-    assert np.flatnonzero(~seen["says"]).tolist() == [7, 8, 9]
-    assert seen["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
+    faulty, _ = through((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
+    assert faulty["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
+    assert np.flatnonzero(~faulty["says"]).tolist() == [7, 8, 9]
+    assert faulty["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
 
 
 @pytest.mark.requirement("NOI-6")
@@ -150,8 +150,8 @@ def test_only_nearby_faults_of_a_long_schedule_are_evaluated(monkeypatch: pytest
         return acts(one, told)
 
     monkeypatch.setattr(ScheduledFault, "find_rows", counted)
-    seen, _ = through(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
-    assert np.array_equal(seen["x"], 2.0 * np.arange(500))
+    faulty, _ = through(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
+    assert np.array_equal(faulty["x"], 2.0 * np.arange(500))
     assert len(looks) == 500
 
 

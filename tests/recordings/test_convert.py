@@ -101,32 +101,32 @@ def arrived(found: Messages) -> Messages:
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
 def test_messages_are_converted_unchanged(recorded: Path, tmp_path: Path, name: str) -> None:
-    whole, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
-    one = arrived(whole)
+    complete, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
+    one = arrived(complete)
     for suffix in (".mcap", ".bag", ".db3", ""):
-        made = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
-        assert made.count == sum(map(len, whole.values()))
+        result = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
+        assert result.count == sum(map(len, complete.values()))
         if suffix == ".mcap":
-            assert in_mcap(made.path) == (whole if name == "a.mcap" else one)
+            assert in_mcap(result.path) == (complete if name == "a.mcap" else one)
         else:
-            assert in_bag(made.path) == (old if suffix == ".bag" else one)
+            assert in_bag(result.path) == (old if suffix == ".bag" else one)
         assert (
-            read_summary(made.path).entries
+            read_summary(result.path).entries
             == read_summary(recorded / ("a.bag" if suffix == ".bag" else "a.mcap")).entries
         )
         is_late = name == "a.mcap" and suffix in (".bag", ".db3")
-        assert [line for line in made.losses if "the time of validity of" in line] == made.losses
-        assert bool(made.losses) == is_late
+        assert [line for line in result.losses if "the time of validity of" in line] == result.losses
+        assert bool(result.losses) == is_late
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "bbag.bag", "bdb3", "bmcap.mcap"]
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t.csv"])
 def test_conversion_from_arrays_equals_the_direct_recording(recorded: Path, tmp_path: Path, name: str) -> None:
-    made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
-    assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
-    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in made.losses)
-    assert f"{IMU}: turn-on biases" in made.losses
+    result = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
+    assert in_mcap(result.path) == in_mcap(recorded / "a.mcap")
+    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in result.losses)
+    assert f"{IMU}: turn-on biases" in result.losses
     convert(recorded / name, tmp_path / "b.bag")
     assert in_bag(tmp_path / "b.bag") == in_bag(recorded / "a.bag")
 
@@ -134,9 +134,9 @@ def test_conversion_from_arrays_equals_the_direct_recording(recorded: Path, tmp_
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(("a.npz", "a.parquet", "t.csv"), 2)))
 def test_arrays_are_converted_bitwise(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
-    made = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
-    assert made.losses == []
-    before, after = ns.open(recorded / "a.npz"), ns.open(made.path)
+    result = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
+    assert result.losses == []
+    before, after = ns.open(recorded / "a.npz"), ns.open(result.path)
     assert list(after) == list(before)
     for name, reading in before.items():
         assert is_identical(dataclasses.asdict(after[name]), dataclasses.asdict(reading))
@@ -296,16 +296,16 @@ def test_foreign_types_are_copied_with_their_definitions(foreign: Path, tmp_path
 @pytest.mark.parametrize("by", ["", ".mcap", ".db3"])
 def test_foreign_readings_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
     path = foreign if not by else convert(foreign, tmp_path / f"b{by}").path
-    made = convert(path, tmp_path / "c.npz")
-    assert made.losses == [f"topic /leak of {OTHER}: nothing that is read"]
-    (reading,) = ns.open(made.path).values()
+    result = convert(path, tmp_path / "c.npz")
+    assert result.losses == [f"topic /leak of {OTHER}: nothing that is read"]
+    (reading,) = ns.open(result.path).values()
     assert (reading.name, reading.frame, reading.epoch) == ("imu::data", "imu_link", 500)
     assert reading.stamp.tolist() == [500_000_000_007 + 20_000_000 * k for k in range(50)]
     assert not reading.clock_error.any()
     assert np.allclose(reading.arrival, 0.1 + 0.02 * np.arange(50), rtol=0, atol=1e-9)
     assert reading["angular_velocity"].tolist() == [[0.1 * k, 0.2, -0.3] for k in range(50)]
     assert "orientation" not in reading
-    assert ns.open(made.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
+    assert ns.open(result.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
 
 
 WITH_MASTER = """
@@ -408,13 +408,13 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
         bare = {column for column in table.splitlines()[0].split(",") if not column.endswith("]")}
         assert bare == {"valid", "emitted"}, kind
     shutil.copytree(recorded / "t", tmp_path / "old")
-    told = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
-    for name, head in told["sensors"].items():
+    metadata = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
+    for name, head in metadata["sensors"].items():
         del head["bias_unit"]
         file = tmp_path / "old" / f"{name.replace('::', '.')}.csv"
         first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
         file.write_text(re.sub(r"(bias\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
-    (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
+    (tmp_path / "old" / "navsense.json").write_text(json.dumps(metadata), encoding="utf-8")
     before, known = ns.open(tmp_path / "old"), ns.open(recorded / "t")
     assert all(is_identical(before[name].bias, known[name].bias) for name in known)
 
@@ -460,11 +460,11 @@ def test_evo_reads_the_state(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_euroc_folder_is_read_back(recorded: Path, tmp_path: Path) -> None:
-    known, made = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
-    (reading,) = ns.open(made.path).values()
+    known, result = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
+    (reading,) = ns.open(result.path).values()
     assert np.array_equal(reading.stamp, known.stamp[known.emitted])
     assert np.array_equal(reading["linear_acceleration"], known["linear_acceleration"][known.emitted])
-    assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
+    assert len(ns.open(result.path).truth["mav0::body"].time) == int(100 * DURATION)
     shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
     with pytest.raises(RecordingError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
@@ -642,8 +642,8 @@ def test_command_lists_losses(
     def navsense(*given: object) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["navsense", "convert", *map(str, given)])
         cli.main()
-        said = capsys.readouterr()
-        return said.out, said.err
+        output = capsys.readouterr()
+        return output.out, output.err
 
     out, err = navsense(recorded / "a.npz", tmp_path / "b.euroc")
     assert out.startswith(f"wrote {tmp_path / 'b'}: ")
@@ -651,9 +651,9 @@ def test_command_lists_losses(
     assert err == ""
     with pytest.raises(SystemExit, match="2"):
         navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == f"error: {tmp_path / 'nix.mcap'} cannot be read: no such file or directory; check the name\n"
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == f"error: {tmp_path / 'nix.mcap'} cannot be read: no such file or directory; check the name\n"
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -680,9 +680,9 @@ def test_folders_are_replaced_completely_and_keep_the_slices_before_an_error(
 def test_damaged_specification_is_reported(recorded: Path, tmp_path: Path) -> None:
     with np.load(recorded / "a.npz") as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays["meta"]))
-    told["layout"] = {"format": FORMAT_VERSION, "models": 3}
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata = json.loads(str(arrays["meta"]))
+    metadata["layout"] = {"format": FORMAT_VERSION, "models": 3}
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(
         RecordingError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"
     ):

@@ -92,9 +92,9 @@ def test_converted_device_log_has_the_same_bytes(folder: Path, tmp_path: Path, n
     assert np.abs(np.degrees(part.arrays["heading"]) - heading).max() < 0.01
     assert np.abs(part.arrays["temperature"] - 284.0).max() < 0.02  # 5 m deep
     assert set(part.arrays["depth"]) == {5.0}
-    made = convert(folder / name, tmp_path / JSON).path.read_bytes()
+    result = convert(folder / name, tmp_path / JSON).path.read_bytes()
     if name not in ("a.mcap", "b", "a.bag"):
-        assert made == (folder / JSON).read_bytes()
+        assert result == (folder / JSON).read_bytes()
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
@@ -114,11 +114,11 @@ def test_losses_from_messages_in_device_reports(folder: Path, tmp_path: Path) ->
 def test_one_instrument_is_written_and_the_rest_listed(folder: Path, tmp_path: Path) -> None:
     reading = ns.open(folder / "a.npz")[DVL]
     gone = int((~reading.emitted).sum())
-    made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
+    result = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
     assert gone > 0
-    assert (made.count, made.unit) == (int(reading.emitted.sum()), "reading")
-    assert len(nmea.decode(made.path.read_bytes())[0]["altitude"]) == made.count
-    assert made.losses == [
+    assert (result.count, result.unit) == (int(reading.emitted.sum()), "reading")
+    assert len(nmea.decode(result.path.read_bytes())[0]["altitude"]) == result.count
+    assert result.losses == [
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",
         f"{ADCP}: all of it",
         f"{IMU}: all of it",
@@ -136,13 +136,13 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     """One of before that was recorded."""
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays["meta"]))
-    del told["layout"]["origin"], told["layout"]["water"]
-    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata = json.loads(str(arrays["meta"]))
+    del metadata["layout"]["origin"], metadata["layout"]["water"]
+    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     line = "the heading of the world's axes and its water, which the recording does not say: 0 and none"
-    made = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
-    assert line in made.losses
-    (part,) = pd0.decode(made.path.read_bytes()).blocks
+    result = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
+    assert line in result.losses
+    (part,) = pd0.decode(result.path.read_bytes()).blocks
     assert np.abs(np.degrees(part.arrays["heading"]) - (90.0 - np.degrees(0.7))).max() < 0.01
     world = ns.load(folder / "sea.sdf")
     other = cast("Water", SimpleNamespace(surface=0.0))
@@ -150,9 +150,9 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     assert "origin" in told_of
     assert "water" not in told_of
     assert not has_place(told_of)
-    told["layout"]["origin"] = 3
-    told["layout"]["water"] = None
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata["layout"]["origin"] = 3
+    metadata["layout"]["water"] = None
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(RecordingError, match=r"bad\.npz is no recording of navsense: damaged: origin has a wrong type"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
@@ -204,9 +204,9 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
     other = replace(sheets[DVL], dialect=MessageDialect.UUV)
     world = replace(world, sensors=tuple(replace(s, spec=other) if s.name == DVL else s for s in world.sensors))
     ns.record(world, [tmp_path / "u.mcap", tmp_path / "a.dvl.v2.pd0"], 1.0, seed=4, epoch=EPOCH)
-    whole = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
-    assert not any("not known" in line for line in whole.losses)
-    assert whole.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
+    complete = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
+    assert not any("not known" in line for line in complete.losses)
+    assert complete.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
     bare = made.without(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
     assert (
         f"{DVL}: sound_speed, water_velocity: not in the recording, and so not known"
@@ -226,13 +226,13 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
 @pytest.mark.requirement("REC-1:convert")
 def test_readings_may_arrive_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
     loaded = ns.open(folder / "a.npz")
-    recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
-    link = whole.truth["auv::base"]
+    recording, (complete, *_) = loaded.make_header(), loaded.iter_slices()
+    link = complete.truth["auv::base"]
     with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):
             part = link.between(start, start + 10)
             writer.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
-        writer.write(TimeSlice(0.0, 3.0, readings=whole.readings))
+        writer.write(TimeSlice(0.0, 3.0, readings=complete.readings))
     assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()
 
 

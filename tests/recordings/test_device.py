@@ -108,15 +108,15 @@ class Dive:
     def reading(self, **changes: Any) -> Reading:
         flags = np.ones(COUNT, dtype=np.bool_)
         off = np.full(COUNT, 0.125)
-        given: dict[str, Any] = {"arrays": self.arrays(), "valid": flags, "emitted": flags} | changes
-        given |= {
+        arguments: dict[str, Any] = {"arrays": self.arrays(), "valid": flags, "emitted": flags} | changes
+        arguments |= {
             "name": self.sensor.name,
             "type": self.sensor.spec.type,
             "frame": "dvl",
             "unit": {},
             "time": self.time,
         }
-        return Reading(clock_error=off, ideal={}, bias={}, epoch=EPOCH, **given)
+        return Reading(clock_error=off, ideal={}, bias={}, epoch=EPOCH, **arguments)
 
     def truth(self, rate: float = 50.0) -> Truth:
         t = np.arange(int(3.0 * rate)) / rate
@@ -180,29 +180,29 @@ POSES = (Pose(), Pose((0.5, 0.2, -0.3), from_rpy(0.05, -0.1, 0.6)))
 def test_pd0_is_equivalent_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
     spec = Dvl(beams=beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
     dive = Dive(world(spec, pose=POSES[1], heading=0.7))
-    told = {f: ensembles(recorded(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
-    assert [int(told[f]["coordinates"][0]) >> 3 for f in told] == [0, 1, 2, 3]
+    decoded = {f: ensembles(recorded(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
+    assert [int(decoded[f]["coordinates"][0]) >> 3 for f in decoded] == [0, 1, 2, 3]
     wanted, step = -dive.earth, 1.5e-3
-    assert np.abs(told["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
-    assert np.abs(told["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
     # The attitude has steps of 0.01 degrees: 0.2 mm/s of 2 m/s each.
-    beam = rdi_axes(told["beam"]["bottom_velocity"], TWENTY)
-    assert np.abs(to_earth(told["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
-    own = told["instrument"]["bottom_velocity"][:, :3]
-    assert np.abs(to_earth(told["instrument"], up=up).apply(own) - wanted).max() < step
+    beam = rdi_axes(decoded["beam"]["bottom_velocity"], TWENTY)
+    assert np.abs(to_earth(decoded["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
+    own = decoded["instrument"]["bottom_velocity"][:, :3]
+    assert np.abs(to_earth(decoded["instrument"], up=up).apply(own) - wanted).max() < step
     assert np.abs(own - beam).max() < 2.0 * step
-    level = to_earth(told["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
-    assert np.abs(level.apply(told["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
+    level = to_earth(decoded["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
     # What heads where: of the vehicle in ship and earth coordinates, else of the instrument.
     ahead = (dive.east * dive.attitude(dive.about)).apply((1.0, 0.0, 0.0))
     for frame in ("ship", "earth"):
-        assert np.abs(to_earth(told[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
-    order = order_of(told["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
+        assert np.abs(to_earth(decoded[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
+    order = order_of(decoded["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
     looks = (dive.east * dive.attitude(dive.about) * dive.mounting).apply(spec.beams.axes[order[2]])
     u3 = (0.0, math.sin(TWENTY), -math.cos(TWENTY))
-    assert np.abs(to_earth(told["beam"], up=up).apply(u3) - looks).max() < 5e-4
-    assert told["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
-    assert (told["beam"]["system"][0] >> 7 & 1) == up
+    assert np.abs(to_earth(decoded["beam"], up=up).apply(u3) - looks).max() < 5e-4
+    assert decoded["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
+    assert (decoded["beam"]["system"][0] >> 7 & 1) == up
 
 
 def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
@@ -238,13 +238,13 @@ def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     arrays["velocity_mode"][3] = 2.0
     emitted[4] = False
     arrays["time_of_validity"][4] = math.nan
-    told = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
-    assert told["number"].tolist() == list(range(1, COUNT))
-    velocity, good = told["bottom_velocity"], told["bottom_percent_good"]
+    decoded = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
+    assert decoded["number"].tolist() == list(range(1, COUNT))
+    velocity, good = decoded["bottom_velocity"], decoded["bottom_percent_good"]
     assert np.isnan(velocity).sum(axis=1).tolist()[:4] == [1, 4, 3, 4]
     assert np.abs(velocity[0, :3] + dive.earth[0]).max() < 0.51e-3
     assert good[:2].tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
-    assert np.isnan(told["bottom_range"]).sum(axis=1).tolist() == [1, *[0] * (COUNT - 2)]
+    assert np.isnan(decoded["bottom_range"]).sum(axis=1).tolist() == [1, *[0] * (COUNT - 2)]
     assert not np.isnan(velocity[4:]).any()
     lines, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6", arrays=arrays, emitted=emitted))
     assert skipped == 0
@@ -368,9 +368,9 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
         "time_of_validity": dive.about,
         "sound_speed": np.full(COUNT, 1490.0),
     }
-    given = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
+    arguments = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
     names = {"name": dive.sensor.name, "type": "adcp", "frame": "adcp", "unit": {}}
-    return Reading(arrays=arrays, ideal={}, bias={}, **names, **given)  # type: ignore[arg-type]
+    return Reading(arrays=arrays, ideal={}, bias={}, **names, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
@@ -385,31 +385,31 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
     part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
     with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
-    told = ensembles(path.read_bytes())
+    decoded = ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
     is_own = coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
     for m in range(5):
-        velocity = told["velocity"][:, m]
+        velocity = decoded["velocity"][:, m]
         velocity = rdi_axes(velocity, TWENTY) if coordinates is CoordinateSystem.BEAM else velocity[:, :3]
         if is_own:
-            velocity = to_earth(told, up=up).apply(velocity)
+            velocity = to_earth(decoded, up=up).apply(velocity)
         elif coordinates is CoordinateSystem.SHIP:
-            velocity = to_earth(told | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
+            velocity = to_earth(decoded | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
         assert np.abs(velocity - (water[m] - dive.earth)).max() < 4e-3
-    bottom = told["bottom_velocity"]
+    bottom = decoded["bottom_velocity"]
     if coordinates is CoordinateSystem.EARTH:
         assert np.abs(bottom[:, :3] + dive.earth).max() < 0.51e-3
-    assert told["cells"][0] == 5
-    assert told["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
+    assert decoded["cells"][0] == 5
+    assert decoded["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
     order = order_of(ensembles_in_beams(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"])
-    assert np.abs(told["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
-    assert np.abs(told["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
+    assert np.abs(decoded["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
+    assert np.abs(decoded["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
     in_beams = coordinates is CoordinateSystem.BEAM
-    assert told["percent_good"][0, 0] == pytest.approx(
+    assert decoded["percent_good"][0, 0] == pytest.approx(
         [0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5], rel=1e-12, abs=0.0
     )
     each = np.array((1.0, 0.9, 0.8, 0.7))[order]
-    assert told["bottom_percent_good"][0] == pytest.approx(
+    assert decoded["bottom_percent_good"][0] == pytest.approx(
         each if in_beams else [0.3, 0.0, 0.2, 0.5], rel=1e-12, abs=0.0
     )
 
@@ -424,34 +424,34 @@ def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any
 @pytest.mark.parametrize("suffix", ["pd0", "pd6", "wl.json", "nmea"])
 def test_device_log_does_not_depend_on_block_size(tmp_path: Path, suffix: str) -> None:
     dive = Dive(world(Dvl(beams=beams())))
-    whole = recorded(dive, tmp_path / f"a.{suffix}")
-    assert recorded(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == whole
-    said = read_summary(tmp_path / f"a.{suffix}")
-    assert said.entries[0].count == COUNT
-    assert "skipped" not in said.metadata
+    complete = recorded(dive, tmp_path / f"a.{suffix}")
+    assert recorded(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == complete
+    summary = read_summary(tmp_path / f"a.{suffix}")
+    assert summary.entries[0].count == COUNT
+    assert "skipped" not in summary.metadata
     if suffix != "nmea":
-        assert said.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
+        assert summary.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
 
 
 def test_stuck_dvl_repeats_an_old_echo(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
     arrays["time_of_validity"][:] = dive.about[0]
-    whole = recorded(dive, tmp_path / "a.pd0", arrays=arrays)
-    assert recorded(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == whole
-    assert len(set(pd0.decode_stamps(ensembles(whole)))) == 1
+    complete = recorded(dive, tmp_path / "a.pd0", arrays=arrays)
+    assert recorded(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == complete
+    assert len(set(pd0.decode_stamps(ensembles(complete)))) == 1
 
 
 def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     data = recorded(dive, tmp_path / "a.ship.pd0")
     (tmp_path / "cut.pd0").write_bytes(b"noise" + data[:-10])
-    said = read_summary(tmp_path / "cut.pd0")
-    assert {entry.name: entry.count for entry in said.entries} == dict.fromkeys(
+    summary = read_summary(tmp_path / "cut.pd0")
+    assert {entry.name: entry.count for entry in summary.entries} == dict.fromkeys(
         ("fixed leader", "variable leader", "bottom track"), COUNT - 1
     )
-    assert (said.format, said.metadata["coordinates"]) == ("PD0", "ship")
-    assert said.metadata["skipped"] == f"{len(data) // COUNT - 5} bytes in 2 places"
+    assert (summary.format, summary.metadata["coordinates"]) == ("PD0", "ship")
+    assert summary.metadata["skipped"] == f"{len(data) // COUNT - 5} bytes in 2 places"
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
@@ -554,7 +554,7 @@ def until(writer: DevicePublisher, count: int) -> None:
 @pytest.mark.requirement("REC-1:devices")
 def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
-    whole = recorded(dive, tmp_path / "a.ship.pd0")
+    complete = recorded(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for _ in range(2):
         writer = open_output(address, RecordingHeader(dive.world, EPOCH, duration=3.0))
@@ -569,7 +569,7 @@ def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
                 writer.write(slab)
         for thread in threads:
             thread.join(20.0)
-    assert out == [whole] * 4
+    assert out == [complete] * 4
     with pytest.raises(RecordingError, match="already failed"):
         writer.write(dive.slabs()[0])
 

@@ -63,9 +63,9 @@ def archive(made: ModuleType, path: Path, rows: int) -> Path:
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
     with np.load(path) as arrays:
-        kept = dict(arrays)
+        stored = dict(arrays)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
-        for key, array in kept.items():
+        for key, array in stored.items():
             with target.open(f"{key}.npy", "w", force_zip64=True) as file:
                 if key != f"{made.IMU}/time":
                     np.lib.format.write_array(file, array)

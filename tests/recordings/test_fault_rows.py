@@ -139,9 +139,9 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
         assert isinstance(source, McapReader)
         reader = ReadingAssembler(Lossy(source, (span,)))
         found = [slab.readings[IMU] for slab in reader.iter_slices() if IMU in slab.readings]
-    assert max(one.time.size for one in found) <= most + 2
-    assert np.array_equal(np.concatenate([one.time for one in found]), at)
-    assert np.array_equal(np.concatenate([pack_fault_bits(one.fault) for one in found]), np.where(gone, 0, acts))
+    assert max(item.time.size for item in found) <= most + 2
+    assert np.array_equal(np.concatenate([item.time for item in found]), at)
+    assert np.array_equal(np.concatenate([pack_fault_bits(item.fault) for item in found]), np.where(gone, 0, acts))
     note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
     assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.losses
 

@@ -86,10 +86,10 @@ def check(path: Path) -> None:
 def test_every_fault_kind_is_converted(folder: Path, tmp_path: Path, source: str) -> None:
     check(folder / MADE[source])
     for suffix in (*MADE, ""):
-        made = convert(folder / MADE[source], tmp_path / f"{suffix[1:] or 'plain'}{suffix}")
-        check(made.path)
+        result = convert(folder / MADE[source], tmp_path / f"{suffix[1:] or 'plain'}{suffix}")
+        check(result.path)
         if suffix == ".mcap" and source in (".npz", ".parquet", ".csv"):
-            assert made.path.read_bytes() == (folder / MADE[".mcap"]).read_bytes()
+            assert result.path.read_bytes() == (folder / MADE[".mcap"]).read_bytes()
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
@@ -107,12 +107,12 @@ def test_format_without_fault_list_reports_a_loss(folder: Path, tmp_path: Path) 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("wrong", [3, [3], [{"of": 3}], [to_json(Latency())], "all"])
 def test_invalid_anomalies(wrong: object) -> None:
-    told = json.loads(json.dumps(world_to_json(struck())))
-    stored = world_from_json(told)
+    metadata = json.loads(json.dumps(world_to_json(struck())))
+    stored = world_from_json(metadata)
     assert stored is not None
     assert list_faults(stored.world) == list_faults(struck())
     with pytest.raises(DamagedError, match=r"damaged: (anomal(y|ies) has a wrong type|a value has no type)"):
-        world_from_json({**told, "anomalies": wrong})
+        world_from_json({**metadata, "anomalies": wrong})
     assert not {"anomalies"} & set(world_to_json(example_world(("imu", Imu.example_spec()))))
 
 

@@ -185,8 +185,8 @@ def test_declared_content_round_trips(form: Format, run: Run, tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
-    made = convert(archive, tmp_path / name_of(form))
-    reported: set[Capability] = list_reported(made)
+    result = convert(archive, tmp_path / name_of(form))
+    reported: set[Capability] = list_reported(result)
     assert not reported & form.capabilities
     lost = set(CONTENT) - form.capabilities
     if form.capabilities & {Capability.BIAS} == set():
@@ -350,9 +350,9 @@ def test_format_of_another_package_is_found_by_its_suffix(
     assert list_contents(found, run) == form.capabilities
     assert read_summary(path).headline.startswith(f"{path}: JSON Lines, ")
     assert list_reported(convert(path, tmp_path / "made.jsonl")) == set()
-    made = convert(path, tmp_path / "made.mcap")
-    assert Capability.UNPUBLISHED in list_reported(made)
-    assert Capability.TRUTH in list_reported(convert(made.path, tmp_path / "made.jsonl")) or not found.truth
+    result = convert(path, tmp_path / "made.mcap")
+    assert Capability.UNPUBLISHED in list_reported(result)
+    assert Capability.TRUTH in list_reported(convert(result.path, tmp_path / "made.jsonl")) or not found.truth
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(path), "-o", str(tmp_path / "page.html")])
     cli.main()
     assert (tmp_path / "page.html").stat().st_size > 10_000

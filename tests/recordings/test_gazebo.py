@@ -75,15 +75,15 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
-    said = read_summary(recorded)
-    assert {(entry.name, entry.type) for entry in said.entries} == {
+    summary = read_summary(recorded)
+    assert {(entry.name, entry.type) for entry in summary.entries} == {
         (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS
     }
-    assert said.metadata["seed"] == "5"
+    assert summary.metadata["seed"] == "5"
     cut = tmp_path / "cut.gz.mcap"
     cut.write_bytes(recorded.read_bytes()[:-100])
     saved = recover_mcap(cut, tmp_path / "saved.gz.mcap")
-    assert saved.messages == sum(entry.count for entry in said.entries)
+    assert saved.messages == sum(entry.count for entry in summary.entries)
     assert contents(Path(saved.path)).keys() == contents(recorded).keys()
 
 

@@ -62,10 +62,10 @@ def test_info_of_a_euroc_folder(folder: Path, tmp_path: Path, name: str) -> None
 
 @pytest.mark.requirement("REC-1:convert")
 def test_info_of_a_bag_with_mcap_storage(folder: Path, tmp_path: Path) -> None:
-    made = convert(folder / "a.mcap", tmp_path / "bag")
-    assert made.path.is_dir()
-    assert dict(read_summary(made.path).metadata) == dict(read_summary(folder / "a.mcap").metadata)
-    assert read_summary(made.path).metadata["seed"] == "5"
+    result = convert(folder / "a.mcap", tmp_path / "bag")
+    assert result.path.is_dir()
+    assert dict(read_summary(result.path).metadata) == dict(read_summary(folder / "a.mcap").metadata)
+    assert read_summary(result.path).metadata["seed"] == "5"
 
 
 @pytest.mark.requirement("REC-1:convert")

@@ -200,9 +200,9 @@ def test_files_of_other_programs_are_read(
 @given(st.data())
 def test_records_are_located_by_offset(data: st.DataObject) -> None:
     bodies = data.draw(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=20))
-    whole = b"".join(records.encode_record(kind, body) for kind, body in bodies)
+    complete = b"".join(records.encode_record(kind, body) for kind, body in bodies)
     rest = data.draw(st.binary(max_size=30))
-    piece = whole + rest
+    piece = complete + rest
     expected = []
     try:
         for kind, at, body in records.parse_records(piece):
@@ -258,10 +258,10 @@ DAMAGED = {
 
 
 @pytest.mark.requirement("REC-1:mcap")
-@pytest.mark.parametrize("what", DAMAGED)
-def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, what: str) -> None:
-    path = around(tmp_path / "a.mcap", *DAMAGED[what])
-    with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
+@pytest.mark.parametrize("problem", DAMAGED)
+def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, problem: str) -> None:
+    path = around(tmp_path / "a.mcap", *DAMAGED[problem])
+    with pytest.raises(RecordingError, match=problem.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
     with pytest.raises(RecordingError) as at_once, open_messages(path) as source:
         list(source.read_batches({"/v"}))

@@ -316,10 +316,10 @@ def test_failed_chunk_is_removed(made: ModuleType, tmp_path: Path, monkeypatch: 
     late.readings[made.MAG].clock_error[3] = 2.2e9
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
     writer.write(made.slab(0))
-    whole = path.read_bytes()
+    complete = path.read_bytes()
     with pytest.raises(RecordingError, match=r"global time.*--epoch"):
         writer.write(late)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == complete
     writer.write(made.slab(2))
     writer.close()
     topics = decoded(path)

@@ -337,7 +337,7 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
     raw = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         heads = [member.header_offset for member in archive.infolist()]
-    rng, said = random.Random(5), []
+    rng, errors = random.Random(5), []
     for _ in range(600):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
@@ -350,9 +350,9 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
                     warnings.simplefilter("ignore")
                     look(bad)
             except RecordingError as error:
-                said.append(str(error))
-    assert len(said) > 300
-    assert all("bad.npz" in text and "pickle" not in text for text in said)
+                errors.append(str(error))
+    assert len(errors) > 300
+    assert all("bad.npz" in text and "pickle" not in text for text in errors)
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])

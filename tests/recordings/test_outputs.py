@@ -126,9 +126,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    return code, said.out + said.err
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    return code, output.out + output.err
 
 
 @pytest.mark.requirement("REC-1")
@@ -291,16 +291,16 @@ def test_recover_lists_restores_and_removes(
     kill(start(tmp_path / "a.npz"))
     kill(start(tmp_path / "b.parquet"))
     (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
-    code, said = command(monkeypatch, capsys, "recover", ".")
+    code, output = command(monkeypatch, capsys, "recover", ".")
     assert code == 0
-    assert [line.split(":")[0] for line in said.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
+    assert [line.split(":")[0] for line in output.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
     assert command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
     assert command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
-    code, said = command(monkeypatch, capsys, "recover", "a.npz")
-    assert (code, said.startswith("wrote a-recovered.npz: ")) == (0, True)
+    code, output = command(monkeypatch, capsys, "recover", "a.npz")
+    assert (code, output.startswith("wrote a-recovered.npz: ")) == (0, True)
     assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
-    code, said = command(monkeypatch, capsys, "recover", "--remove", ".")
-    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
+    code, output = command(monkeypatch, capsys, "recover", "--remove", ".")
+    assert (code, output.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
 
 
@@ -624,9 +624,9 @@ def test_no_command_writes_to_its_inputs(
         ("recover", "drive.mcap", "-o", "link.mcap"),
         ("report", "drive.mcap", "-o", "page.html"),
     ):
-        code, said = command(monkeypatch, capsys, *arguments)
+        code, output = command(monkeypatch, capsys, *arguments)
         assert code == 2, arguments
-        assert "of the same command" in said or "that the same command reads" in said, said
+        assert "of the same command" in output or "that the same command reads" in output, output
         assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
 

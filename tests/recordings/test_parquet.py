@@ -94,13 +94,13 @@ def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, A
 def expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
     """Return what the rows of a link's truth should hold."""
     count = sum(truth.time.size for truth in truths)
-    whole = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
-    time = whole.pop("time")
+    complete = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
+    time = complete.pop("time")
     rows: dict[str, Any] = {"series": ["truth"] * count, "name": [name] * count, "type": ["link"] * count}
     rows |= {"run": np.full(count, number), "time": time, "arrival": time, "clock_error": np.zeros(count)}
     rows |= {"stamp": np.concatenate([truth.stamp for truth in truths])}
     rows |= {"valid": np.ones(count, dtype=np.bool_), "emitted": np.ones(count, dtype=np.bool_)}
-    return rows | dict(components("", whole, 1))
+    return rows | dict(components("", complete, 1))
 
 
 def assert_rows(table: Any, expected: Mapping[str, Any]) -> None:
@@ -337,13 +337,13 @@ def test_small_slices_are_merged_and_large_ones_split(
     monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
     path = tmp_path / "run.parquet"
     recording = recordings.RecordingHeader(made.world(), duration=12.0)
-    whole = made.slab(0)
+    complete = made.slab(0)
     with recordings.open_writer(path, recording) as writer:
         for i in range(100):
-            parts = {name: reading.between(i, i + 1) for name, reading in whole.readings.items()}
+            parts = {name: reading.between(i, i + 1) for name, reading in complete.readings.items()}
             writer.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
     assert group_sizes(path) == [110]
-    assert_same(ns.open(path)[made.IMU], whole.readings[made.IMU])
+    assert_same(ns.open(path)[made.IMU], complete.readings[made.IMU])
     with recordings.open_writer(path, recording) as writer:
         for second in range(12):
             writer.write(made.slab(second))
@@ -521,10 +521,10 @@ def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: py
     path = tmp_path / "run.parquet"
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10**6)
     write(made, path, seconds=30)
-    whole = path.stat().st_size
+    complete = path.stat().st_size
     path.unlink()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, whole - 50)):
+    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, complete - 50)):
         monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
@@ -838,7 +838,7 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
     (slab,) = write(made, path, seconds=1)
     raw = path.read_bytes()
     footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    rng, said = random.Random(5), 0
+    rng, errors = random.Random(5), 0
     for _ in range(300):
         broken = bytearray(raw)
         start, stop = rng.choice(((4, footer), (footer, len(raw) - 4)))
@@ -848,7 +848,7 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
         try:
             found = ns.open(bad)
         except RecordingError as error:
-            said += "bad.parquet" in str(error)
+            errors += "bad.parquet" in str(error)
         else:
             if start < footer:
                 assert (
@@ -857,7 +857,7 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
                 )
         with contextlib.suppress(RecordingError):
             read_summary(bad)
-    assert said > 150
+    assert errors > 150
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_ping_message_round_trips_every_array(folder: Path, tmp_path: Path, monk
     assert set(np.unique(pack_fault_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
     for name in MESSAGES:
         assert unlike(ns.open(folder / name)[DVL], known) == [], name
-    made = convert(folder / "a.bag", tmp_path / "b.npz")
-    assert not [line for line in made.losses if DVL in line or "dvl" in line]
+    result = convert(folder / "a.bag", tmp_path / "b.npz")
+    assert not [line for line in result.losses if DVL in line or "dvl" in line]
     assert unlike(ns.open(tmp_path / "b.npz")[DVL], known) == []
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
     assert unlike(ns.open(folder / "a.mcap")[DVL], known) == []

@@ -85,15 +85,15 @@ def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
     rows = sent(recorded)
-    whole = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
+    complete = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
-        assert len(own) == whole.time.size
-        for row in (0, 57, whole.time.size - 1):
+        assert len(own) == complete.time.size
+        for row in (0, 57, complete.time.size - 1):
             gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
             path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
             readings, _, left = read(path)
-            for name, value in expected(whole, row, series).items():
+            for name, value in expected(complete, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
             said = [note for note in left if "has not a message for each of" in note]
             assert len(said) == (series != "reading")
@@ -102,21 +102,21 @@ def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 def test_lost_truth_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
     rows = sent(recorded)
-    whole = read(recorded)[1]["robot::base"]
+    complete = read(recorded)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
     gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
     truth = read(gone)[1]["robot::base"]
     for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
-        assert is_identical(getattr(truth, name), getattr(whole, name))
+        assert is_identical(getattr(truth, name), getattr(complete, name))
     for name in ("acceleration", "angular_acceleration"):
-        kept = getattr(whole, name).copy()
+        kept = getattr(complete, name).copy()
         kept[7] = np.nan
         assert is_identical(getattr(truth, name), kept)
     poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
     gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
     truth = read(gone)[1]["robot::base"]
-    assert is_identical(truth.acceleration, np.delete(whole.acceleration, 7, axis=0))
-    assert is_identical(truth.time, np.delete(whole.time, 7))
+    assert is_identical(truth.acceleration, np.delete(complete.acceleration, 7, axis=0))
+    assert is_identical(truth.time, np.delete(complete.time, 7))
 
 
 def column(name: str) -> TopicBuffer:
@@ -239,22 +239,22 @@ PRESSURE, TEMPERATURE, FIELD = "FluidPressure", "Temperature", "MagneticField"
 
 
 def theirs(
-    path: Path, said: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
+    path: Path, messages: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
 ) -> Path:
     """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message that says when it is."""
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start("ros2", "elsewhere")
         channels: dict[tuple[str, str], int] = {}
-        for i, (topic, short, data) in enumerate(said):
+        for i, (topic, short, data) in enumerate(messages):
             time = START + i * 10**8
             kind = f"sensor_msgs/msg/{short}"
             if (topic, short) not in channels:
                 definition = STORE.generate_msgdef(kind, ros_version=2)[0] if short not in empty else own
                 schema = writer.register_schema(kind, "ros2msg", definition.encode())
                 channels[topic, short] = writer.register_channel(topic, "cdr", schema)
-            whole = made(kind, float(i), time) if data is None else data
-            writer.add_message(channels[topic, short], time, whole, time)
+            complete = made(kind, float(i), time) if data is None else data
+            writer.add_message(channels[topic, short], time, complete, time)
         writer.finish()  # type: ignore[no-untyped-call]
     return path
 
@@ -264,8 +264,8 @@ def theirs(
 @pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
 def test_topic_with_two_types(tmp_path: Path, first: str, suffix: str) -> None:
     second = TEMPERATURE if first == PRESSURE else PRESSURE
-    said = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
-    path = theirs(tmp_path / "two.mcap", said)
+    messages = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
+    path = theirs(tmp_path / "two.mcap", messages)
     if suffix != ".mcap":
         path = convert(path, tmp_path / f"other{suffix}").path
     readings, _, left = read(path)
@@ -285,16 +285,16 @@ def test_topics_without_leading_slash(tmp_path: Path, suffix: str) -> None:
     values = {name: one.arrays["pressure"].ravel().tolist() for name, one in readings.items()}
     assert values == {"a::p_": [0.0, 1.0], "a::p": [2.0, 3.0], "b": [4.0, 5.0], "topic": [6.0, 7.0]}
     assert left == []
-    kept = ns.open(convert(path, tmp_path / "kept.npz").path)
-    assert kept.readings.keys() == readings.keys()
+    loaded = ns.open(convert(path, tmp_path / "kept.npz").path)
+    assert loaded.readings.keys() == readings.keys()
 
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("place", [0, 2, 5])
 def test_empty_message_is_read(tmp_path: Path, place: int) -> None:
-    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
-    said[place] = ("/p", PRESSURE, b"")
-    readings, _, left = read(theirs(tmp_path / "empty.mcap", [*said, ("/q", PRESSURE, b"")]))
+    messages: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
+    messages[place] = ("/p", PRESSURE, b"")
+    readings, _, left = read(theirs(tmp_path / "empty.mcap", [*messages, ("/q", PRESSURE, b"")]))
     assert readings.keys() == {"p"}
     assert readings["p"].arrays["pressure"].ravel().tolist() == [float(i) for i in range(6) if i != place]
     assert left[-1] == "topic /p: 1 message without any bytes"
@@ -306,8 +306,8 @@ DEFINITIONS = {"empty": "", "of itself": "sensor_msgs/MagneticField again\n", "n
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("own", DEFINITIONS.values(), ids=DEFINITIONS)
 def test_undefined_type_is_reported(tmp_path: Path, own: str) -> None:
-    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
-    path = theirs(tmp_path / "odd.mcap", said * 3, (FIELD,), own)
+    messages: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
+    path = theirs(tmp_path / "odd.mcap", messages * 3, (FIELD,), own)
     readings, _, left = read(path)
     assert readings["p"].time.size == 3
     assert left == ["topic /m of sensor_msgs/msg/MagneticField: nothing that is read"]

@@ -92,10 +92,10 @@ def test_complete_recording_is_recovered_completely(small: Path, tmp_path: Path)
 @pytest.mark.requirement("REC-1:mcap")
 def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Path) -> None:
     raw, ends = small.read_bytes(), chunk_ends(small)
-    whole = contents(small)
+    complete = contents(small)
     by_chunk = {0: 0}
     for count, end in enumerate(ends, 1):
-        by_chunk[count] = sum(1 for m in whole if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
+        by_chunk[count] = sum(1 for m in complete if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
         assert end
     cut, out = tmp_path / "cut.mcap", tmp_path / "out.mcap"
     rng = random.Random(20)
@@ -111,7 +111,7 @@ def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Pa
             continue
         got = contents(out)
         assert summary.chunks == count
-        assert got == whole[: len(got)]
+        assert got == complete[: len(got)]
         assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
         assert summary.messages == len(got)
         with pytest.raises(RecordingError, match="navsense recover"):
@@ -122,7 +122,7 @@ def test_corrupt_bytes_raise_only_recording_errors(small: Path, tmp_path: Path) 
     raw = small.read_bytes()
     rng = random.Random(3)
     bad, out = tmp_path / "bad.mcap", tmp_path / "out.mcap"
-    said: list[str] = []
+    errors: list[str] = []
     for _ in range(200):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
@@ -133,9 +133,9 @@ def test_corrupt_bytes_raise_only_recording_errors(small: Path, tmp_path: Path) 
             try:
                 look()
             except NavsenseError as error:
-                said.append(str(error))
-    assert len(said) > 20
-    assert all(str(bad) in text for text in said)
+                errors.append(str(error))
+    assert len(errors) > 20
+    assert all(str(bad) in text for text in errors)
 
 
 CHILD = """

@@ -84,12 +84,12 @@ def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     return found
 
 
-def read(path: Path, *, whole: bool = False) -> dict[str, list[tuple[int, Any]]]:
+def read(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
     """Return (time, message) by topic, by the definitions in the bag alone; `whole` with what it says of itself."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
         for connection, time, data in reader.messages():
-            if whole or connection.topic != METADATA_TOPIC:
+            if complete or connection.topic != METADATA_TOPIC:
                 found.setdefault(connection.topic, []).append((time, reader.deserialize(data, connection.msgtype)))
     return found
 
@@ -169,7 +169,7 @@ def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
 def test_ros1_reads_the_bags(recorded: Path) -> None:
     kinds, found = by_ros(recorded / "run.bag")
-    expected = read(recorded / "run.bag", whole=True)
+    expected = read(recorded / "run.bag", complete=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
     assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
     for topic, messages in expected.items():
@@ -187,7 +187,7 @@ def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
     command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
-    assert listed == set(read(recorded / "run.bag", whole=True))
+    assert listed == set(read(recorded / "run.bag", complete=True))
     assert "indexed: True" in ran.stdout
 
 
@@ -396,13 +396,13 @@ def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suff
 def test_interrupt_within_a_slice_leaves_complete_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    calls, kept = [], rosbag_writer.PendingBag._write
+    calls, captured = [], rosbag_writer.PendingBag._write
 
     def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        kept(bag, blocks)
+        captured(bag, blocks)
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
@@ -582,9 +582,9 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
         ros = "humble" if path == "run.bag" else "jazzy"
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
-    whole = (recorded / "run.bag").read_bytes()
-    for size in (0, 10, 5000, len(whole) // 2, len(whole) - 10):
-        (tmp_path / "cut.bag").write_bytes(whole[:size])
+    complete = (recorded / "run.bag").read_bytes()
+    for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
+        (tmp_path / "cut.bag").write_bytes(complete[:size])
         with pytest.raises(RecordingError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
             read_summary(tmp_path / "cut.bag")
     (tmp_path / "bad.db3").write_bytes(b"no database")

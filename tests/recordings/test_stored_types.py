@@ -218,7 +218,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records, and of files, that users see.
-        assert [one for one in found if one != b"navsense.world"] == [], inner
+        assert [item for item in found if item != b"navsense.world"] == [], inner
         assert [cls for cls in classes if cls in plain] == [], inner
         seen = seen or b'"type": "noise"' in plain
     assert seen, "the world is in one of the files"

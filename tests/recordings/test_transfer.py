@@ -70,13 +70,13 @@ def test_topic_without_a_name(tmp_path: Path) -> None:
     """A bag of ROS 1 with one can be read by nobody; every other recording has a place for it."""
     source = written(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
     why = "no bag of ROS 1 can be read that has a topic without a name"
-    made = convert(source, tmp_path / "b.bag")
-    assert (made.count, made.losses) == (1, [f"topic (without a name): {why}"])
-    assert [entry.name for entry in read_summary(made.path).entries] == ["/b"]
+    result = convert(source, tmp_path / "b.bag")
+    assert (result.count, result.losses) == (1, [f"topic (without a name): {why}"])
+    assert [entry.name for entry in read_summary(result.path).entries] == ["/b"]
     for name in ("c.db3", "c.mcap", "d"):
-        made = convert(source, tmp_path / name)
-        assert (made.count, made.losses) == (2, [])
-        assert [entry.name for entry in read_summary(made.path).entries] == ["", "/b"]
+        result = convert(source, tmp_path / name)
+        assert (result.count, result.losses) == (2, [])
+        assert [entry.name for entry in read_summary(result.path).entries] == ["", "/b"]
     with pytest.raises(RecordingError, match=f"nothing in it can be carried: {why}"):
         convert(written(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
 
@@ -117,10 +117,10 @@ def test_empty_path_is_not_the_current_folder(tmp_path: Path, ask: Callable[[Pat
 
 
 def test_recovery_to_an_empty_path_is_an_error(tmp_path: Path) -> None:
-    whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
+    complete = written(tmp_path / "a.mcap", ("/b", *BOOL))
     with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
-        CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)
-    assert [path.name for path in tmp_path.iterdir()] == [whole.name]
+        CliRunner().invoke(cli, ["recover", str(complete), "-o", ""], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == [complete.name]
 
 
 def limited(limit: int, work: Callable[[], object]) -> RecordingError:

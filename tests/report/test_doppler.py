@@ -57,8 +57,8 @@ def recorded(
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [warning.text for warning in find_warnings(found, told, None) if warning.kind == "warning"]
+    sections = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [warning.text for warning in find_warnings(found, sections, None) if warning.kind == "warning"]
 
 
 def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
@@ -227,10 +227,10 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 def test_water_velocity_is_compared_with_truth() -> None:
     """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
     reading = log()
-    (told,) = make_sections(reading, None)
-    assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
-    assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in make_figures(told, reading, (0.0, 29.9))}
+    (section,) = make_sections(reading, None)
+    assert max(float(np.abs(c.residual).max()) for c in section.channels) < 5.5e-3
+    assert [float(edge) for (edge,) in section.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
+    shown = {figure.title: figure for figure in make_figures(section, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
@@ -242,11 +242,11 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 def test_water_velocity_without_truth_is_omitted() -> None:
     reading = log(with_water=False)
-    (told,) = make_sections(reading, None)
+    (section,) = make_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
-    for channel in told.channels:
+    for channel in section.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
-    assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
+    assert section.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
     over = residuals.normalised_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
@@ -279,8 +279,8 @@ def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
     assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
     reading = log()
     reading.arrays["beam_velocity"][:, 0] = math.nan
-    told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
+    data = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert warnings(data) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_long_loss_of_bottom_track_is_a_warning() -> None:
@@ -304,9 +304,12 @@ def test_exact_arrays_are_omitted() -> None:
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = make_sections(replace(reading, **more), None)
-    assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in make_figures(told[1], reading, (0.0, 29.9))] == ["Reading and ideal", "Residual"]
+    sections = make_sections(replace(reading, **more), None)
+    assert [one.name for one in sections] == ["velocity", "depth"]
+    assert [figure.title for figure in make_figures(sections[1], reading, (0.0, 29.9))] == [
+        "Reading and ideal",
+        "Residual",
+    ]
     struck = np.zeros(300)
     struck[7] = 1.0
     more["arrays"] = {**more["arrays"], "out_of_range": struck}
@@ -317,9 +320,9 @@ def test_omitted_beams_are_mentioned() -> None:
     reading = log()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
-    (told,) = make_sections(replace(reading, **more), None)
-    assert len(told.channels) == 10
-    figure = next(make_figures(told, reading, (0.0, 29.9)))
+    (section,) = make_sections(replace(reading, **more), None)
+    assert len(section.channels) == 10
+    figure = next(make_figures(section, reading, (0.0, 29.9)))
     assert len(figure.plots) == 8
     assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(

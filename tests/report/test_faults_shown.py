@@ -52,8 +52,8 @@ SHOWN = {
 
 def made(folder: Path, name: str, *, faulty: bool) -> Path:
     """The world's file with or without its faults."""
-    given = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
-    (folder / name).write_text(WORLD.format(**given), encoding="utf-8")
+    arguments = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
+    (folder / name).write_text(WORLD.format(**arguments), encoding="utf-8")
     return folder / name
 
 
@@ -85,11 +85,11 @@ def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
 def test_fault_messages_list_the_active_faults(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
-    whole = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
+    complete = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
     seen = next(
         reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
     )
-    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
+    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(complete.fault)[complete.emitted])
 
 
 def test_info_counts_the_faults(folder: Path) -> None:

@@ -75,8 +75,10 @@ def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
 
 
 def warnings(found: ReportData) -> list[str]:
-    told = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [warning.text for warning in find_warnings(found, told, make_track_map(found)) if warning.kind == "warning"]
+    sections = {name: make_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [
+        warning.text for warning in find_warnings(found, sections, make_track_map(found)) if warning.kind == "warning"
+    ]
 
 
 def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
@@ -108,7 +110,7 @@ def test_lines_break_only_at_gaps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "said"),
+    ("value", "unit", "message"),
     [
         (0.00234, "s", "2.34 ms"),
         (-4.1e-7, "T", "\u2212410 nT"),
@@ -118,8 +120,8 @@ def test_lines_break_only_at_gaps() -> None:
         (0.5, "", "0.5"),
     ],
 )
-def test_quantities_use_readable_units(value: float, unit: str, said: str) -> None:
-    assert axes.format_quantity(value, unit) == said
+def test_quantities_use_readable_units(value: float, unit: str, message: str) -> None:
+    assert axes.format_quantity(value, unit) == message
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
@@ -244,10 +246,10 @@ def test_channel_error_is_split_into_bias_scale_factor_and_noise() -> None:
 def test_undeclared_noise_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert warnings(recorded(reading())) == []
-    said = warnings(recorded(reading(scale)))
-    assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
-        True
-    ] * 3
+    messages = warnings(recorded(reading(scale)))
+    assert [
+        f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", messages, strict=True)
+    ] == [True] * 3
 
 
 def test_attitude_error_is_a_rotation_angle() -> None:
@@ -263,9 +265,9 @@ def test_attitude_error_is_a_rotation_angle() -> None:
 def test_sensor_without_valid_readings_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
-    said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in said
-    assert "10 % of its readings are not valid" in said
+    text = " ".join(warnings(recorded(reading(valid=valid))))
+    assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in text
+    assert "10 % of its readings are not valid" in text
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} readings is valid"]
 
@@ -278,8 +280,8 @@ def test_stamps_far_from_true_time_are_a_warning() -> None:
     assert warnings(recorded(reading(clock_error=0.0099))) == []
     stepped = reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
-    said = warnings(recorded(replace(stepped, clock_error=error)))
-    assert "1 stamps are not later than the one before" in said
+    messages = warnings(recorded(replace(stepped, clock_error=error)))
+    assert "1 stamps are not later than the one before" in messages
 
 
 @pytest.mark.requirement("NOI-6")
@@ -290,8 +292,8 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
-    assert said == [
+    messages = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
+    assert messages == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
         "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
     ]
@@ -399,15 +401,15 @@ def stuck_for(rows: slice, count: int = COUNT) -> Reading:
 
 def allan_of(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = make_sections(found, SHEET)
+    (section,) = make_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (figure for figure in make_figures(told, found, span) if figure.title == "Allan deviation")
+    (figure,) = (figure for figure in make_figures(section, found, span) if figure.title == "Allan deviation")
     return figure
 
 
 def test_allan_deviation_excludes_faulty_rows() -> None:
-    whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
-    assert "longest" not in whole.caption
+    complete, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
+    assert "longest" not in complete.caption
     assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
     rest = reading()
     tail = replace(
@@ -415,9 +417,9 @@ def test_allan_deviation_excludes_faulty_rows() -> None:
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
-    assert struck.html().count('class="c0"') == whole.html().count('class="c0"')
+    assert struck.html().count('class="c0"') == complete.html().count('class="c0"')
     alone = allan_of(tail)
-    assert alone.caption == whole.caption
+    assert alone.caption == complete.caption
     assert struck.plots[0].elements == alone.plots[0].elements
     assert struck.plots[0].y_axis == alone.plots[0].y_axis
 
@@ -436,8 +438,8 @@ def test_allan_deviation_uses_the_longest_evenly_sampled_part() -> None:
     assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
     (channel, *_) = make_sections(gaps, SHEET)[0].channels
     assert np.array_equal(longest_residuals(channel), channel.residual[8_999:])
-    (told,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
-    assert not any(figure.title == "Allan deviation" for figure in make_figures(told, reading(count=63), (0.0, 2.0)))
+    (section,) = make_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    assert not any(figure.title == "Allan deviation" for figure in make_figures(section, reading(count=63), (0.0, 2.0)))
 
 
 ODD: Mapping[str, tuple[float, ...]] = {
@@ -499,8 +501,8 @@ def test_clock_stability_excludes_clock_faults() -> None:
     fault = {"of": "boat::hull::clock", "kind": "step", "start": 60.0, "end": 80.0}
 
     def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> SvgFigure:
-        whole = reading()
-        found = replace(whole, clock_error=error)
+        complete = reading()
+        found = replace(complete, clock_error=error)
         cut = replace(
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )

@@ -104,9 +104,9 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
         classic=True,
     )
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
-    said = "\n".join(describe(world))
+    text = "\n".join(describe(world))
     for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first at 1.9 m", "axes: ship", "12 profile pings"):
-        assert line in said
+        assert line in text
 
 
 def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:

@@ -140,9 +140,9 @@ def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Pat
     world = load(in_world(over(geometry(name))))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
-    said = str(caught.value).replace(f"{tmp_path}/", "")
-    assert said.startswith("dive.sdf:4 surface bed::l::c: ")
-    assert problem in said
+    text = str(caught.value).replace(f"{tmp_path}/", "")
+    assert text.startswith("dive.sdf:4 surface bed::l::c: ")
+    assert problem in text
 
 
 @pytest.mark.requirement("DVU-2", "SDF-2")

@@ -165,8 +165,8 @@ def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_li
     for kind, tag in ((Oscillator, "navsense:oscillator"), (Discipline, "navsense:discipline")):
         for field in fields(kind):
             body = f"<{tag}><{field.name}>0.25</{field.name}></{tag}>"
-            (made,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
-            sheet = made.oscillator if kind is Oscillator else made.discipline
+            (clock_,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
+            sheet = clock_.oscillator if kind is Oscillator else clock_.discipline
             assert sheet == kind(**{field.name: 0.25})
             assert sheet != kind()
 
@@ -174,8 +174,8 @@ def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_li
 @pytest.mark.requirement("CLK-8")
 def test_clock_without_stepping(load: Load, refused: Refused, in_link: Text) -> None:
     body = "<navsense:discipline><step_threshold> inf </step_threshold><until>inf</until></navsense:discipline>"
-    (made,) = load(in_link(clock("c", body))).clocks
-    assert made.discipline == Discipline(step_threshold=math.inf)
+    (clock_,) = load(in_link(clock("c", body))).clocks
+    assert clock_.discipline == Discipline(step_threshold=math.inf)
     for field in fields(Discipline):
         for word in ("inf", "-inf", "nan", "infinity"):
             if word == "inf" and field.name in {"step_threshold", "until"}:

@@ -131,8 +131,8 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
     Gazebo's is 4 standard deviations of a beam for a component, on one message; 4 beams at 30 degrees give a
     horizontal one sqrt(2) of it, which the mean of all messages is divided down from.
     """
-    velocity = np.array([vector(one.velocity.mean) for one in found])
-    covariance = np.array([list(one.velocity.covariance) for one in found]).reshape(-1, 3, 3)
+    velocity = np.array([vector(item.velocity.mean) for item in found])
+    covariance = np.array([list(item.velocity.covariance) for item in found]).reshape(-1, 3, 3)
     assert covariance[0] == pytest.approx(1e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-9, abs=1e-18)
     off, spread = velocity.mean(axis=0) - expected, np.sqrt(np.diag(covariance[0]) / len(found))
     assert np.all(np.abs(off) < 4.0 * 0.001)
@@ -146,12 +146,12 @@ def test_gazebo_test_at_rest(load: Load, in_world: Text) -> None:
     found = messages(load(in_world(robot(sensor) + bed(80.0))), 10.0)
     assert len(found) == 49
     check_velocity(found, (0.0, 0.0, 0.0))
-    for one in found:
-        assert (len(one.beams), all(beam.locked for beam in one.beams), one.status) == (4, True, 0)
-        assert math.degrees(math.acos(80.0 / one.target.range.mean)) == pytest.approx(30.0, abs=1.0 + 1e-9)
-        assert (one.target.type, one.velocity.reference, one.type) == (1, 2, 1)
-        assert {entry.key: entry.value[0] for entry in one.header.data}["frame_id"] == "dvl_frame"
-        assert [beam.id for beam in one.beams] == [0, 1, 2, 3]
+    for item in found:
+        assert (len(item.beams), all(beam.locked for beam in item.beams), item.status) == (4, True, 0)
+        assert math.degrees(math.acos(80.0 / item.target.range.mean)) == pytest.approx(30.0, abs=1.0 + 1e-9)
+        assert (item.target.type, item.velocity.reference, item.type) == (1, 2, 1)
+        assert {entry.key: entry.value[0] for entry in item.header.data}["frame_id"] == "dvl_frame"
+        assert [beam.id for beam in item.beams] == [0, 1, 2, 3]
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
@@ -163,13 +163,13 @@ def test_gazebo_test_of_water_track(load: Load, in_world: Text, tmp_path: Path) 
     found = messages(world, 10.0)
     check_velocity(found, (-1.0, -0.5, 0.0))
     axes = sheet(world).beams.axes
-    for one in found:
-        assert one.target.type == 2
-        for beam, axis in zip(one.beams, axes, strict=True):
+    for item in found:
+        assert item.target.type == 2
+        for beam, axis in zip(item.beams, axes, strict=True):
             assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12, abs=0.0)
             assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12, abs=0.0)
     for k, axis in enumerate(axes):
-        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        mean = np.mean([vector(item.beams[k].velocity.mean) for item in found], axis=0)
         assert mean == pytest.approx(axis * (axis @ [-1.0, -0.5, 0.0]), abs=4.0 * 0.001)
 
 
@@ -180,7 +180,7 @@ def test_gazebo_test_of_a_moving_dvl(load: Load, in_world: Text) -> None:
     found = messages(world, 10.0, {"auv": Going((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))})
     check_velocity(found, (1.0, 0.0, 0.0))
     for k, axis in enumerate(sheet(world).beams.axes):
-        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        mean = np.mean([vector(item.beams[k].velocity.mean) for item in found], axis=0)
         assert mean == pytest.approx(axis * axis[0], abs=4.0 * 0.001)
 
 

@@ -361,7 +361,7 @@ def no_water(before: Dive, after: Dive) -> None:
 def other_current(before: Dive, after: Dive) -> None:
     """The one current of a world acts whatever its topic, with a warning."""
     told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
-    assert [(what, reason[: len(told[1])]) for what, reason in warnings(after.world)] == [told]
+    assert [(element, reason[: len(told[1])]) for element, reason in warnings(after.world)] == [told]
     same_readings(before, after)
 
 
@@ -476,8 +476,8 @@ def test_smaller_of_two_rates_applies(
 
 @pytest.mark.requirement("DVW-1")
 def test_topics_with_and_without_namespace(load: Load, in_link: Text) -> None:
-    whole = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
-    world = load(in_link(woods_hole(whole)))
+    complete = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
+    world = load(in_link(woods_hole(complete)))
     assert (world.sensors[0].topic, sheet(world.sensors[0]).message_options.ranges_topic) == ("/a/b", "/c")
     assert warnings(world) == []
     lacking = load(in_link(woods_hole({"robotNamespace": None, "topicName": "v", "rangesTopicName": None})))
@@ -792,9 +792,9 @@ def test_uuv_simulator_plugin_is_read(load: Load, in_world: Text) -> None:
     np.testing.assert_allclose(spec.beams.axes, ways, atol=1e-12, rtol=0.0)
     np.testing.assert_allclose(spec.beams.positions, [(1.5, 0.0, -0.5)] * 4, rtol=1e-12, atol=1e-15)
     assert all(beam.shape == Fan(3, -0.03, 0.03, 3, -0.03, 0.03) for beam in spec.beams.beams)
-    (said,) = warnings(world)
-    assert said[0] == "<plugin><noise_amplitude>: 0.005"
-    assert "the plug-in's code has noise of their product, 2e-05 m/s" in said[1]
+    (messages,) = warnings(world)
+    assert messages[0] == "<plugin><noise_amplitude>: 0.005"
+    assert "the plug-in's code has noise of their product, 2e-05 m/s" in messages[1]
 
 
 @dataclass(frozen=True)
@@ -1022,7 +1022,7 @@ def test_uuv_simulator_range_topics_out_of_range(
         for topic in (f"/dvl/dvl_sonar{i}" for i in range(4)):
             lines = [line for line in reader.connections if line.topic == topic]
             found = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-            assert [one.range for one in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
+            assert [item.range for item in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
         lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
         told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
         beams = [beam.range for message in told for beam in message.beams]
@@ -1048,7 +1048,7 @@ def test_beams_with_different_parameters_are_an_error(
     spec = sheet(the_dvl(world))
     assert (spec.minimum_range, spec.maximum_range) == figures
     assert spec.range == Noise(stddev=0.005, precision=0.01)
-    (told,) = (reason for what, reason in warnings(world) if what == "<plugin>: auv::base::dvl_plugin")
+    (told,) = (reason for element, reason in warnings(world) if element == "<plugin>: auv::base::dvl_plugin")
     assert told.startswith(f"the range sensors of its beams differ in {named}: ")
 
 
@@ -1235,7 +1235,7 @@ def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: s
         [math.cos(math.radians(angle))] * 4, rel=1e-12, abs=0.0
     )
     current = "ocean_current_topic: hydrodynamics/current_velocity"
-    said = {what.removeprefix("<plugin><").replace(">", "") for what, _ in warnings(world)}
+    said = {element.removeprefix("<plugin><").replace(">", "") for element, _ in warnings(world)}
     assert said == told | {current}
     assert isinstance(profile.spec, Adcp)
     assert (profile.spec.cells.count, profile.spec.coordinates) == (10, CoordinateSystem.BEAM)

@@ -99,7 +99,7 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
     context = Context(str(path))
     root = IncludeExpander(context, build_search_path(MODELS)).read_root(str(path))
     (top,) = (child for child in root.children if child.tag in ("world", "model"))
-    whole = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
+    complete = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
     context.raise_problems()
 
     def below(scope: Scope) -> Iterator[tuple[tuple[str, str], Pose]]:
@@ -109,7 +109,7 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
             if name in scope.nested:
                 yield from below(scope.nested[name])
 
-    found = dict(below(whole))
+    found = dict(below(complete))
     world = sdf.load(path, path=MODELS)
     listed = [note.what.rpartition(": ")[2] for note in world.notes if note.what.startswith("<sensor type=")]
     sensors: dict[tuple[str, str], Pose | None] = {("sensor", name): None for name in listed}

@@ -391,19 +391,21 @@ def test_remaining_models_keep_their_poses(load: Load, in_world: Text, tmp_path:
             MOTION,
         )
     )
-    whole = load(text)
+    complete = load(text)
     part.unlink()
     rest = load(text, missing="skip")
     assert [model.name for model in rest.models] == ["auv"]
-    (full,) = (model for model in whole.models if model.name == "auv")
+    (full,) = (model for model in complete.models if model.name == "auv")
     (left,) = rest.models
     assert {link.name for link in left.links} == {"auv::base", "auv::tail"}
     assert set(left.links) < set(full.links)
     assert (left.pose, left.canonical_link) == (full.pose, full.canonical_link)
     assert [(sensor.name, sensor.pose) for sensor in rest.sensors] == [
-        (sensor.name, sensor.pose) for sensor in whole.sensors
+        (sensor.name, sensor.pose) for sensor in complete.sensors
     ]
-    assert [(solid.name, solid.pose) for solid in rest.solids] == [(solid.name, solid.pose) for solid in whole.solids]
+    assert [(solid.name, solid.pose) for solid in rest.solids] == [
+        (solid.name, solid.pose) for solid in complete.solids
+    ]
 
 
 # meshes, heightmaps

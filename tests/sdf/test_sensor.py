@@ -208,7 +208,7 @@ def test_unread_plugins_are_listed_at_every_level(load: Load, in_world: Text) ->
         ('<visual><plugin name="g" filename="libg.so">', 13),
     ]
     text = "\n".join(describe(world))
-    assert all(what in text for what, _ in found)
+    assert all(element in text for element, _ in found)
 
 
 def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:

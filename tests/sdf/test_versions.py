@@ -254,7 +254,7 @@ def test_joint_with_the_name_of_a_link(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "body", "what", "since"),
+    ("version", "body", "problem", "since"),
     [
         (6, '<link name="b"><pose relative_to="a">1 0 0 0 0 0</pose></link>', "<pose relative_to>", 7),
         (6, '<frame name="b" attached_to="a"/>', "<frame attached_to>", 7),
@@ -269,7 +269,7 @@ def test_joint_with_the_name_of_a_link(load: Load, in_world: Text) -> None:
     ],
 )
 def test_newer_elements_are_read_with_a_warning(
-    load: Load, in_world: Text, version: int, body: str, what: str, since: int
+    load: Load, in_world: Text, version: int, body: str, problem: str, since: int
 ) -> None:
     text = f'<model name="m"><link name="a"/>\n{body}\n{body.replace(chr(34) + "b", chr(34) + "c")}</model>'
     newer = load(in_world(text, f"1.{since}"))
@@ -277,7 +277,7 @@ def test_newer_elements_are_read_with_a_warning(
     older = load(in_world(text, f"1.{version}"))
     assert older.models[0].links == newer.models[0].links
     (note,) = older.notes
-    assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", what, "4")
+    assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", problem, "4")
     assert note.reason == f"requires SDF 1.{since}, and the file has 1.{version}; it is read as in SDF 1.{since}"
 
 

@@ -60,8 +60,8 @@ def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> N
         inner = "".join(f"<{tag}>{value}</{tag}>" for tag, value in values.items())
         return in_world(f"<spherical_coordinates>\n{inner}</spherical_coordinates>")
 
-    whole = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
-    origin = load(place(**whole, heading_deg=30)).environment.origin
+    complete = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
+    origin = load(place(**complete, heading_deg=30)).environment.origin
     assert origin == Origin(math.radians(-22.9), math.radians(-43.2), 7.0, math.radians(30.0))
     assert load(place()).environment.origin == Origin(0.0, 0.0)
     assert load(in_world("")).environment.origin is None
@@ -73,7 +73,7 @@ def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> N
         ("surface_model", "MOON_SCS", "must be one of EARTH_WGS84"),
     ):
         assert refused(place(**{tag: value})) == [f"dive.sdf:4 <spherical_coordinates><{tag}>: {value}; {allowed}"]
-    notes = [note.what for note in load(place(**whole, surface_axis_polar=1)).notes]
+    notes = [note.what for note in load(place(**complete, surface_axis_polar=1)).notes]
     assert notes == ["<world><gravity>", "<world><magnetic_field>", "<spherical_coordinates><surface_axis_polar>"]
 
 

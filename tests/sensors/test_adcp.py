@@ -140,20 +140,20 @@ def test_linear_shear_is_measured_down_to_the_side_lobes(angle: float, removes: 
     relative = one.arrays["relative_velocity" if removes else "velocity"]
     assert relative[0, clear] == pytest.approx((water_at(height - distance) - V)[clear], rel=0.0, abs=ROUNDING)
     assert ("relative_velocity" in one.arrays) == removes
-    whole = told(replace(spec, side_lobes=False), Passing(height), sea()).arrays["velocity"]
-    assert np.isfinite(whole[0, :, 0]).tolist() == (distance + 2.0 <= height).tolist()
+    complete = told(replace(spec, side_lobes=False), Passing(height), sea()).arrays["velocity"]
+    assert np.isfinite(complete[0, :, 0]).tolist() == (distance + 2.0 <= height).tolist()
 
 
 @pytest.mark.requirement("GAP-8")
 def test_ensembles_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
     motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
-    whole = told(spec, motion, sea(), 8).arrays
+    complete = told(spec, motion, sea(), 8).arrays
     monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
     parts = told(spec, motion, sea(), 8).arrays
-    assert np.isnan(whole["velocity"]).any()
-    assert np.isfinite(whole["velocity"]).any()
-    for name, array in whole.items():
+    assert np.isnan(complete["velocity"]).any()
+    assert np.isfinite(complete["velocity"]).any()
+    for name, array in complete.items():
         assert np.array_equal(parts[name], array, equal_nan=True)
 
 
@@ -355,14 +355,14 @@ def test_moving_vehicle_in_still_water() -> None:
     motion = waypoints((0.0, 4.0, 8.0), path)
     spec = Adcp(cells=CELLS, pings=4, bottom_pings=4, maximum_range=60.0, motion_compensated=True)
     one = told(spec, motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays
-    still, whole = one["velocity"], one["percent_good"] == 1.0
+    still, complete = one["velocity"], one["percent_good"] == 1.0
     kept = told(replace(spec, motion_compensated=False), motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays[
         "velocity"
     ]
     profile, bottom, lasts = instants("BPBPBPBP", 60.0)
     for tick in range(1, 8):
         past, over = (motion.at(tick - lasts + np.array(after)).velocity_w.mean(axis=0) for after in (profile, bottom))
-        known = whole[tick]
+        known = complete[tick]
         assert known.sum() >= 6, "of 8 cells: a tilt leaves the first and the last less than three beams"
         assert kept[tick, known] == pytest.approx(np.tile(-past, (known.sum(), 1)), rel=0.0, abs=ROUNDING)
         assert still[tick, known] == pytest.approx(np.tile(over - past, (known.sum(), 1)), rel=0.0, abs=ROUNDING)
@@ -681,13 +681,13 @@ def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
 def test_ensemble_takes_less_than_a_day() -> None:
     """Four pings at intervals of a quarter of a day, for the profile alone, fill one; without propagation none does."""
     quarter = 21_600.0
-    whole = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
-    assert Adcp(**whole, ping_interval=math.nextafter(quarter, 0.0)).duration < 4.0 * quarter
+    complete = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
+    assert Adcp(**complete, ping_interval=math.nextafter(quarter, 0.0)).duration < 4.0 * quarter
     with pytest.raises(
         SensorError, match=r"duration of an ensemble \(s\): 86400.0; must be below 86400 s.*fewer pings"
     ):
-        Adcp(**whole, ping_interval=quarter)
-    assert Adcp(**{**whole, "propagation": False}, ping_interval=quarter).duration == 0.0
+        Adcp(**complete, ping_interval=quarter)
+    assert Adcp(**{**complete, "propagation": False}, ping_interval=quarter).duration == 0.0
 
 
 @pytest.mark.requirement("GAP-8")

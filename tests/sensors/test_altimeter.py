@@ -384,11 +384,11 @@ def test_cached_motion_returns_past_states() -> None:
     driven = DrivenMotion(climbing(0.0))
     recalled = CachedMotion(driven)
     assert recalled.end == math.inf
-    kept = []
+    captured = []
     for n in range(6):
         driven.push(n / 10.0, climbing(n / 10.0))
-        kept.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
-    assert recalled.at(np.array([0.3])).position_w[0, 2] == kept[3]
+        captured.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
+    assert recalled.at(np.array([0.3])).position_w[0, 2] == captured[3]
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
         recalled.at(np.array([0.1]))  # asked for once, and four others since
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):

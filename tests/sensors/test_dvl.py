@@ -95,8 +95,8 @@ def pings(
     """Return what a serial number tells at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return measured
 
 
 def check_sum(squares: float, count: int, alarm: float = FALSE_ALARM) -> None:
@@ -149,18 +149,18 @@ def test_covariance_matches_the_errors(
     """(sum u u^T / sigma^2)^-1, by NumPy, is what is reported; the errors have it (false alarms 1e-6)."""
     axes, normal = axes_of(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     spec = sheet(angle, azimuths, bottom=RED, strength=strength)
-    told = pings(spec, Flying(), bed(slope), MANY)
+    reading = pings(spec, Flying(), bed(slope), MANY)
     cosine = -axes @ normal
     slant = 20.0 * normal[2] / cosine
     sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else fade(strength, slant, cosine)[0])
     if strength is not None:
         assert sigma.max() > 2.0 * sigma.min()
     covariance = np.linalg.inv((axes / sigma[:, None] ** 2).T @ axes)
-    assert np.allclose(told.arrays["velocity_covariance"], covariance, rtol=1e-9, atol=1e-17)
-    assert told.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12, abs=0.0)
-    assert np.all(told.arrays["num_good_beams"] == len(azimuths))
-    check_spread(told.arrays["velocity"], covariance)
-    check_spread(told.arrays["beam_velocity"], np.diag(sigma**2))
+    assert np.allclose(reading.arrays["velocity_covariance"], covariance, rtol=1e-9, atol=1e-17)
+    assert reading.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12, abs=0.0)
+    assert np.all(reading.arrays["num_good_beams"] == len(azimuths))
+    check_spread(reading.arrays["velocity"], covariance)
+    check_spread(reading.arrays["beam_velocity"], np.diag(sigma**2))
     if len(azimuths) == 4 and strength is None:
         assert covariance == pytest.approx(1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-18)
 
@@ -343,16 +343,16 @@ def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
 def test_error_velocity_screening_rejects_pings() -> None:
     """Of deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected; three beams cannot be screened."""
     limit, deviation = 0.02, math.sqrt(2.0) * 0.01
-    told = pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), bed(), MANY)
-    assert told.valid is not None
-    check_share(float((~told.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
-    assert np.nanmax(np.abs(told.arrays["error_velocity"])) <= limit
+    reading = pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), bed(), MANY)
+    assert reading.valid is not None
+    check_share(float((~reading.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
+    assert np.nanmax(np.abs(reading.arrays["error_velocity"])) <= limit
     for name in ("velocity", "velocity_covariance", "course", "speed", "error_velocity"):
-        missing = np.isnan(told.arrays[name]).reshape(MANY, -1)
-        assert np.array_equal(missing.any(axis=1), ~told.valid)
-        assert np.array_equal(missing.all(axis=1), ~told.valid)
-    assert np.array_equal(told.arrays["velocity_mode"] == 1.0, told.valid)
-    assert np.isfinite(told.arrays["beam_velocity"]).all()
+        missing = np.isnan(reading.arrays[name]).reshape(MANY, -1)
+        assert np.array_equal(missing.any(axis=1), ~reading.valid)
+        assert np.array_equal(missing.all(axis=1), ~reading.valid)
+    assert np.array_equal(reading.arrays["velocity_mode"] == 1.0, reading.valid)
+    assert np.isfinite(reading.arrays["beam_velocity"]).all()
     alone = pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), bed(), 100)
     assert alone.valid is not None
     assert alone.valid.all()
@@ -394,48 +394,48 @@ def test_three_beams_give_a_solution(around: Environment, limits: dict[str, floa
     clean = pings(spec.without_errors(), Flying(velocity=v), around).arrays
     assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
     assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
-    told = pings(spec, Flying(), around, MANY).arrays
+    reading = pings(spec, Flying(), around, MANY).arrays
     good = [k != lost for k in range(4)]
-    assert np.all(told["beam_valid"] == np.array(good, dtype=float))
-    assert np.all(told["num_good_beams"] == 3.0)
+    assert np.all(reading["beam_valid"] == np.array(good, dtype=float))
+    assert np.all(reading["num_good_beams"] == 3.0)
     for name in ("beam_range", "beam_velocity", "beam_deviation"):
-        assert np.array_equal(np.isfinite(told[name]), np.tile(good, (MANY, 1)))
-    assert np.isnan(told["error_velocity"]).all()
+        assert np.array_equal(np.isfinite(reading[name]), np.tile(good, (MANY, 1)))
+    assert np.isnan(reading["error_velocity"]).all()
     covariance = 1e-4 * np.linalg.inv(axes.T @ axes)
-    assert told["velocity_covariance"][5] == pytest.approx(covariance, abs=1e-16)
+    assert reading["velocity_covariance"][5] == pytest.approx(covariance, abs=1e-16)
     deviations = np.sqrt(np.diag(covariance)) / 0.01
     order = [math.sqrt(6.0), math.sqrt(2.0), math.sqrt(2.0 / 3.0)]  # Teledyne RDI's 3-beam multipliers at 30 degrees
     assert deviations == pytest.approx(order, rel=1e-12, abs=0.0)
-    check_spread(told["velocity"], covariance)
+    check_spread(reading["velocity"], covariance)
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
 def test_two_beams_give_no_solution() -> None:
     """Four beams in an X over a slope: the two downhill are out of range."""
     slants, _ = lost_on(SLOPED, 20.0, axes_of(30.0, CROSSED))
-    told = pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), bed(0.3), 5)
-    assert told.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
-    assert np.all(told.arrays["num_good_beams"] == 2.0)
-    assert np.all(told.arrays["velocity_mode"] == 0.0)
+    reading = pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), bed(0.3), 5)
+    assert reading.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
+    assert np.all(reading.arrays["num_good_beams"] == 2.0)
+    assert np.all(reading.arrays["velocity_mode"] == 0.0)
     for name in ("velocity", "velocity_covariance", "altitude", "course", "speed", "error_velocity"):
-        assert np.isnan(told.arrays[name]).all()
-    assert told.valid is not None
-    assert not told.valid.any()
-    assert told.emitted is not None
-    assert told.emitted.all()
+        assert np.isnan(reading.arrays[name]).all()
+    assert reading.valid is not None
+    assert not reading.valid.any()
+    assert reading.emitted is not None
+    assert reading.emitted.all()
 
 
 @pytest.mark.requirement("GAP-9", "GAP-2")
 def test_share_of_dropouts_and_weak_echoes() -> None:
     """Beams drop out by themselves: a velocity in a share 4 q^3 p + q^4 of the pings; locks by the logistic law."""
     p = 0.2
-    told = pings(sheet(dropout_probability=p), Flying(), bed(), MANY)
-    check_share(float(told.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
-    assert told.valid is not None
-    check_share(float(told.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
+    reading = pings(sheet(dropout_probability=p), Flying(), bed(), MANY)
+    check_share(float(reading.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
+    assert reading.valid is not None
+    check_share(float(reading.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
     for i in range(4):
         for j in range(i):
-            both = told.arrays["beam_valid"][:, i] * told.arrays["beam_valid"][:, j]
+            both = reading.arrays["beam_valid"][:, i] * reading.arrays["beam_valid"][:, j]
             check_share(float(both.sum()), MANY, (1.0 - p) ** 2)
     faint = EchoStrength(60.0, 0.2, threshold=8.0, slope=2.0)
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))

@@ -65,8 +65,8 @@ def bed(slope: float = 0.0) -> Environment:
 def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 7.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return measured
 
 
 def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
@@ -85,13 +85,13 @@ def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
 
 
 def uuv(**more: Any) -> Dvl:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
         "maximum_range": 30.0,
         "bottom": DopplerTrack(Noise(stddev=0.02), reported_stddev=0.05),
     }
-    return Dvl(**{**given, **more}, dialect=MessageDialect.UUV, classic=True)
+    return Dvl(**{**arguments, **more}, dialect=MessageDialect.UUV, classic=True)
 
 
 @pytest.mark.requirement("DVU-3")
@@ -100,25 +100,25 @@ def test_classic_velocity_is_the_link_velocity_with_axis_noise() -> None:
     turned = from_rpy(0.1, -0.2, 0.7)
     own = np.array(rotate((turned[0], -turned[1], -turned[2], -turned[3]), V))
     for reference, true in ((LEVEL, own), (OVER, own * [1.0, -1.0, -1.0])):
-        told = pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), bed(), MANY)
-        assert told.emitted is not None
-        assert told.emitted.all()
-        check_spread(told.arrays["velocity"] - true, np.full(3, 0.02))
-        assert np.array_equal(told.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
+        reading = pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), bed(), MANY)
+        assert reading.emitted is not None
+        assert reading.emitted.all()
+        check_spread(reading.arrays["velocity"] - true, np.full(3, 0.02))
+        assert np.array_equal(reading.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
         back = 1.0 if reference == LEVEL else np.array([1.0, -1.0, -1.0])
-        east, north = np.array([rotate(turned, tuple(row)) for row in told.arrays["velocity"] * back]).T[:2]
-        assert told.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
-        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
-        assert np.array_equal(told.arrays["time_of_validity"], np.arange(MANY) / 7.0)
+        east, north = np.array([rotate(turned, tuple(row)) for row in reading.arrays["velocity"] * back]).T[:2]
+        assert reading.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
+        assert reading.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
+        assert np.array_equal(reading.arrays["time_of_validity"], np.arange(MANY) / 7.0)
 
 
 @pytest.mark.requirement("DVU-3")
 def test_classic_velocity_without_bottom() -> None:
-    told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
-    assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
-    assert told.arrays["velocity_mode"][0] == 1.0
-    assert np.isnan(told.arrays["altitude"][0])
-    assert told.arrays["num_good_beams"][0] == 0.0
+    reading = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
+    assert reading.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
+    assert reading.arrays["velocity_mode"][0] == 1.0
+    assert np.isnan(reading.arrays["altitude"][0])
+    assert reading.arrays["num_good_beams"][0] == 0.0
 
 
 @pytest.mark.requirement("DVU-5")
@@ -186,7 +186,7 @@ def test_physical_fidelity_of_the_same_spec_solves_beams() -> None:
 
 def whoi(angle: float = 25.0, **more: Any) -> Dvl:
     """Return a sheet as `dsros_dvl` has them: z down, told in its own frame."""
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True),
         "minimum_range": 0.7,
         "maximum_range": 90.0,
@@ -196,7 +196,7 @@ def whoi(angle: float = 25.0, **more: Any) -> Dvl:
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(1.0, 20.0),
     }
-    return Dvl(**{**given, **more}, dialect=MessageDialect.DSROS, classic=True)
+    return Dvl(**{**arguments, **more}, dialect=MessageDialect.DSROS, classic=True)
 
 
 def slants_over(slope: float, height: float, angle: float) -> AnyArray:
@@ -209,10 +209,10 @@ def slants_over(slope: float, height: float, angle: float) -> AnyArray:
 @pytest.mark.requirement("DVW-4", "DVW-6")
 def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
     """Altitude mean(r) cos(pi / 6) at any beam angle; course atan2(x', y') in the sensor's frame: forward is east."""
-    told = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
-    arrays = told.arrays
-    assert told.emitted is not None
-    assert told.emitted.all()
+    reading = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
+    arrays = reading.arrays
+    assert reading.emitted is not None
+    assert reading.emitted.all()
     slants = slants_over(0.2, 20.0, 25.0)
     check_spread(arrays["beam_range"] - slants, np.full(4, 0.1))
     assert np.allclose(
@@ -275,23 +275,23 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
 @pytest.mark.requirement("WTR-1", "WTR-2")
 def test_water_track_replaces_missing_bottom_track() -> None:
     """Velocity of the link less the current, by least squares, the noise of each axis of the solution."""
-    told = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
-    assert np.all(told["velocity_mode"] == 2.0)
+    reading = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
+    assert np.all(reading["velocity_mode"] == 2.0)
     true = (np.array(V) - FLOW) * [1.0, -1.0, -1.0]
-    check_spread(told["velocity"] - true, np.full(3, 0.01))
-    assert np.array_equal(told["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
-    assert np.array_equal(told["water_velocity"], told["velocity"])
+    check_spread(reading["velocity"] - true, np.full(3, 0.01))
+    assert np.array_equal(reading["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(reading["water_velocity"], reading["velocity"])
     for name in ("altitude", "course", "speed", "beam_range"):
-        assert np.isnan(told[name]).all()
+        assert np.isnan(reading[name]).all()
     bottom = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(), 5).arrays
     assert np.all(bottom["velocity_mode"] == 1.0)
 
 
 @pytest.mark.requirement("WTR-2")
 def test_both_tracks_have_separate_noise() -> None:
-    told = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
-    assert np.all(told["velocity_mode"] == 1.0)
+    reading = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
+    assert np.all(reading["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])
-    off = np.column_stack([told["velocity"] - V * flip, told["water_velocity"] - (np.array(V) - FLOW) * flip])
+    off = np.column_stack([reading["velocity"] - V * flip, reading["water_velocity"] - (np.array(V) - FLOW) * flip])
     check_spread(off, np.concatenate([0.005 * np.sqrt([2.0, 2.0, 1.0 / 3.0]), np.full(3, 0.01)]))
-    assert np.array_equal(told["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(reading["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))

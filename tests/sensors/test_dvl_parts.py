@@ -131,9 +131,9 @@ def test_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> Non
 def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     """In the data sheet and in the description of a world, each value that a DVL requires is set or listed."""
     figures, sheet = catalogue.load_part(name).entries, Dvl.from_part(name, stddev=0.01)
-    given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
-    if "beam.altitude" in given:
-        given.add("beam.range")
+    declared_figures = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
+    if "beam.altitude" in declared_figures:
+        declared_figures.add("beam.range")
     wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
     track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
     wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
@@ -142,7 +142,7 @@ def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
         "growth of the noise with speed",
         "strength of the echo",
     }
-    assert listed == wanted - given
+    assert listed == wanted - declared_figures
     assert set(sheet.missing_values) == set(catalogue.load_part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
     spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")

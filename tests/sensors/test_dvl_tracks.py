@@ -64,8 +64,8 @@ def sheet(**more: Any) -> Dvl:
 def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 10.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return measured
 
 
 def axes_in(rotation: Quaternion) -> AnyArray:
@@ -120,8 +120,8 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
     through, unit = np.array(V) - FLOW, np.diag([2.0, 2.0, 1.0 / 3.0])
     for letter, (bottom, water, (height, around)) in zip(expected, cases, strict=True):
         spec = sheet(bottom=bottom, water=water, bottom_mode=bottom_mode, water_mode=water_mode)
-        told = pings(spec, Drifting((0.0, 0.0, height)), around)
-        arrays = {name: values[0] for name, values in told.arrays.items()}
+        reading = pings(spec, Drifting((0.0, 0.0, height)), around)
+        arrays = {name: values[0] for name, values in reading.arrays.items()}
         assert arrays["velocity_mode"] == {"B": 1.0, "W": 2.0, "-": 0.0}[letter]
         true = {"B": np.array(V), "W": through, "-": np.full(3, math.nan)}[letter]
         assert arrays["velocity"] == pytest.approx(true, rel=1e-12, nan_ok=True, abs=0.0)
@@ -139,8 +139,8 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
             through if shown else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
         )
         assert np.isfinite(arrays["water_velocity_covariance"]).all() == shown
-        assert told.valid is not None
-        assert bool(told.valid[0]) == (letter != "-")
+        assert reading.valid is not None
+        assert bool(reading.valid[0]) == (letter != "-")
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
@@ -228,9 +228,11 @@ def test_drifting_vehicle_has_no_water_velocity() -> None:
         transducer=Transducer.PHASED_ARRAY,
         water=DopplerTrack(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
     )
-    told = pings(spec, motion, around, 200).arrays
-    quiet = told["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
-    assert np.allclose(told["water_velocity_covariance"], 4e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rtol=1e-6, atol=1e-12)
+    reading = pings(spec, motion, around, 200).arrays
+    quiet = reading["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
+    assert np.allclose(
+        reading["water_velocity_covariance"], 4e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rtol=1e-6, atol=1e-12
+    )
     assert float((quiet**2).sum()) < chi2.isf(FALSE_ALARM, 600)
 
 
@@ -288,13 +290,13 @@ def test_random_current_differs_between_runs(tmp_path: Path) -> None:
     assert chi2.ppf(FALSE_ALARM, off.size) < (off**2).sum() < chi2.isf(FALSE_ALARM, off.size)
     for suffix in (".npz", ".parquet"):
         many.save(tmp_path / f"dive{suffix}")
-        kept = ns.open(tmp_path / f"dive{suffix}").readings["dvl"]
-        assert kept.ideal_in_runs
+        loaded = ns.open(tmp_path / f"dive{suffix}").readings["dvl"]
+        assert loaded.ideal_in_runs
         for name, values in reading.items():
-            assert np.array_equal(kept[name], values, equal_nan=True)
+            assert np.array_equal(loaded[name], values, equal_nan=True)
         for name, values in reading.ideal.items():
-            assert np.array_equal(kept.ideal[name], values, equal_nan=True)
-        assert np.array_equal(kept.emitted, reading.emitted)
+            assert np.array_equal(loaded.ideal[name], values, equal_nan=True)
+        assert np.array_equal(loaded.emitted, reading.emitted)
 
 
 @pytest.mark.requirement("GAP-1")

@@ -181,16 +181,18 @@ def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
 
     farther = 10.0 * OFF
     higher = farther * math.cos(math.radians(30.0))
-    given = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
+    schedules = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
     level = replace(DVL, range=Noise())
-    slants = [pd0.decode(sent(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in given]
+    slants = [
+        pd0.decode(sent(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in schedules
+    ]
     assert slants[1] - slants[0] == pytest.approx(higher, abs=0.011)
-    lines = [waterlinked.decode(sent(tmp_path / "b.wl.json", *one, spec=level))[0] for one in given]
+    lines = [waterlinked.decode(sent(tmp_path / "b.wl.json", *one, spec=level))[0] for one in schedules]
     assert lines[1]["altitude"] - lines[0]["altitude"] == pytest.approx(higher, abs=1e-9)
     assert lines[1]["transducer_distance"] - lines[0]["transducer_distance"] == pytest.approx(farther, abs=1e-9)
-    ways = [pd6.decode(sent(tmp_path / "b.pd6", *one, spec=level))[0]["bottom_range"] for one in given]
+    ways = [pd6.decode(sent(tmp_path / "b.pd6", *one, spec=level))[0]["bottom_range"] for one in schedules]
     assert ways[1] - ways[0] == pytest.approx(higher, abs=0.011)
-    depths = [nmea.decode(sent(tmp_path / "b.nmea", *one, spec=level))[0]["altitude"] for one in given]
+    depths = [nmea.decode(sent(tmp_path / "b.nmea", *one, spec=level))[0]["altitude"] for one in schedules]
     assert depths[1] - depths[0] == pytest.approx(higher, abs=0.11)
 
 

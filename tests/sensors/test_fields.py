@@ -124,7 +124,7 @@ def test_every_spec_class_is_checked() -> None:
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: WaterMassLayer("1", 2.0), "near of the water layer: '1'; must be a number; write it without quotes"),
         (
@@ -154,10 +154,10 @@ def test_every_spec_class_is_checked() -> None:
         (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
-def test_error_has_problem_and_remedy(make: Any, said: str) -> None:
+def test_error_has_problem_and_remedy(make: Any, message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
-    assert f"{caught.value}$".startswith(said)  # "$" is the end of the message
+    assert f"{caught.value}$".startswith(message)  # "$" is the end of the message
 
 
 @pytest.mark.requirement("DOO-1")
@@ -166,14 +166,14 @@ def test_integers_are_finite_and_numbers_fit_a_double(sheet: Any) -> None:
     """Ten to the 400th is a number of Python's alone, ten to the 5000th is not even printed."""
     for field in fields(sheet):
         value = getattr(sheet, field.name)
-        whole = "int" in str(field.type)
+        is_integer = "int" in str(field.type)
         if kind(value) == "number" and not isinstance(value, np.generic):
             wrong: tuple[Any, ...] = (
                 10**400,
                 -(10**400),
-                *((1.5, math.nan, math.inf, np.float32(2.5)) if whole else ()),
+                *((1.5, math.nan, math.inf, np.float32(2.5)) if is_integer else ()),
             )
-        elif whole:
+        elif is_integer:
             wrong = ((1.5,), (1, math.nan), (10**400,))
         elif kind(value) == "numbers":
             wrong = ((10**400,) * len(value),)

@@ -192,11 +192,11 @@ def test_first_tick_is_not_published() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_rows_do_not_depend_on_other_rows() -> None:
     sheet = Imu(averaged=True, earth_rotation=True)
-    whole = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(100), RATE))
+    complete = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(100), RATE))
     for rows in ([0], [57], [3, 9, 10], [0, 2, 3, 99]):
         some = sheet.ideal(violent(), ON_EARTH, Ticks(np.array(rows, dtype=np.int64), RATE))
         for name in ("angular_velocity", "linear_acceleration", "orientation"):
-            assert some[name].tobytes() == whole[name][rows].tobytes()
+            assert some[name].tobytes() == complete[name][rows].tobytes()
     coarse = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
     wide = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
     assert np.allclose(wide["linear_acceleration"], coarse["linear_acceleration"], rtol=0.0, atol=1e-12)

@@ -284,11 +284,11 @@ def test_many_rays_are_cast_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     sheet = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
     motion, ticks = waypoints((0.0, 4.0), path), Ticks(np.arange(7, dtype=np.int64), 2.0)
-    whole = sheet.ideal(motion, BED, ticks)["range"].tolist()
+    complete = sheet.ideal(motion, BED, ticks)["range"].tolist()
     monkeypatch.setattr("navsense.sensors.range._BATCH_SIZE", 150)
-    assert sheet.ideal(motion, BED, ticks)["range"].tolist() == whole
+    assert sheet.ideal(motion, BED, ticks)["range"].tolist() == complete
     alone = [sheet.ideal(motion, BED, replace(ticks, index=ticks.index[k : k + 1]))["range"][0] for k in range(7)]
-    assert alone == whole
+    assert alone == complete
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8")

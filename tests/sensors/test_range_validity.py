@@ -132,10 +132,10 @@ def test_all_four_range_states_are_in_messages_and_recordings(
     """Above the maximum at first, below the minimum at last, and no echo where lock is lost on purpose."""
     _, run = dived(load, fidelity, DIVE)
     reading = run["auv::base::dvl"]
-    told = np.isfinite(reading["range_validity"]).all(axis=1)
-    found = reading["range_validity"][told]
-    slant = (50.0 - 2.0 * reading["time_of_validity"][told]) / math.cos(math.radians(30.0))
-    ticks = reading.time[told]
+    published = np.isfinite(reading["range_validity"]).all(axis=1)
+    found = reading["range_validity"][published]
+    slant = (50.0 - 2.0 * reading["time_of_validity"][published]) / math.cos(math.radians(30.0))
+    ticks = reading.time[published]
     lost = (ticks >= 12.0) & (ticks < 13.0)
     wanted = np.where(lost, NO_ECHO, np.where(slant > 30.0, HIGH, np.where(slant < 2.0, LOW, VALID)))
     assert set(wanted.tolist()) == {NO_ECHO, LOW, HIGH, VALID}
@@ -155,13 +155,13 @@ def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
     """As in recordings of other programs, which have no message of all arrays."""
     world, run = dived(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
-    told = np.isfinite(reading["range_validity"]).all(axis=1)
+    published = np.isfinite(reading["range_validity"]).all(axis=1)
     message = messages.make_encoder(sensor, "reading", "//dvl/ranges")
-    rows = np.zeros(int(told.sum()), dtype=message.layout.dtype())
-    message.fill(rows, reading.stamp[told], {name: array[told] for name, array in reading.arrays.items()})
+    rows = np.zeros(int(published.sum()), dtype=message.layout.dtype())
+    message.fill(rows, reading.stamp[published], {name: array[published] for name, array in reading.arrays.items()})
     back = messages.extract_arrays(sensor, rows, "reading", "//dvl/ranges")
     assert back.keys() == {"range_validity"}
-    assert np.array_equal(back["range_validity"], reading["range_validity"][told])
+    assert np.array_equal(back["range_validity"], reading["range_validity"][published])
 
 
 @pytest.mark.compiled

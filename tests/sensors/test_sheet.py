@@ -48,8 +48,8 @@ def test_maximum_is_three_deviations_and_typical_value_is_one() -> None:
 @pytest.mark.parametrize("name", catalogue.list_parts())
 def test_every_part_can_be_applied(name: str) -> None:
     part = catalogue.load_part(name)
-    given = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
-    sheet = KINDS[part.sensor].from_part(name, **given)
+    arguments = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
+    sheet = KINDS[part.sensor].from_part(name, **arguments)
     time = np.arange(200) / 100.0
     if isinstance(sheet, Imu):
         reading = sheet.apply(time, np.zeros((200, 3)), np.tile([0.0, 0.0, 9.8], (200, 1)), seed=7)

@@ -118,12 +118,12 @@ def track(count: int = 400) -> tuple[Vectors, Times]:
 @every
 def test_velocity_does_not_depend_on_block_size(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
-    whole = field.at(position, time)
+    complete = field.at(position, time)
     cuts = [0, 1, 2, 7, 130, 131, 399, 400]
     parts = [field.at(position[a:b], time[a:b]) for a, b in pairwise(cuts)]
-    assert whole.shape == (400, 3)
-    assert np.isfinite(whole).all()
-    assert np.array_equal(np.concatenate(parts), whole)
+    assert complete.shape == (400, 3)
+    assert np.isfinite(complete).all()
+    assert np.array_equal(np.concatenate(parts), complete)
 
 
 @every
@@ -223,11 +223,11 @@ def test_alternating_queries_return_the_same_current(one: GaussMarkovCurrent | S
 
 def test_nested_random_currents_are_realised() -> None:
     position, time = track()
-    whole = realise(
+    complete = realise(
         FieldSum((TABLE, BoundaryLayer(DepthScaledCurrent(WANDER, (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0))), 5, 2
     )
     inner = BoundaryLayer(DepthScaledCurrent(realise(WANDER, 5, 2), (0.0, 9.0), (1.0, 0.5)), -60.0, 40.0)
-    assert np.array_equal(whole.at(position, time), FieldSum((TABLE, inner)).at(position, time))
+    assert np.array_equal(complete.at(position, time), FieldSum((TABLE, inner)).at(position, time))
     assert realise(TABLE, 1) is TABLE
 
 

@@ -53,7 +53,7 @@ def test_plain_rows_of_numbers_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "problem"),
     [
         ("", "no rows"),
         ("1 2 3\n4 5\n", r"lengths of the grid's rows: \[2, 3\]"),
@@ -77,6 +77,6 @@ def test_plain_rows_of_numbers_are_read(tmp_path: Path) -> None:
         ("a\0b", "is not text"),
     ],
 )
-def test_invalid_grid_is_an_error(text: str, what: str, tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match=what):
+def test_invalid_grid_is_an_error(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=problem):
         read_grid(saved(tmp_path, text))

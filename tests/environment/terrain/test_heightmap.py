@@ -147,21 +147,21 @@ def test_rays_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> No
     origin = rng.uniform((-20.0, -20.0, -25.0), (320.0, 85.0, 25.0), (count, 3))
     direction = rng.normal(size=(count, 3)) * (1.0, 1.0, 0.3)
     direction[:, 2] = -np.copysign(direction[:, 2], origin[:, 2])
-    whole = met(bed, origin, direction)
-    hit = np.isfinite(whole[0])
+    complete = met(bed, origin, direction)
+    hit = np.isfinite(complete[0])
     assert 0.2 * count < hit.sum() < 0.9 * count
     backwards = met(bed, origin[::-1], direction[::-1])
-    for one, other in zip(whole, backwards, strict=True):
+    for one, other in zip(complete, backwards, strict=True):
         np.testing.assert_array_equal(one, other[::-1])
     for few, block in ((0, 64), (64, 64), (10, 37), (count, count)):
         monkeypatch.setattr(module, "PREFETCH_THRESHOLD", few)
         monkeypatch.setattr(module, "RAYS_PER_BLOCK", block)
-        for one, other in zip(whole, met(bed, origin, direction), strict=True):
+        for one, other in zip(complete, met(bed, origin, direction), strict=True):
             np.testing.assert_array_equal(one, other)
     for n in range(0, count, count // 50):
         alone = met(bed, origin[n], direction[n])
-        assert alone[0].tobytes() == whole[0][n].tobytes()
-        assert alone[1].tobytes() == whole[1][n].tobytes()
+        assert alone[0].tobytes() == complete[0][n].tobytes()
+        assert alone[1].tobytes() == complete[1][n].tobytes()
 
 
 @pytest.mark.parametrize("slant", [1e-310, -1e-310, 5e-324, -1e-281, -0.0])
@@ -268,7 +268,7 @@ def test_block_bounds_contain_their_heights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heights", "given", "what"),
+    ("heights", "given", "problem"),
     [
         (np.zeros((1, 5)), {}, "shape"),
         (np.zeros(5), {}, "shape"),
@@ -284,8 +284,8 @@ def test_block_bounds_contain_their_heights() -> None:
         ),
     ],
 )
-def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what: str) -> None:
-    with pytest.raises(FieldError, match=what):
+def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(FieldError, match=problem):
         Heightmap(heights, **given)
 
 

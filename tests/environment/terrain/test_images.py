@@ -191,7 +191,7 @@ def test_invalid_image_is_an_error(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("given", "problem"),
     [
         ({"size": (1.0, 0.0, 1.0)}, "size"),
         ({"size": (1.0, 1.0, -5.0)}, "size along z"),
@@ -199,8 +199,8 @@ def test_invalid_image_is_an_error(name: str, tmp_path: Path) -> None:
         ({"sampling": 0}, "sampling"),
     ],
 )
-def test_impossible_map_is_an_error(given: dict[str, float], what: str, tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match=what):
+def test_impossible_map_is_an_error(given: dict[str, float], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=problem):
         Heightmap.from_file(saved(tmp_path, GOOD), **given)
 
 

@@ -245,7 +245,7 @@ def test_obj_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "what"),
+    ("name", "data", "problem"),
     [
         ("a.dae", "<COLLADA/>", ".dae; must be an STL or an OBJ file; convert it"),
         ("a", "v 0 0 0", "no suffix"),
@@ -275,10 +275,10 @@ def test_obj_is_read(tmp_path: Path) -> None:
         ("a.obj", SQUARE + "f 1 1 2\n", "must have one with an area"),
     ],
 )  # fmt: skip
-def test_invalid_mesh_is_an_error(name: str, data: str | bytes, what: str, tmp_path: Path) -> None:
+def test_invalid_mesh_is_an_error(name: str, data: str | bytes, problem: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError) as caught:
         Mesh.from_file(saved(tmp_path, data, name))
-    assert what in str(caught.value)
+    assert problem in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path))
 
 

@@ -151,21 +151,21 @@ def test_own_hull_is_excluded() -> None:
 def test_result_of_a_row_does_not_depend_on_the_batch_shape() -> None:
     origin, direction, time = rays(24)
     world = scene()
-    whole = world.cast(origin, direction, time, 30.0)
+    complete = world.cast(origin, direction, time, 30.0)
     for shape in ((24,), (4, 6), (2, 3, 4), (24, 1)):
         reach = np.full(shape, 30.0)
         start, away = origin.reshape(*shape, 3), direction.reshape(*shape, 3)
         part = world.cast(start, away, time.reshape(shape), reach)
         assert part.range.shape == part.body.shape == shape
         assert part.normal_w.shape == part.velocity_w.shape == (*shape, 3)
-        np.testing.assert_array_equal(part.range.ravel(), whole.range)
-        np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), whole.velocity_w)
+        np.testing.assert_array_equal(part.range.ravel(), complete.range)
+        np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), complete.velocity_w)
     for n in range(24):
         one = world.cast(origin[n], direction[n], time[n], 30.0)
         assert one.range.shape == ()
-        assert one.range == whole.range[n]
-        np.testing.assert_array_equal(one.normal_w, whole.normal_w[n])
-        np.testing.assert_array_equal(one.velocity_w, whole.velocity_w[n])
+        assert one.range == complete.range[n]
+        np.testing.assert_array_equal(one.normal_w, complete.normal_w[n])
+        np.testing.assert_array_equal(one.velocity_w, complete.velocity_w[n])
 
 
 def test_motion_is_queried_once_per_row() -> None:
@@ -202,7 +202,7 @@ def test_rotated_world_and_ray_give_the_same_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "direction", "time", "reach", "what"),
+    ("origin", "direction", "time", "reach", "problem"),
     [
         ([0.0, math.nan, 1.0], DOWN, 0.0, 1.0, "ray of row 0"),
         ([[0.0, 0.0, 1.0], [0.0, 0.0, math.inf]], DOWN, 0.0, 1.0, "ray of row 1"),
@@ -215,8 +215,10 @@ def test_rotated_world_and_ray_give_the_same_range() -> None:
         (np.zeros((4, 3)), DOWN, np.zeros(3), 1.0, "shapes of origins"),
     ],
 )
-def test_invalid_ray_is_an_error(origin: AnyArray, direction: AnyArray, time: float, reach: float, what: str) -> None:
-    with pytest.raises(FieldError, match=what):
+def test_invalid_ray_is_an_error(
+    origin: AnyArray, direction: AnyArray, time: float, reach: float, problem: str
+) -> None:
+    with pytest.raises(FieldError, match=problem):
         scene().cast(origin, direction, time, reach)
 
 

@@ -161,7 +161,7 @@ def test_pattern_without_width_is_one_ray() -> None:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize(
-    ("make", "what"),
+    ("make", "problem"),
     [
         (lambda: make_janus_beams(THIRTY, PLUS[:2]), "beams: 2; must be from 3 to 16"),
         (lambda: make_janus_beams(THIRTY, [0.1 * k for k in range(17)]), "beams: 17"),
@@ -186,8 +186,8 @@ def test_pattern_without_width_is_one_ray() -> None:
         (lambda: replace(make_janus_beams(THIRTY, PLUS), absorption=math.inf), "absorption"),
     ],
 )
-def test_invalid_instrument_is_an_error(make: Callable[[], object], what: str) -> None:
-    with pytest.raises(SensorError, match=what.replace("(", r"\(")):
+def test_invalid_instrument_is_an_error(make: Callable[[], object], problem: str) -> None:
+    with pytest.raises(SensorError, match=problem.replace("(", r"\(")):
         make()
 
 

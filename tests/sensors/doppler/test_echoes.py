@@ -424,10 +424,10 @@ def test_footprint_over_an_edge() -> None:
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
     beams = replace(make_janus_beams(THIRTY, PLUS, width=0.1, rings=2), weighting=BeamWeighting.PATTERN)
-    whole = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
+    complete = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
     half = hear(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).beam_range[0, 0]
     none = hear(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
-    assert half < whole - 0.1  # the farther half of the footprint is gone
+    assert half < complete - 0.1  # the farther half of the footprint is gone
     assert all(math.isnan(part[0, 0]) for part in none)
     assert not np.isnan(none.beam_range[0, 2])
 
@@ -506,10 +506,10 @@ def test_pings_do_not_depend_on_block_size(weighting: BeamWeighting, monkeypatch
             *compute_echo_timing(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False),
         ]
 
-    whole = ask(time)
+    complete = ask(time)
     monkeypatch.setattr("navsense.sensors.doppler.echoes._BATCH_SIZE", 60)
     parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
-    for column, told in enumerate(whole):
+    for column, told in enumerate(complete):
         assert np.isfinite(told).all()
         assert np.array_equal(parts[column], told)
         assert np.array_equal(np.concatenate([one[column] for one in alone]), told)

@@ -111,9 +111,9 @@ def test_text_is_not_accepted_as_enumeration(name: str) -> None:
     """Texts equal the words of an enumeration but are none of them: one would be taken for its default in silence."""
     choice = getattr(Dvl(), name)
     kind, text = f"ns.sensors.{type(choice).__name__}", str(choice)
-    given: dict[str, Any] = {name: text}
+    arguments: dict[str, Any] = {name: text}
     with pytest.raises(SensorError) as found:
-        Dvl(**given)
+        Dvl(**arguments)
     assert str(found.value) == f"{name}: {text}; must be of {kind}, which str is not; write {kind}.{choice.name}"
     assert getattr(ns.sensors, type(choice).__name__) is type(choice)
     with pytest.raises(SensorError, match=f"write {re.escape(kind)}.[A-Z_]+, {re.escape(kind)}.[A-Z_]+"):

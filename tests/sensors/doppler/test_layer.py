@@ -73,8 +73,8 @@ def heard(
     layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
     """Return the velocity along each beam, and the layer's boundaries."""
-    told = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
-    return told.velocity[0], float(told.near_boundary[0]), float(told.far_boundary[0])
+    layer_velocity = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
+    return layer_velocity.velocity[0], float(layer_velocity.near_boundary[0]), float(layer_velocity.far_boundary[0])
 
 
 @pytest.mark.requirement("GAP-1", "WTR-2")
@@ -129,8 +129,10 @@ def test_layer_weights_are_triangular() -> None:
     ]
     true, errors = -math.sin(THIRTY) * (sum(over) + 3.0), []
     for samples in (4, 8, 16, 1000):
-        told = find_layer_velocities(BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM)
-        errors.append(abs(float(told.velocity[0, 0]) / true - 1.0))
+        layer_velocity = find_layer_velocities(
+            BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM
+        )
+        errors.append(abs(float(layer_velocity.velocity[0, 0]) / true - 1.0))
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[1] / errors[2] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[3] < 1e-6
@@ -157,7 +159,7 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
     assert heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(5.008, rel=1e-12, abs=0.0)
     assert math.isnan(heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
     assert heard(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
-    told = find_layer_velocities(
+    layer_velocity = find_layer_velocities(
         BEAMS,
         layer,
         motion,
@@ -165,8 +167,10 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
         np.zeros(3),
         np.array([9.0, 1.0, 9.0]),
     )
-    assert told.velocity[[0, 2], 0] == pytest.approx([0.3, 0.3], rel=1e-12, abs=0.0)  # beside a ping without layer
-    assert np.isnan(told.velocity[1]).all()
+    assert layer_velocity.velocity[[0, 2], 0] == pytest.approx(
+        [0.3, 0.3], rel=1e-12, abs=0.0
+    )  # beside a ping without layer
+    assert np.isnan(layer_velocity.velocity[1]).all()
 
 
 @pytest.mark.requirement("GAP-1")
@@ -227,15 +231,15 @@ def test_pings_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> N
     motion = waypoints((0.0, 2.0, 4.0), path)
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
-    whole = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
+    complete = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 60)
     parts = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     alone = [
         find_layer_velocities(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)
     ]
-    assert np.isnan(whole.velocity[0]).all()
-    assert np.isfinite(whole.velocity[-1]).all()
-    for column, told in enumerate(whole):
+    assert np.isnan(complete.velocity[0]).all()
+    assert np.isfinite(complete.velocity[-1]).all()
+    for column, told in enumerate(complete):
         assert np.array_equal(parts[column], told, equal_nan=True)
         assert np.array_equal(np.concatenate([one[column] for one in alone]), told, equal_nan=True)
 

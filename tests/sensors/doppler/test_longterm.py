@@ -161,13 +161,13 @@ def test_failed_pings_keep_the_velocity_of_each_track() -> None:
 def test_filter_does_not_depend_on_block_size(cut: int) -> None:
     time, velocity, covariance = pings(np.random.default_rng(4), 60)
     mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
-    whole, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), make_state(), make_state()
-    spread = filter_pings(SHEET, one, time, mode, velocity, covariance, whole)
+    complete, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), make_state(), make_state()
+    spread = filter_pings(SHEET, one, time, mode, velocity, covariance, complete)
     pieces = [
         filter_pings(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
         for p in (slice(None, cut), slice(cut, None))
     ]
-    assert np.array_equal(whole, parts, equal_nan=True)
+    assert np.array_equal(complete, parts, equal_nan=True)
     assert np.array_equal(spread, np.concatenate(pieces), equal_nan=True)
     assert np.array_equal(one, two, equal_nan=True)
 

@@ -111,9 +111,9 @@ def test_three_beam_solution(missing: int) -> None:
         3: b[0] + b[1] - b[2],
     }[missing]
     velocity, covariance, count = solved(axes, b, np.ones(4), good)
-    whole, _, _ = solved(axes, filled, np.ones(4))
+    complete, _, _ = solved(axes, filled, np.ones(4))
     assert count == 3
-    assert velocity == pytest.approx(whole, abs=1e-14)
+    assert velocity == pytest.approx(complete, abs=1e-14)
     assert math.isnan(compute_error_velocity(axes, b, good))
     worse = np.array([1.4142, 2.4495, 0.8165])
     if missing < 2:

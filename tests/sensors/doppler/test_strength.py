@@ -102,7 +102,7 @@ def test_lock_probability_is_logistic(slope: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("given", "problem"),
     [
         ({"level": math.nan}, "level of the echo's strength"),
         ({"level": math.inf}, "level of the echo's strength"),
@@ -113,8 +113,8 @@ def test_lock_probability_is_logistic(slope: float) -> None:
         ({"threshold": math.nan}, "threshold of the echo's strength"),
     ],
 )
-def test_invalid_signal_is_an_error(given: dict[str, Any], what: str) -> None:
-    with pytest.raises(SensorError, match=what):
+def test_invalid_signal_is_an_error(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SensorError, match=problem):
         EchoStrength(**{"level": 40.0, **given})
 
 

@@ -39,9 +39,9 @@ def test_default_track_has_no_errors() -> None:
 )
 @pytest.mark.parametrize("value", [-1e-3, math.nan, math.inf])
 def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
-    given: dict[str, Any] = {name: value}
+    arguments: dict[str, Any] = {name: value}
     with pytest.raises(SensorError, match=f"{name} of a track"):
-        DopplerTrack(**given)
+        DopplerTrack(**arguments)
 
 
 @pytest.mark.requirement("GAP-2")
